@@ -35,12 +35,12 @@ LONGEST = 1e-3
 def run_share(folder: Path, engine: str) -> tuple[float, float]:
     """The recorder's share of the CPU seconds of a run, and those seconds."""
     import aigo_inspect.models.calls as calls
-    from aigo_bridge.cassettes.recording import Recorder, _RecordedCall
-    from aigo_bridge.cassettes.tape import TrialTape
     from aigo_bridge.engine.protocol import Job, RunSettings
     from aigo_bridge.engine.registry import load_engine
+    from aigo_bridge.engine.tape import TrialTape
     from aigo_bridge.evaluation.task import plan, run
     from aigo_bridge.plan.plan import PlanOrigin
+    from aigo_trust.recording.recording import Recorder, _RecordedCall
 
     spent = [0.0]
 
@@ -73,12 +73,12 @@ def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
     """CPU seconds of calls past the recorder over those of the floor, and how the memory has grown."""
     import zstandard
 
-    from aigo_bridge.cassettes.recording import Recorder, _TaskRecorder
-    from aigo_bridge.cassettes.records import CallOutcome
-    from aigo_bridge.cassettes.tape import TrialTape
     from aigo_bridge.dtypes import ChatCompletionInput
+    from aigo_bridge.engine.model_calls import CallOutcome
+    from aigo_bridge.engine.tape import TrialTape
     from aigo_bridge.models.connections import Choice, Reply, Usage
     from aigo_bridge.models.protocol import ModelRequest
+    from aigo_trust.recording.recording import Recorder, _TaskRecorder
 
     words = [f"word{number}" for number in range(5000)]
     texts = random.Random(1)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aigo_bridge.version import __version__
 
 if TYPE_CHECKING:
-    from aigo_bridge.api.evidence import import_logs, open_results, validate, verify
+    from aigo_bridge.api.evidence import import_logs, validate
     from aigo_bridge.api.planning import plan_task
     from aigo_bridge.api.running import gaps, run, translate
     from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_bridge.results.reading import LogReader, read_log
     from aigo_bridge.results.writing import write_log
-    from aigo_report.tables.results import Results
+    from aigo_report.tables.results import Results, open_results
     from aigo_trust.verification.levels import Verification
+    from aigo_trust.verification.opening import verify
 
 _HOMES = {
     "plan_task": "aigo_bridge.api.planning",
@@ -41,8 +42,8 @@ _HOMES = {
     "run": "aigo_bridge.api.running",
     "import_logs": "aigo_bridge.api.evidence",
     "validate": "aigo_bridge.api.evidence",
-    "verify": "aigo_bridge.api.evidence",
-    "open_results": "aigo_bridge.api.evidence",
+    "verify": "aigo_trust.verification.opening",
+    "open_results": "aigo_report.tables.results",
     "read_log": "aigo_bridge.results.reading",
     "write_log": "aigo_bridge.results.writing",
     "TaskPlan": "aigo_bridge.plan.plan",

@@ -11,6 +11,9 @@ from typing import TypeVar
 
 HOOKS = {
     "comparison page": "aigo_report.page.comparisons:COMPARISON_PAGE",
+    "disclosures": "aigo_trust.verification.disclosures:DISCLOSURES",
+    "provenance": "aigo_trust.provenance.record:PROVENANCE",
+    "recordings": "aigo_trust.recording.run_tape:RECORDINGS",
     "report": "aigo_report.terminal:REPORT",
     "statistics": "aigo_stats.terminal.intervals:STATISTICS",
 }

@@ -21,10 +21,11 @@ from tests.conformance.ledger import known_gap
 from tests.conformance.test_features import surroundings
 from tests.conformance.test_shipped_tasks import NAMES, shipped
 
-from aigo_bridge.cassettes.playing import Cassette, played_name
-from aigo_bridge.cassettes.recording import Recorder
+from aigo_bridge.engine.tape import played_name
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.costs import AnswerLength, plan_cost
+from aigo_trust.recording.playing import Cassette
+from aigo_trust.recording.recording import Recorder
 
 pytestmark = pytest.mark.xdist_group("conformance")
 

@@ -23,14 +23,15 @@ import zstandard
 from tests.support.commands import REPOSITORY, TASKS
 from tests.support.forked import finished
 
-from aigo_bridge.cassettes.container import cassette_lines
-from aigo_bridge.cassettes.tail import TailWriter
+from aigo_bridge.engine.provenance import ResultOrigin
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.results.log_files import FIRST_LINE
 from aigo_bridge.text.canonical_json import canonical_digest
 from aigo_trust.provenance.envelope import make_key, private_key
-from aigo_trust.provenance.record import Making, provenance_file, write_provenance
+from aigo_trust.provenance.record import provenance_file, write_provenance
 from aigo_trust.provenance.statement import attestation_file
+from aigo_trust.recording.container import cassette_lines
+from aigo_trust.recording.tail import TailWriter
 from aigo_trust.verification.attesting import attest_result
 from aigo_trust.verification.bundling import Contents, write_bundle
 from aigo_trust.verification.levels import Verification
@@ -325,7 +326,7 @@ def another_key(source: Source, folder: Path, chance: random.Random) -> tuple[Pa
     lines, end = _lines(content)
     if len(lines) > 1 and chance.random() < 0.5:
         result.write_bytes(FIRST_LINE + b",\n".join(line.rstrip(b",") for line in lines[1:]) + content[end:])
-        write_provenance(result, Making("run", models={}))
+        write_provenance(result, ResultOrigin("run", models={}))
     make_key(folder / "other.pem")
     attest_result(result, private_key(folder / "other.pem"))
     return result, Materials(key=source.key), {"not signed by the key"}

@@ -228,7 +228,7 @@ def test_tapes_that_make_no_sense_are_refused(folder: Path, options: dict[str, A
 
 
 def test_a_cassette_that_lacks_calls_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aigo_bridge.cassettes.tail import TailWriter
+    from aigo_trust.recording.tail import TailWriter
 
     def full(self: TailWriter, text: bytes) -> None:
         if self.num_bytes:

@@ -18,8 +18,8 @@ from tests.support.endpoint import Endpoint, completion
 from tests.support.forked import start
 from tests.support.running import wait_until
 
-from aigo_bridge.cassettes.playing import Cassette
 from aigo_bridge.redaction.secrets import MASK as SECRET
+from aigo_trust.recording.playing import Cassette
 
 pytestmark = pytest.mark.xdist_group("lighteval")
 
@@ -130,7 +130,7 @@ def test_a_model_of_a_cassette_answers_with_one_alone(aigo: Run) -> None:
 
 
 def test_a_full_disk_costs_the_cassette_and_not_the_run(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aigo_bridge.cassettes.tail import TailWriter
+    from aigo_trust.recording.tail import TailWriter
 
     def full(self: TailWriter, text: bytes) -> None:
         if self.num_bytes:

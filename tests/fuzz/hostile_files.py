@@ -26,7 +26,7 @@ _SECRET = "SECRET-51f8"
 
 def recording(data: bytes, folder: Path) -> str:
     """A recording: the bytes as they are, and their lines with right checksums; `*` repeats the line before it."""
-    from aigo_bridge.cassettes.container import cassette_lines
+    from aigo_trust.recording.container import cassette_lines
     from aigo_trust.verification.recordings import check_cassette
 
     lines: list[bytes] = []

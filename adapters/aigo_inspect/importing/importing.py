@@ -259,7 +259,7 @@ def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
 def _import_open(
     reader: LogReader, location: str, target: Path, options: ImportOptions, processes: int
 ) -> ImportReport:
-    from aigo_trust.provenance.imports import keep_provenance
+    from aigo_bridge.engine.provenance import write_import_provenance
 
     loss = LossReport()
     suffix = "tasklog" if options.output_format == "parquet" else f"tasklog.{options.output_format}"
@@ -298,7 +298,7 @@ def _import_open(
         missing = f"the loss report cannot be written: {report.loss_file}: {error.strerror or error}"
         reason = f"{missing}; {report.reason}" if report.reason else missing
         return replace(report, loss_file=None, exit_code=ExitCode.PARTIAL, reason=reason)
-    return keep_provenance(report, "inspect", [location], options)
+    return write_import_provenance(report, "inspect", [location], options)
 
 
 def run_id(log: Path) -> str | None:
@@ -352,9 +352,9 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
         return None
     evidence, carried = own
     secrets.found.clear()
+    from aigo_bridge.engine.provenance import write_import_provenance
     from aigo_bridge.evaluation.own_logs import own_report
     from aigo_bridge.evaluation.writing import write_result
-    from aigo_trust.provenance.imports import keep_provenance
 
     plan = None
     if options.recompute is not None:
@@ -380,7 +380,7 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
     ]
     facts = {"redacted": dict(secrets.found), "unused_options": unused}
     report = own_report(log, target, evidence, written, notes, facts)
-    return keep_provenance(report, "inspect", [local_path(log) or log], options)
+    return write_import_provenance(report, "inspect", [local_path(log) or log], options)
 
 
 def _own_evidence(log: str, redaction: Redaction) -> tuple[Evidence, LoggedPlan] | None:

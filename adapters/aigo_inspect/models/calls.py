@@ -1,5 +1,5 @@
 """Calls on their way to a provider: past the journal of the run (`aigo_bridge.execution.journal`), and past
-its tape (`aigo_bridge.cassettes.tape`).
+its tape (`aigo_bridge.engine.tape`).
 
 Where a provider is called: so Inspect logs a call that is answered from the journal as any other, with its
 raw request and response, and what an agent asks by itself goes past the tape, too.
@@ -22,8 +22,8 @@ from inspect_ai.model._model_call import ModelRequestId  # there is no public fo
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import CANCELLED, TapedCall
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.journal import ASKER, CALL, Call
 from aigo_bridge.models.gate import is_gated, passing, paused

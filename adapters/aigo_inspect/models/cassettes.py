@@ -19,9 +19,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import ValidationError
 
-from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import TapedCall
 from aigo_bridge.dtypes import TraceItem
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import TapedCall
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.journal import ASKER, CALL, Call
 from aigo_bridge.models.connections import CallError, Choice, Reply, ToolCallReply, Usage

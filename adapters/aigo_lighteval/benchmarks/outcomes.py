@@ -21,6 +21,7 @@ from lighteval.metrics.utils.stderr import mean_stderr
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.importing.cleaning import redacted
@@ -40,7 +41,6 @@ from aigo_lighteval.importing.rows import Asked, Row
 from aigo_lighteval.importing.samples import SampleMapper
 from aigo_lighteval.models.models import TOKEN_COUNTS, call_events, direct_ios, tokens_used
 from aigo_lighteval.running.pipeline import quiet
-from aigo_trust.provenance.imports import keep_provenance
 
 Json = dict[str, Any]
 
@@ -79,7 +79,7 @@ def write_result(
     )
     report = replace(report, failed=len(notes.failures))
     report.write_loss()
-    keep_provenance(
+    write_import_provenance(
         report, "lighteval", list(map(str, log_files(Path(location)))), ImportOptions(), verb="run"
     )
     assert report.output is not None

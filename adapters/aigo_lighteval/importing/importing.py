@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
 from aigo_bridge.evaluation.own_logs import own_report
 from aigo_bridge.evaluation.writing import write_result
@@ -40,7 +41,6 @@ from aigo_lighteval.importing.rows import Prompting
 from aigo_lighteval.importing.samples import SampleMapper
 from aigo_lighteval.running.evidence import BLOCK, read
 from aigo_lighteval.versions import require_parquet
-from aigo_trust.provenance.imports import keep_provenance
 
 _LONGEST_STEM = 150
 """Bytes of a file's name without its suffix."""
@@ -202,7 +202,7 @@ def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str
     target = out / f"{stem}.tasklog.{options.output_format}"
     written = write_result(evidence, target, engine="lighteval", own=own_plan)
     report = own_report(location, target, evidence, written)
-    return keep_provenance(report, "lighteval", list(map(str, log_files(path))), options)
+    return write_import_provenance(report, "lighteval", list(map(str, log_files(path))), options)
 
 
 def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
@@ -280,7 +280,7 @@ def _write_task(
     )
     report = report.judged(options.max_loss)
     report.write_loss()
-    return keep_provenance(report, "lighteval", [run.results, details], options)
+    return write_import_provenance(report, "lighteval", [run.results, details], options)
 
 
 def write_documents(

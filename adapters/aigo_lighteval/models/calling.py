@@ -14,9 +14,9 @@ from typing import Any
 import anyio
 import orjson
 
-from aigo_bridge.cassettes.tape import PREFIX as CASSETTE
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import CustomTaskInputMessage
+from aigo_bridge.engine.tape import PREFIX as CASSETTE
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.execution.jobs import NO_MODEL
 from aigo_bridge.models.connections import (

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import CANCELLED, TapedCall
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.journal import ASKER, CALL, Call
 from aigo_bridge.models.connections import Exchange, MLTask, Reply

@@ -8,7 +8,7 @@ import warnings
 from asyncio.events import _set_running_loop
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.api.planning import StrPath
-from aigo_bridge.cassettes.playing import Cassette
-from aigo_bridge.cassettes.recording import Recorder
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, Progress, RunSettings, earlier_runs
 from aigo_bridge.engine.registry import EngineName, load_engine, require_exact, required
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
-from aigo_bridge.evaluation.running import recorded_choice, refuse_tapes
+from aigo_bridge.evaluation.recordings import recorded_choice, refuse_tapes, run_tape
 from aigo_bridge.evaluation.task import lone_job
 from aigo_bridge.evaluation.task import run as run_job
 from aigo_bridge.execution.permissions import confined
@@ -226,18 +224,13 @@ def run(
     cached = replace(plan, cache=cache)
     choice = ModelChoice(model, model_map)
     chosen = load_engine(engine)
-    refuse_tapes(
-        {"record": record, "replay": replay}, [chosen], resumes=resume or cache == "reuse", option=str
-    )
-    with ExitStack() as stack:
-        recorder: Recorder | None = None
-        if record is not None:
-            recorder = stack.enter_context(closing(Recorder(Path(record), append=resume)))
-            settings = replace(settings, tape=recorder)
-        if replay is not None:
-            cassette = stack.enter_context(closing(Cassette(Path(replay))))
-            choice = recorded_choice(plan, choice, cassette.models())
-            settings = replace(settings, tape=cassette.player())
+    files = {"record": record, "replay": replay}
+    refuse_tapes(files, [chosen], resumes=resume or cache == "reuse", option=str)
+    paths = {name: None if file is None else Path(file) for name, file in files.items()}
+    with run_tape(**paths, append=resume, show=lambda _: None) as tape:
+        settings = replace(settings, tape=tape.of_engine(chosen.name))
+        if tape.models is not None:
+            choice = recorded_choice(plan, choice, tape.models)
         job = lone_job(
             cached,
             choice,
@@ -247,8 +240,8 @@ def run(
         outcome = outside_event_loops(
             lambda: run_job(job, chosen, settings, allow_approximate=allow_approximate)
         )
-    if recorder is not None and recorder.problem is not None:
-        message = f"cannot write the cassette, so calls are missing ({recorder.problem})"
+    if tape.problem is not None:
+        message = f"cannot write the cassette, so calls are missing ({tape.problem})"
         hint = f"the evidence is complete: {outcome.result}"
         raise EvidenceError([Issue(message, file=str(record), hint=hint, code=Code.DAMAGED_CASSETTE)])
     return outcome

@@ -14,7 +14,6 @@ from typing import Any
 
 import typer
 
-from aigo_bridge.cli.cassettes import run_tape, show_tape
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
 from aigo_bridge.cli.hooks import RunReport
 from aigo_bridge.cli.options import cache_policy
@@ -44,6 +43,7 @@ from aigo_bridge.engine.registry import (
     split_name,
 )
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
+from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
 from aigo_bridge.evaluation.run_files import names_run_file
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, ready, run_evaluation
 from aigo_bridge.evaluation.summary import FILE as SUMMARY
@@ -106,7 +106,10 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
             cache = "update"  # of a run file, too: answers of a cassette are nobody's earlier results
         evaluations = evaluations_of(origin, cache=cache, model=models.model)
         show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
-        tape = stack.enter_context(run_tape(options, engines))
+        resumes = options.resume or options.cache == "reuse"
+        tapes = {"record": options.record, "replay": options.replay}
+        refuse_tapes(tapes, engines, resumes=resumes, option="--{}".format)
+        tape = stack.enter_context(run_tape(**tapes, append=options.resume, show=show_issues))
         prepared = ready(evaluations, engines, models, resume=options.resume, recorded=tape.models)
         plans = [plan for one in evaluations for entry in one.entries for plan in entry.plans]
         for text in compare_rows(plans, settings.out):
@@ -138,7 +141,9 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
                 break
         content = report.end(several=len(prepared) > 1)
         in_progress.close()
-        passed &= show_tape(tape, num_reused)
+        for line in tape.notes(num_reused):
+            typer.echo(line, err=True)
+        passed &= tape.problem is None
         if gathered is not None:
             gathered.contents += [content]
             gathered.results += report.results

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from aigo_bridge.cassettes.tape import Tape
+    from aigo_bridge.engine.tape import Tape
     from aigo_bridge.plan.logged_plan import LoggedPlan
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_bridge.results.records import StoredNumbers, TrialRecord

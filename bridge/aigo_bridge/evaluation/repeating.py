@@ -17,9 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     MetricData,
@@ -36,9 +35,9 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Execution, LogRef
+from aigo_bridge.engine.provenance import cassette_digests, write_run_provenance
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.evaluation.planning import Entry
-from aigo_bridge.evaluation.provenance import cassette_digests, keep_provenance
 from aigo_bridge.evaluation.writing import (
     NO_METRICS,
     WrittenRun,
@@ -57,6 +56,9 @@ from aigo_bridge.results.faults import Faults
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import Run, Sample, write_log
 from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.tape import Tape
 
 Values = Mapping[str, Any]
 
@@ -130,7 +132,7 @@ def repeated_outcome(
     parts = (_written(number, run, samples) for number, run in enumerate(runs))
     write_log(path, texts, finish=finish, runs=parts)
     cassette = cassette_digests(tape, entry.plans or [plan])
-    keep_provenance(plan, path, engine, logs, runs[0].evidence.models, cassette=cassette)
+    write_run_provenance(plan, path, engine, logs, runs[0].evidence.models, cassette=cassette)
     assert frames[0].evidence is not None
     data = tuple(frames[0].evidence.metrics or ())
     executions = (run.evidence.execution for run in runs)

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aigo_bridge.cassettes.playing import played_name
-from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings, earlier_runs
+from aigo_bridge.engine.provenance import provenance_file, write_run_provenance
 from aigo_bridge.engine.registry import require_exact
-from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError, UsageError
+from aigo_bridge.engine.tape import Tape, played_name
+from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, Models, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
-from aigo_bridge.evaluation.provenance import keep_provenance
+from aigo_bridge.evaluation.recordings import recorded_choice
 from aigo_bridge.evaluation.repeating import repeated_outcome, rows_of
 from aigo_bridge.evaluation.task import lone_job, ready_job, run_ready
 from aigo_bridge.evaluation.writing import outcome_of, result_frame
 from aigo_bridge.execution.permissions import confined, require_allowed
 from aigo_bridge.execution.progress import allowed, tolerated
-from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process.signals import finishing, stop_here
 from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.results.counts import read_counts
@@ -36,7 +35,6 @@ from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, w
 from aigo_bridge.results.specification import bare_specification, dataset_tags, specification_of
 from aigo_bridge.results.writing import write_log
 from aigo_bridge.spec.datasets import is_sample_data
-from aigo_trust.provenance.record import provenance_file
 
 
 @dataclass(frozen=True)
@@ -147,57 +145,6 @@ def _ready_task(
         choice = recorded_choice(plan, choice, recorded)
     job, _ = ready_job(lone_job(plan, choice, earlier=earlier_runs(plan, resume=resume)), engines)
     return ReadyEvaluation(evaluation, (ReadyEntry(entry, (job,)),))
-
-
-def refuse_tapes(
-    tapes: Mapping[str, object], engines: Sequence[Engine], *, resumes: bool, option: Callable[[str], str]
-) -> None:
-    """Make sure that a run can be recorded, or answered from a cassette, as it is wanted.
-
-    Args:
-        tapes: `record` and `replay` with their files; `None`: it is not wanted.
-        engines: where it is to run.
-        resumes: whether results of earlier runs may be taken over.
-        option: how the user has spelled an option.
-
-    Raises:
-        UsageError: it cannot.
-    """
-    used = [name for name, path in tapes.items() if path is not None]
-    if len(used) > 1:
-        names = ", ".join(map(option, used))
-        raise UsageError(
-            f"{names}: what is answered from a cassette stands in one already", code=Code.OPTIONS_APART
-        )
-    if not used:
-        return
-    (name,) = used
-    unable = [engine.name for engine in engines if not engine.capabilities.tapes]
-    if unable:
-        raise UsageError(
-            f"{option(name)}: not on {', '.join(unable)}, whose calls of models cannot be followed",
-            code=Code.OPTIONS_APART,
-        )
-    if name == "record" and len(engines) > 1:
-        raise UsageError(
-            f"{option(name)}: on one engine; then run it on others with {option('replay')}",
-            code=Code.OPTIONS_APART,
-        )
-    if name == "replay" and resumes:
-        raise UsageError(
-            f"{option(name)}: runs all of it; not with {option('resume')} or {option('cache')} reuse",
-            code=Code.OPTIONS_APART,
-        )
-
-
-def recorded_choice(plan: TaskPlan, choice: ModelChoice, recorded: Mapping[str, str]) -> ModelChoice:
-    """The models of a task as they were recorded, where the user names no others; a cassette answers for all
-    of them.
-    """
-    model = choice.model or (recorded.get("") if plan.calls_model else None)
-    keys = {key: recorded[key] for key in plan.model_keys if key in recorded} | dict(choice.model_map or {})
-    names = {key: played_name(name) for key, name in keys.items()}
-    return ModelChoice(None if model is None else played_name(model), names)
 
 
 def _played(entry: ReadyEntry) -> ReadyEntry:
@@ -519,5 +466,5 @@ def _write_failure(job: Job, problem: str, engine: Engine, out: Path) -> Path:
             is_success=False,
         ),
     )
-    keep_provenance(plan, path, engine, (), job.model_map)
+    write_run_provenance(plan, path, engine, (), job.model_map)
     return path

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.mirrored import named
 from aigo_bridge.access.opening import from_here
-from aigo_bridge.cassettes.tape import Tape
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     ModelUsageStats,
@@ -27,8 +26,8 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Execution, Gap, LogRef
+from aigo_bridge.engine.provenance import cassette_digests, write_run_provenance
 from aigo_bridge.errors import EvidenceError, Issue, Stage
-from aigo_bridge.evaluation.provenance import cassette_digests, keep_provenance
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.progress import is_spent_tolerance
 from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
@@ -52,6 +51,9 @@ from aigo_bridge.results.writing import Sample, encoded_frame, write_log
 from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.tape import Tape
 
 APP_VERSION = f"aigo-bridge {__version__}"
 
@@ -102,7 +104,7 @@ def outcome_of(
             [Issue(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)]
         ) from error
     cassette = cassette_digests(tape, [plan])
-    keep_provenance(plan, result, engine, [log], evidence.models, cassette=cassette)
+    write_run_provenance(plan, result, engine, [log], evidence.models, cassette=cassette)
     return replace(outcome_of_runs(plan, [run], result, (log,)), gaps=tuple(gaps)).compared()
 
 

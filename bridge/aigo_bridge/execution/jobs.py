@@ -10,9 +10,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from aigo_bridge.cassettes.tape import Tape, TaskTape
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
@@ -21,6 +20,9 @@ from aigo_bridge.execution.journal import Journal
 from aigo_bridge.execution.progress import ProgressCounter, Tolerance
 from aigo_bridge.plan.logged_plan import is_intact, logged_plan
 from aigo_bridge.plan.plan import TaskPlan, mixed
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.tape import Tape, TaskTape
 
 M = TypeVar("M")
 """A model, as an adapter makes it."""

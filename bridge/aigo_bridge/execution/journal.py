@@ -24,14 +24,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aigo_bridge.cassettes.tape import TapedCall, TrialTape
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.process.locks import CLOSED_IN_CHILDREN, NO_LINK, lock
 from aigo_bridge.redaction.secrets import redact_json
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.tape import TapedCall, TrialTape
 
 FORMAT = 1
 

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.cassettes.tape import TaskTape, TrialTape
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, Retry, Totals
 from aigo_bridge.errors import UsageError
@@ -20,6 +19,9 @@ from aigo_bridge.execution.journal import Asker, Journal
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.tape import TaskTape, TrialTape
 
 _TOLERANCE = re.compile(r"\d+|0?\.\d+|1\.0*", re.ASCII)
 _SPENT = re.compile(r"stopped: \d+ (sample|trial)s? failed, --fail-on-error tolerates \d+", re.ASCII)
@@ -209,7 +211,11 @@ class ProgressCounter:
         """Who asks in one trial (numbered from 0), the solver or a scorer; `None`: nobody needs to know."""
         if self.journal is None and self._tape is None:
             return None
-        tape = None if self._tape is None else TrialTape(self._tape, sample_id, trial, who)
+        tape: TrialTape | None = None
+        if self._tape is not None:
+            from aigo_bridge.engine.tape import TrialTape
+
+            tape = TrialTape(self._tape, sample_id, trial, who)
         return Asker(self.journal, tape, sample_id, trial, who)
 
     def retrying(self, retry: Retry) -> None:

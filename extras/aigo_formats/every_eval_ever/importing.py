@@ -16,6 +16,7 @@ from typing import Any
 
 from aigo_bridge.access.file_kinds import eee_kind, remote_errors
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.cleaning import redacted
@@ -36,7 +37,6 @@ from aigo_formats.every_eval_ever.conversations import SampleMapper
 from aigo_formats.every_eval_ever.records import ENGINE, Record, frame_of, read_record
 from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lines import line_at, numbered_lines, object_of
-from aigo_trust.provenance.imports import keep_provenance
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """What code that reads well-formed instances raises at others."""
@@ -300,4 +300,4 @@ def _write(
         redacted=redaction.found,
     ).judged(options.max_loss)
     report.write_loss()
-    return keep_provenance(report, ENGINE, [pair.aggregate, pair.instances], options)
+    return write_import_provenance(report, ENGINE, [pair.aggregate, pair.instances], options)

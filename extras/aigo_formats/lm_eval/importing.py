@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.cleaning import redacted
@@ -34,7 +35,6 @@ from aigo_formats.lm_eval.header import Header, read_header
 from aigo_formats.lm_eval.locate import Run, eval_files, find_runs, run_files
 from aigo_formats.lm_eval.rows import SamplesFile
 from aigo_formats.lm_eval.samples import SampleMapper
-from aigo_trust.provenance.imports import keep_provenance
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """What code that reads well-formed samples raises at others."""
@@ -181,7 +181,7 @@ def _write_task(
         notes=(NO_SAMPLES,) if location is None and header.is_old else (),
     ).judged(options.max_loss)
     report.write_loss()
-    return keep_provenance(report, ENGINE, [run.results, location], options)
+    return write_import_provenance(report, ENGINE, [run.results, location], options)
 
 
 def _samples(

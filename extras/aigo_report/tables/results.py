@@ -1,4 +1,4 @@
-"""Results as tables: named once, read row by row, each time that somebody asks."""
+"""Results as tables, which are read row by row each time you iterate over them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.process.extras import package
@@ -19,6 +20,9 @@ from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.plurals import plural
 from aigo_report.tables.rows import Row, rows_of
 from aigo_report.tables.schema import SCHEMAS, TableName
+
+if TYPE_CHECKING:
+    from aigo_bridge.api.planning import StrPath
 
 BATCH_ROWS = 5_000
 BATCH_CHARACTERS = 16 << 20
@@ -253,7 +257,7 @@ def results_at(locations: Iterable[str | os.PathLike[str]]) -> Results:
     patterns (`out/*.tasklog.json`).
 
     Raises:
-        UsageError: there is nothing at one of the places.
+        UsageError: a location has no results.
         EvidenceError: a summary cannot be read.
         SpecError: a run file is invalid.
     """
@@ -261,3 +265,41 @@ def results_at(locations: Iterable[str | os.PathLike[str]]) -> Results:
     for source in sources:
         require_result(source)
     return Results(sources)
+
+
+def open_results(*locations: StrPath) -> Results:
+    """Return results as tables, for data frames.
+
+    Each table reads the results when you use it, sample by sample.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals")
+    outcome = aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl")
+    results = aigo_bridge.open_results(outcome.result)
+    (metric,) = results.metrics()
+    assert (metric["name"], metric["text"], metric["scored"]) == ("Accuracy", "0.75", 4)
+    assert [trial["answer"] for trial in results.trials()] == ["Oslo", "Lima", "Sydney", "Tokyo"]
+    assert results.to_pandas("scores").query("counted")["value"].mean() == 0.75
+    ```
+
+    Args:
+        locations: result logs (also `.gz`, `.zst`), folders of them, patterns (`out/*.tasklog.json`),
+            summaries of evaluations (`evaluation.json`), run files with task result logs (`run.yaml`, or
+            `run.yaml#KEY` for one task specification).
+
+    Returns:
+        The results: `results()`, `metrics()`, `samples()`, `trials()`, `scores()` and `events()` are tables.
+        Iterating over a table gives its rows as mappings; `to_pandas()`, `to_polars()` and `to_arrow()` give
+        all of it, `batches()` in batches of Arrow. These raise `EvidenceError` if a result cannot
+        be read, and `UsageError` if a package is missing.
+
+    Raises:
+        UsageError: a location has no results.
+        EvidenceError: the summary of an evaluation cannot be read.
+        SpecError: a run file is invalid, or its task result logs are missing or outside its folder.
+    """
+    for location in locations:
+        refuse_address(location, "locations")
+    return results_at(locations)

@@ -154,11 +154,13 @@ def _show_result(
 def _show_disclosure(file: Path) -> bool:
     """Show a disclosed sample of `attest --disclose`; `False`: the file is something else."""
     from aigo_bridge.cli.terminal import note, printable
-    from aigo_trust.verification.disclosures import disclosed_facts, is_disclosure
+    from aigo_bridge.hooks import load_hook
+    from aigo_report import Disclosures
 
-    if not is_disclosure(file):
+    disclosures = load_hook("disclosures", Disclosures)
+    if not disclosures.is_disclosure(file):
         return False
-    for label, text in disclosed_facts(file):
+    for label, text in disclosures.facts(file):
         typer.echo(printable(f"{label:<10} {text}"))
     note(f"not checked: aigo-bridge verify {file} --key FILE proves that it belongs to its result")
     return True

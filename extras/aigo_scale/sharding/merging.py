@@ -16,10 +16,10 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Job, LogRef
+from aigo_bridge.engine.provenance import write_run_provenance
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.own_logs import own_plan
 from aigo_bridge.evaluation.planning import Evaluation
-from aigo_bridge.evaluation.provenance import keep_provenance
 from aigo_bridge.evaluation.run_files import names_run_file
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEntry, entry_outcome, judged_outcome
 from aigo_bridge.evaluation.task import evaluations_of
@@ -111,7 +111,7 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
     path = result_file(out, plan.name, identity_of(specification, served, None), with_logs(list))
     run = write_result(evidence, path, engine=engine.name, planned=job.total)
     merged = merged_engine(engine, {}, {log.path: shard_logs(shards, job.identity, engine)})
-    keep_provenance(plan, path, merged, [log], evidence.models, datasets=_given_datasets(log, engine))
+    write_run_provenance(plan, path, merged, [log], evidence.models, datasets=_given_datasets(log, engine))
     execution, tally = evidence.execution, run.tally
     return Outcome(
         task=str(plan.document["key"]),

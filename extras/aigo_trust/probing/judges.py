@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import CANCELLED, TapedCall, TaskTape, TrialTape
 from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
     ChatCompletionModelOutputChoice,
@@ -22,6 +20,8 @@ from aigo_bridge.dtypes import (
     ModelUsage,
 )
 from aigo_bridge.dtypes.conversion import assistant_message
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import CANCELLED, TapedCall, TaskTape, TrialTape
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.connections import Reply
 from aigo_bridge.models.connections.replies import Choice, Usage

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from typing import Any
 import orjson
 
 from aigo_bridge.access.opening import open_regular
-from aigo_bridge.cassettes.tape import PREFIX
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import Provenance, ResultOrigin
+from aigo_bridge.engine.tape import PREFIX
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.process import no_collections
 from aigo_bridge.redaction.secrets import redact_value
@@ -44,30 +44,6 @@ _CHUNK = 1 << 20
 _PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 
 
-@dataclass(frozen=True)
-class Making:
-    """How a result came about, as far as only its writer knows."""
-
-    verb: str
-    """`run`, `score` or `import`."""
-    engine: str | None = None
-    engine_version: str | None = None
-    """Of the engine that ran, where it ran here."""
-    models: Mapping[str, str] = field(default_factory=dict)
-    """AI GO model key (`""` for the evaluated model) → the engine's name of the model that was asked."""
-    logs: Sequence[str | Path] = ()
-    """The native logs that the result was read from."""
-    plan: Mapping[str, Any] | None = None
-    """Digests of the plan that was run; `None`: it was none of ours, or is not known."""
-    cassette: Mapping[str, Any] | None = None
-    """The cassette of the run: what it was to it (`use`), and digests of its lines (`tasks`); `None`: there
-    was none."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """How logs were imported."""
-    folder: Path | None = None
-    """Folder of the task; `None`: not known."""
-
-
 def provenance_file(result: Path) -> Path:
     """The file beside a result."""
     return result.with_name(f"{stem_of(result)}{SUFFIX}")
@@ -84,7 +60,7 @@ def stem_of(result: Path) -> str:
     return name
 
 
-def write_provenance(result: Path, making: Making) -> Path:
+def write_provenance(result: Path, origin: ResultOrigin) -> Path:
     """Write the provenance of a result that has just been written; what an earlier one left there is gone.
 
     Raises:
@@ -95,13 +71,13 @@ def write_provenance(result: Path, making: Making) -> Path:
     # A result must not stand beside the provenance of an earlier one.
     file.unlink(missing_ok=True)
     with no_collections():
-        record = record_of(read_texts(result), making)
+        record = record_of(read_texts(result), origin)
     with open_for_replacing(file) as target:
         target.write(orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
     return file
 
 
-def record_of(texts: ResultTexts, making: Making) -> dict[str, Any]:
+def record_of(texts: ResultTexts, origin: ResultOrigin) -> dict[str, Any]:
     """The provenance of a result as plain data, without what this process knows to be secret."""
     result, rows, answering = _digested(texts)
     frame = texts.frame
@@ -114,24 +90,24 @@ def record_of(texts: ResultTexts, making: Making) -> dict[str, Any]:
             "result": result,
             **specification_digests(specification),
             "data": rows.to_json(),
-            "plan": None if making.plan is None else dict(making.plan),
+            "plan": None if origin.plan is None else dict(origin.plan),
             "run": {
-                "made_by": making.verb,
+                "made_by": origin.verb,
                 "app_version": frame.get("app_version"),
-                "engine": making.engine,
-                "engine_version": making.engine_version or _version_in(frame.get("app_version")),
-                "provider": _provider(making.models.get(""), specification),
-                "models": dict(making.models),
+                "engine": origin.engine,
+                "engine_version": origin.engine_version or _version_in(frame.get("app_version")),
+                "provider": _provider(origin.models.get(""), specification),
+                "models": dict(origin.models),
                 **answering.to_json(),
                 "started_at": _time(execution, "started_at"),
                 "ended_at": _time(execution, "ended_at"),
                 "revision": _revision(specification),
             },
-            "logs": [log for location in making.logs for log in log_digests(location)],
-            "cassette": None if making.cassette is None else dict(making.cassette),
-            "options": dict(making.options),
+            "logs": [log for location in origin.logs for log in log_digests(location)],
+            "cassette": None if origin.cassette is None else dict(origin.cassette),
+            "options": dict(origin.options),
             "environment": environment(),
-            "repository": repository_state(making.folder or Path()),
+            "repository": repository_state(origin.folder or Path()),
             "command": command_line(),
             "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
@@ -340,3 +316,6 @@ def canonical_text(value: Any) -> str:
     """A value for a message, shortened."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+PROVENANCE = Provenance(write_provenance, provenance_file, provenance_of)

@@ -25,11 +25,11 @@ from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.cassettes.playing import Cassette
     from aigo_bridge.engine.engine import Engine
     from aigo_bridge.engine.protocol import RunSettings
-    from aigo_bridge.evaluation.certificates import Certificate
     from aigo_bridge.evaluation.running import ReadyEvaluation
+    from aigo_trust.certificates import Certificate
+    from aigo_trust.recording.playing import Cassette
 
 app = typer.Typer(**VERB)
 
@@ -123,8 +123,7 @@ def parity(
     from contextlib import ExitStack
     from dataclasses import replace
 
-    from aigo_bridge.cli.cassettes import opened
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
     from aigo_bridge.cli.terminal import print_json, short_path
     from aigo_bridge.engine.protocol import RunSettings as Settings
@@ -134,6 +133,7 @@ def parity(
     from aigo_bridge.evaluation.running import ready
     from aigo_bridge.evaluation.task import evaluations_of
     from aigo_bridge.exit_codes import ExitCode
+    from aigo_trust.recording.run_tape import opened
 
     with reported(), ExitStack() as stack:
         names = [name.strip() for name in engine.split(",")]
@@ -153,7 +153,7 @@ def parity(
             num_trials=num_trials,
             allow_bad_tasks=allow_bad_tasks,
         )
-        cassette = stack.enter_context(opened(replay))
+        cassette = stack.enter_context(opened(replay, show_issues))
         engines = [load_engine(name) for name in names]
         choice = ModelChoice(None, pairs("--model-map", model_map))
         evaluations = evaluations_of(origin, cache="update")
@@ -183,9 +183,9 @@ def _certificate(
 ) -> tuple[Certificate, Path]:
     from dataclasses import replace
 
-    from aigo_bridge.evaluation.certificates import Certificate, task_certificate
-    from aigo_bridge.evaluation.provenance import engine_version
+    from aigo_bridge.engine.provenance import engine_version
     from aigo_bridge.evaluation.running import run_evaluation
+    from aigo_trust.certificates import Certificate, task_certificate
 
     players = {engine.name: cassette.player(notes_asked=True) for engine in engines}
     outcomes = {

@@ -25,9 +25,9 @@ from aigo_bridge.cli.options import (
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
-    from aigo_bridge.cli.cassettes import RunTape
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_trust.probing.judges import Judges
+    from aigo_trust.recording.run_tape import RunTape
 
 app = typer.Typer(**VERB)
 
@@ -156,7 +156,6 @@ def probe(
 
     Only the scorers of your own task are used. Code inside a result is never executed.
     """
-    from aigo_bridge.cli.cassettes import show_tape
     from aigo_bridge.cli.failing import reported, show_issues
     from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
     from aigo_bridge.cli.terminal import note, print_json, printable, short_path
@@ -204,8 +203,9 @@ def probe(
         show_probe(outcome)
         if out is not None:
             typer.echo(f"evidence  {short_path(out)}")
-    is_recorded = show_tape(tape, 0)
-    if code := outcome.exit_code if is_recorded else ExitCode.FAILED:
+    for line in tape.notes(0):
+        typer.echo(line, err=True)
+    if code := outcome.exit_code if tape.problem is None else ExitCode.FAILED:
         raise typer.Exit(code)
 
 
@@ -219,11 +219,12 @@ def _judges(
         UsageError: the options make no sense together, or name what is not there.
         EvidenceError: the cassette cannot be read.
     """
-    from aigo_bridge.cassettes.recording import Recorder
-    from aigo_bridge.cli.cassettes import RunTape, opened
+    from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.engine.registry import load_engine, required
     from aigo_bridge.errors import UsageError
     from aigo_trust.probing.judges import Judges
+    from aigo_trust.recording.recording import Recorder
+    from aigo_trust.recording.run_tape import RunTape, opened
 
     keys = dict.fromkeys(
         scorer.judge_key
@@ -243,7 +244,7 @@ def _judges(
                 "--replay: what is answered from a cassette is neither asked nor recorded",
                 code=Code.OPTIONS_APART,
             )
-        with opened(replay) as cassette:
+        with opened(replay, show_issues) as cassette:
             names = {key: name for key, name in cassette.models().items() if key in keys}
             player = cassette.player()
             judges = Judges(names, None, player.of_task(plan, engine, names))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.cassettes.container import cassette_lines
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.counts import trials_of
@@ -21,6 +20,7 @@ from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.results.rows import items_of, outputs_of, text_of
 from aigo_bridge.results.values import Json, mappings, member
 from aigo_bridge.text.plurals import plural
+from aigo_trust.recording.container import cassette_lines
 from aigo_trust.verification.levels import Finding, Level, level
 
 NO_RECORDING = "no recording of the run was given (--recording)"

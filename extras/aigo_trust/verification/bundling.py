@@ -24,7 +24,6 @@ from typing import Any
 import orjson
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
-from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.registry import logs_by_engine, native_files
@@ -44,6 +43,7 @@ from aigo_trust.provenance.definitions import digest_or_none
 from aigo_trust.provenance.record import provenance_file, provenance_of
 from aigo_trust.provenance.sigstore_bundles import bundle_file
 from aigo_trust.provenance.statement import attestation_file
+from aigo_trust.recording.tail import tail_of
 from aigo_trust.verification.levels import Finding
 from aigo_trust.verification.materials import Materials
 from aigo_trust.verification.own_tasks import own_task

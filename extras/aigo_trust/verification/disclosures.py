@@ -13,6 +13,7 @@ from aigo_bridge.results.counts import trial_number, trials_of
 from aigo_bridge.results.rows import items_of, outputs_of, text_of
 from aigo_bridge.results.values import Json, mappings, member, value_text
 from aigo_bridge.text.json_text import read_json
+from aigo_report import Disclosures
 from aigo_report.tables.trials import values_of
 from aigo_trust.provenance.sigstore_bundles import envelope_in
 from aigo_trust.provenance.statement import disclosure_from, read_document, statement_in
@@ -75,3 +76,6 @@ def _trial_facts(trial: Json) -> Iterator[tuple[str, str]]:
             yield "score", f"{name} ({score.get('scorer_key')}): {value_text(value, LONGEST)}"
     for error in mappings(trial.get("errors")):
         yield "error", f"{error.get('error_type')}: {error.get('message')}"
+
+
+DISCLOSURES = Disclosures(is_disclosure, disclosed_facts)

@@ -15,6 +15,7 @@ from aigo_trust.provenance.sigstore_bundles import Identity, identity_problem, i
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+
 NO_KEY = "no public key was given (--key): without it, the signer is unknown"
 NO_IDENTITY = "no identity was given (--identity, --issuer): without it, the signer is unknown"
 

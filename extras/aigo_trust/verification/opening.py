@@ -1,12 +1,13 @@
-"""The check of whatever is handed in: a result, a bundle, or one disclosed sample."""
+"""Check of a result, a bundle, or one disclosed sample, and the Python function `aigo_bridge.verify`."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -35,10 +36,95 @@ from aigo_trust.verification.bundling import (
 from aigo_trust.verification.contents import compare_task, unequal
 from aigo_trust.verification.disclosures import is_disclosure
 from aigo_trust.verification.levels import TITLES, Finding, Level, Verification, level
-from aigo_trust.verification.materials import Materials
+from aigo_trust.verification.materials import Materials, identity_of
 from aigo_trust.verification.own_tasks import OwnTask
 from aigo_trust.verification.signature import check_disclosure
-from aigo_trust.verification.verifying import marked_levels, verify
+from aigo_trust.verification.verifying import marked_levels
+from aigo_trust.verification.verifying import verify as verify_log
+
+if TYPE_CHECKING:
+    from aigo_bridge.api.planning import StrPath
+
+
+def verify(
+    result: StrPath,
+    *,
+    task: StrPath | None = None,
+    datasets: Mapping[str, StrPath] | None = None,
+    root: StrPath | None = None,
+    log: StrPath | None = None,
+    rerun_scorers: bool = False,
+    replay: StrPath | None = None,
+    provenance: StrPath | None = None,
+    attestation: StrPath | None = None,
+    key: StrPath | None = None,
+    identity: str | None = None,
+    issuer: str | None = None,
+    trust_config: StrPath | None = None,
+) -> Verification:
+    """Check a result level by level: valid log, numbers, scores, answers, digests, native log, signature.
+
+    Code inside a result is never executed. Snippets and templates come from your own task.
+
+    ```python
+    import aigo_bridge
+
+    plan = aigo_bridge.plan_task("examples/capitals")
+    outcome = aigo_bridge.run(plan, "scripted/examples/capitals/answers.jsonl")
+    checked = aigo_bridge.verify(outcome.result, task="examples/capitals", rerun_scorers=True)
+    verdicts = {level.name: level.verdict for level in checked.levels}
+    assert verdicts["metrics"] == verdicts["scores"] == verdicts["digests"] == "proved"
+    assert checked.exit_code == 0  # no level has failed
+    assert checked.summary.startswith("partly verified")  # neither a native log nor a key was given
+    ```
+
+    Args:
+        result: a result log, one of a run file (`run.yaml#KEY`), a bundle of `aigo-bridge bundle`, or one
+            sample of `attest --disclose`.
+        task: your own task of this result; `FILE#KEY` for a run file.
+        datasets: dataset key → file, which replaces the task's own dataset.
+        root: folder that the task's files may not leave; `None`: the folder of the task.
+        log: native log of the result.
+        rerun_scorers: with `task`, run its scorers and metrics in Python on the stored outputs.
+        replay: the recording of the run (a cassette): the model's answers are compared with it, and the
+            replies of judges are taken from it.
+        provenance: provenance of the result; `None`: the file next to the result, if there is one.
+        attestation: attestation of the result; `None`: the file next to the result, if there is one.
+        key: public key (PEM) that has to have signed the attestation.
+        identity: who has to have signed it without a key: an e-mail address, or the address of a workflow.
+        issuer: with `identity`, the provider that vouches for it.
+        trust_config: with `identity`, keys of other services than sigstore's public ones.
+
+    Returns:
+        `summary` is the verdict in one line. `levels` have each their `verdict`, `findings` and the `reason`
+        why they cannot be checked. `reliable` lists statements that still hold if a level has failed.
+        `exit_code` is 1 if a level has failed, 3 if an argument was given for a level that could not be
+        checked, otherwise 0.
+
+    Raises:
+        UsageError: a file is not there, or an argument makes no sense.
+        SpecError: the task cannot be planned.
+        DatasetError: its rows cannot be used.
+    """
+
+    def path(file: StrPath | None) -> Path | None:
+        return None if file is None else Path(file)
+
+    return verify_one(
+        Path(result),
+        Materials(
+            task=None if task is None else os.fspath(task),
+            datasets={name: str(Path(file).resolve()) for name, file in (datasets or {}).items()},
+            root=None if root is None else str(Path(root).resolve()),
+            log=None if log is None else os.fspath(log),
+            rerun_scorers=rerun_scorers,
+            replay=path(replay),
+            provenance=path(provenance),
+            attestation=path(attestation),
+            key=path(key),
+            identity=identity_of(identity, issuer, path(trust_config)),
+        ),
+    )
 
 
 def verify_source(source: ResultSource, materials: Materials) -> Verification:
@@ -73,7 +159,7 @@ def verify_any(path: Path, materials: Materials) -> Verification:
         return _verify_bundle(path, materials)
     if is_disclosure(path):
         return check_disclosure(path, materials.signer)
-    return verify(path, materials)
+    return verify_log(path, materials)
 
 
 def _verify_bundle(path: Path, materials: Materials) -> Verification:
@@ -85,7 +171,7 @@ def _verify_bundle(path: Path, materials: Materials) -> Verification:
             levels = {name: level(name, [], unchecked="the bundle cannot be opened") for name in TITLES}
             levels["log"] = level("log", findings)
             return Verification(path, tuple(levels.values()))
-        verification = verify(bundle.result, bundled_materials(bundle, materials))
+        verification = verify_log(bundle.result, bundled_materials(bundle, materials))
         levels_of_result = [
             _with_bundle(item, bundle, own=materials.task is not None) if item.name == "digests" else item
             for item in verification.levels

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.cassettes.container import cassette_lines
-from aigo_bridge.cassettes.digests import LineDigests, task_of_line
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.text.plurals import plural
+from aigo_trust.recording.container import cassette_lines
+from aigo_trust.recording.digests import LineDigests, task_of_line
 from aigo_trust.verification.levels import Finding
 
 NO_DIGEST = "the provenance does not say which cassette the run had"

@@ -12,9 +12,6 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.cassettes.playing import Cassette
-from aigo_bridge.cassettes.records import CallOutcome, Failed, request_differences
-from aigo_bridge.cassettes.tape import AskedCall, TrialTape, task_name
 from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
     ChatCompletionModelOutputChoice,
@@ -22,6 +19,8 @@ from aigo_bridge.dtypes import (
     ModelResponse,
     ModelUsage,
 )
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import AskedCall, TrialTape, task_name
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models.connections import Reply
 from aigo_bridge.models.protocol import Model, ModelRequest
@@ -29,6 +28,8 @@ from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.plurals import plural
+from aigo_trust.recording.differences import request_differences
+from aigo_trust.recording.playing import Cassette
 
 CALLS = "judge_calls"
 """In the metadata of a score: the calls that its judge was asked in."""

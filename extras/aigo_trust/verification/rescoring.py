@@ -15,8 +15,6 @@ from typing import Any
 
 import anyio
 
-from aigo_bridge.cassettes.playing import Cassette
-from aigo_bridge.cassettes.records import request_differences
 from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, ScoresData
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.execution.program import Failure, Row, SampleProgram
@@ -27,6 +25,8 @@ from aigo_bridge.scoring import CompiledScorer, compile_scorers, scorer_keys
 from aigo_bridge.scoring.scorer import Outcome
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.text.plurals import plural
+from aigo_trust.recording.differences import request_differences
+from aigo_trust.recording.playing import Cassette
 from aigo_trust.verification.levels import Finding, Level, level
 from aigo_trust.verification.numbers import score_differences
 from aigo_trust.verification.replies import (

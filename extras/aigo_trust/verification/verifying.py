@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.cassettes.playing import Cassette
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue, UsageError, dotted
@@ -19,6 +18,7 @@ from aigo_bridge.results.validating import validate_log
 from aigo_bridge.text.plurals import plural
 from aigo_trust.provenance.record import provenance_file, read_provenance
 from aigo_trust.provenance.texts import ResultTexts, read_texts
+from aigo_trust.recording.playing import Cassette
 from aigo_trust.verification.answers import check_answers
 from aigo_trust.verification.contents import compare_task, provenance_findings, unaltered_samples
 from aigo_trust.verification.levels import TITLES, Finding, Level, Name, Verification, level, merged

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import provenance_of
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.exporting.evidence.entities import (
     PLACEHOLDER,
@@ -25,7 +26,6 @@ from aigo_bridge.exporting.evidence.sources import EvidenceSource
 from aigo_bridge.exporting.evidence.tasks import TaskEntity, code_files, dataset_name, task_entity
 from aigo_bridge.exporting.evidence.yaml_text import with_snippet_files, yaml_text
 from aigo_bridge.importing.redaction import Redaction, redaction
-from aigo_trust.provenance.record import provenance_of
 
 LOG = "task_result_log.json"
 """Name of a log in `task_results/KEY/`, as the platform's own export has it."""

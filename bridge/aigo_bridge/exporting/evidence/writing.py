@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +15,18 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UnsupportedPlanError, UsageError
 from aigo_bridge.exporting.evidence.assembling import Assembly
 from aigo_bridge.exporting.evidence.options import EvidenceOptions
-from aigo_bridge.exporting.evidence.readme import FIRST_LINE, readme
 from aigo_bridge.exporting.evidence.sources import Sources, gather
 from aigo_bridge.exporting.folders import check_free, draft_near, refuse_secrets
+from aigo_bridge.exporting.python_code import visible
 from aigo_bridge.reading.reader import validate_paths
 from aigo_bridge.text.plurals import plural
 
 LOSSES = "losses.json"
 _ENTRIES = frozenset({"run.yaml", "README.md", LOSSES, "tasks", "models", "datasets", "task_results"})
 _SHOWN = 50
+_FIRST_LINE = "<!-- written by aigo-bridge export --to aigo -->"
+_LONGEST = 200
+"""Characters of a cell in the README."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def export_evidence(
         losses = _losses(assembly, sources)
         if losses:
             assembly.text(LOSSES, json.dumps(losses, indent=2) + "\n")
-        assembly.text("README.md", readme(assembly, key, losses, options))
+        assembly.text("README.md", _readme(assembly, key, losses, options))
         _check(draft)
         refuse_secrets(draft)
         written = _written(assembly, draft, out, key, losses, sources)
@@ -164,7 +167,7 @@ def _refuse_foreign(out: Path) -> None:
         return
     foreign = sorted(path.name for path in out.iterdir() if path.name not in _ENTRIES)
     mark = out / "README.md"
-    if not foreign and not (mark.is_file() and mark.read_text("utf-8", "replace").startswith(FIRST_LINE)):
+    if not foreign and not (mark.is_file() and mark.read_text("utf-8", "replace").startswith(_FIRST_LINE)):
         foreign = ["README.md"]
     if foreign:
         raise UsageError(
@@ -188,3 +191,74 @@ def _move(draft: Path, target: Path) -> None:
     # The run file comes last: an interrupted move leaves nothing that `lf run` takes.
     for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == "run.yaml"):
         entry.rename(target / entry.name)
+
+
+def _readme(assembly: Assembly, evaluation: str, losses: Mapping[str, Any], options: EvidenceOptions) -> str:
+    """Return the text of the README."""
+    app = options.app or "APP"
+    lines = [
+        _FIRST_LINE,
+        "",
+        "# Results for AI GO",
+        "",
+        f"`lf run` creates the evaluation `{evaluation}` and uploads every result below.",
+        "No model is called.",
+        "",
+        "```console",
+        f"lf switch {app}",
+        "lf run -f run.yaml --wait",
+        "```",
+        "",
+    ]
+    if options.app is None:
+        lines += ["Replace `APP` with the key of your AI app.", ""]
+    lines += [
+        "## Results",
+        "",
+        "| specification | task | model | status | samples |",
+        "|---|---|---|---|--:|",
+    ]
+    for key, specification in sorted(assembly.specifications.items()):
+        evidence = specification.frame.evidence
+        failures = evidence.failures if evidence is not None else None
+        cells = (
+            f"`{key}`",
+            f"`{specification.task_key}`",
+            f"`{specification.model}`" if specification.model else "",
+            specification.frame.status,
+            "" if failures is None else str(failures.num_total),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Entities", "", "| kind | key | name | on the platform |", "|---|---|---|---|"]
+    lines += _rows(
+        "task", ((key, task.document["display_name"], True) for key, task in assembly.tasks.items())
+    )
+    lines += _rows("task", ((key, name, False) for key, name in assembly.references.items()))
+    lines += _rows("model", ((m.key, m.display_name, not m.is_reference) for m in assembly.models.values()))
+    lines += _rows("dataset", ((d.key, d.name, True) for d in assembly.datasets.values()))
+    lines += [
+        "",
+        "Keys end with a digest of their content, so that an entity of yours is not overwritten.",
+        "Models have a placeholder as their connection. No secret is in this folder.",
+        "",
+    ]
+    if losses:
+        lines += [
+            "## Losses",
+            "",
+            "`losses.json` lists the parts of the results that are not in this folder.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _rows(kind: str, entities: Iterable[tuple[str, str, bool]]) -> list[str]:
+    return [
+        f"| {kind} | `{key}` | {_cell(name)} | {'created' if is_new else 'has to exist'} |"
+        for key, name, is_new in sorted(entities)
+    ]
+
+
+def _cell(text: str) -> str:
+    shown = visible(" ".join(text.split())).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"

@@ -17,8 +17,9 @@ from tests.support.commands import Run
 from tests.support.results import metric, question, result, write_result
 from tests.support.sigstore_services import PROVIDER, Services, running, token
 
+from aigo_bridge.engine.provenance import ResultOrigin
 from aigo_bridge.redaction.secrets import KNOWN
-from aigo_trust.provenance.record import Making, write_provenance
+from aigo_trust.provenance.record import write_provenance
 from aigo_trust.provenance.sigstore_bundles import TOKEN, Identity, bundle_file, identity_signer
 from aigo_trust.verification.attesting import attest_with
 from aigo_trust.verification.bundling import Contents, write_bundle
@@ -53,7 +54,7 @@ def signed(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Path
 def made(path: Path, answer: str = "a") -> Path:
     samples = [question(number, answer, answer) for number in range(3)]
     write_result(path, result(samples, [metric({"accuracy": 1.0})]))
-    write_provenance(path, Making("run", "inspect"))
+    write_provenance(path, ResultOrigin("run", "inspect"))
     return path
 
 

@@ -12,9 +12,10 @@ from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as Message
 from tests.support.results import metric, question, result, write_result
 
+from aigo_bridge.engine.provenance import ResultOrigin
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_trust.provenance.envelope import make_key, private_key
-from aigo_trust.provenance.record import Making, write_provenance
+from aigo_trust.provenance.record import write_provenance
 from aigo_trust.provenance.statement import attestation_file, disclosure_from
 from aigo_trust.verification.attesting import attest_result, disclose_sample
 from aigo_trust.verification.materials import Materials
@@ -31,7 +32,7 @@ def attested(count: int, key: Path) -> Path:
     samples = [question(number, "a", "a") for number in range(count)]
     log = result(samples, [metric({"accuracy": 1.0})] if samples else None)
     path = write_result(key.with_name("r.tasklog.json"), log)
-    write_provenance(path, Making("run", "inspect"))
+    write_provenance(path, ResultOrigin("run", "inspect"))
     attest_result(path, private_key(key))
     return path
 

@@ -9,8 +9,9 @@ import pytest
 from tests.support.results import metric, question, result, write_result
 
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.provenance import ResultOrigin
 from aigo_bridge.errors import EvidenceError
-from aigo_trust.provenance.record import Making, write_provenance
+from aigo_trust.provenance.record import write_provenance
 from aigo_trust.verification import bundling
 from aigo_trust.verification.bundling import Contents, open_bundle, write_bundle
 from aigo_trust.verification.materials import Materials
@@ -21,7 +22,7 @@ from aigo_trust.verification.opening import verify_any
 def bundle(tmp_path: Path) -> Path:
     log = result([question(number, "a", "a") for number in range(3)], [metric({"accuracy": 1.0})])
     path = write_result(tmp_path / "r.tasklog.json", log)
-    write_provenance(path, Making("run", "inspect"))
+    write_provenance(path, ResultOrigin("run", "inspect"))
     write_bundle(Contents(path, Materials()), tmp_path / "b.zip")
     return tmp_path / "b.zip"
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from aigo_bridge.cassettes.digests import LineDigests
+from aigo_trust.recording.digests import LineDigests
 from aigo_trust.verification.recordings import NO_DIGEST, check_cassette
 
 CALLS: list[dict[str, Any]] = [

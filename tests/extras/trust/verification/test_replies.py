@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aigo_bridge.cassettes.playing import Cassette
-from aigo_bridge.cassettes.recording import Recorder
-from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import TrialTape
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionModelOutput
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import TrialTape
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.connections import Choice, Reply
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import MASK
+from aigo_trust.recording.playing import Cassette
+from aigo_trust.recording.recording import Recorder
 from aigo_trust.verification.replies import CassetteReplies, GivenReplies, ScoreReplies, like
 
 

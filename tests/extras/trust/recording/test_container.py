@@ -21,10 +21,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aigo_bridge.cassettes import container
-from aigo_bridge.cassettes.container import CassetteWriter, cassette_lines
-from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_trust.recording import container
+from aigo_trust.recording.container import CassetteWriter, cassette_lines
+from aigo_trust.recording.tail import tail_of
 
 HEAD = {"cassette": 1}
 
@@ -71,7 +71,7 @@ WRITE = """
     import os, signal, sys
     from pathlib import Path
     import orjson
-    from aigo_bridge.cassettes.container import CassetteWriter
+    from aigo_trust.recording.container import CassetteWriter
     writer = CassetteWriter(Path(sys.argv[1]), {"cassette": 1})
     for number in range(500):
         writer.write(orjson.dumps({"call": number, "text": f"answer {number * number}"}))

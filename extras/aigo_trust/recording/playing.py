@@ -22,15 +22,16 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from aigo_bridge.cassettes.container import cassette_lines
-from aigo_bridge.cassettes.digests import LineDigests, task_of_line
-from aigo_bridge.cassettes.records import CallOutcome, Place, request_differences
-from aigo_bridge.cassettes.tape import PREFIX, AskedCall, CassetteUse, digest_of, task_name
 from aigo_bridge.codes import Code
+from aigo_bridge.engine.model_calls import CallOutcome, Place
+from aigo_bridge.engine.tape import AskedCall, CassetteUse, digest_of, task_name
 from aigo_bridge.errors import EvidenceError, Issue, SampleError, Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.canonical_json import canonical_json
+from aigo_trust.recording.container import cassette_lines
+from aigo_trust.recording.differences import request_differences
+from aigo_trust.recording.digests import LineDigests, task_of_line
 
 MOST_COMPARED = 200
 """Requests that are looked at to find the one that is nearest to one that is not in the cassette."""
@@ -387,8 +388,3 @@ def _words(request: Any) -> set[str]:
     if isinstance(request, list):
         return {word for part in request for word in _words(part)}
     return set(request.lower().split()) if isinstance(request, str) else set()
-
-
-def played_name(name: str) -> str:
-    """The name of a model that a cassette answers for."""
-    return name if name.startswith(PREFIX) else f"{PREFIX}{name}"

@@ -23,11 +23,11 @@ import zstandard
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
 from aigo_bridge.access.opening import open_regular
-from aigo_bridge.cassettes.tail import Tail, TailWriter, read_tail, written
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.process.locks import CLOSED_IN_CHILDREN, NO_LINK, lock_if_possible
 from aigo_bridge.process.temporary import draft_of
+from aigo_trust.recording.tail import Tail, TailWriter, read_tail, written
 
 FORMAT = 1
 

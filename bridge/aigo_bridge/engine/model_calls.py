@@ -7,7 +7,7 @@ the same call. What differs from run to run and is nothing that a model reads (i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +21,6 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.canonical_json import canonical_json
-from aigo_bridge.text.plurals import plural
 
 Json = dict[str, Any]
 
@@ -272,64 +271,3 @@ def _without_notes(value: Any) -> Any:
             if name not in _NOTES and part is not None
         }
     return [_without_notes(part) for part in value] if isinstance(value, list) else value
-
-
-# How two requests differ
-
-MOST_DIFFERENCES = 3
-"""Differences that are shown."""
-_AROUND = 16
-"""Characters that are shown on each side of the first one that is different in two texts."""
-_LONGEST = 60
-"""Characters of another value that are shown."""
-
-
-def request_differences(recorded: Any, asked: Any) -> list[str]:
-    """What is different in a request that was recorded and one that is asked, with its place: one line each,
-    the first few of them.
-    """
-    lines = list(_differences(recorded, asked, ""))
-    more = len(lines) - MOST_DIFFERENCES
-    return lines[:MOST_DIFFERENCES] + ([f"and {more} more differences"] if more > 0 else [])
-
-
-def _differences(recorded: Any, asked: Any, place: str) -> Iterator[str]:
-    if isinstance(recorded, dict) and isinstance(asked, dict):
-        for key in [*recorded, *(key for key in asked if key not in recorded)]:
-            inner = f"{place}/{key}"
-            if key not in asked:
-                yield f"{inner} is not asked, recorded was {_shown(recorded[key])}"
-            elif key not in recorded:
-                yield f"{inner} was not recorded, asked is {_shown(asked[key])}"
-            else:
-                yield from _differences(recorded[key], asked[key], inner)
-    elif isinstance(recorded, list) and isinstance(asked, list):
-        for number, (left, right) in enumerate(zip(recorded, asked, strict=False)):
-            yield from _differences(left, right, f"{place}/{number}")
-        if len(recorded) != len(asked):
-            yield f"{place} has {plural(len(asked), 'entry', 'entries')}, recorded were {len(recorded)}"
-    elif isinstance(recorded, str) and isinstance(asked, str):
-        if recorded != asked:
-            left, right = _around(recorded, asked)
-            yield f"{place}: recorded {left!r}, asked {right!r}"
-    elif recorded != asked or isinstance(recorded, bool) is not isinstance(asked, bool):
-        yield f"{place}: recorded {_shown(recorded)}, asked {_shown(asked)}"
-
-
-def _around(left: str, right: str) -> tuple[str, str]:
-    """Two texts around the first character in which they differ."""
-    same = next(
-        (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
-    )
-    start = max(0, same - _AROUND)
-
-    def part(text: str) -> str:
-        end = same + _AROUND
-        return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-
-    return part(left), part(right)
-
-
-def _shown(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

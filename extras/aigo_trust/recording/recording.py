@@ -11,15 +11,15 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.cassettes.container import FORMAT, CassetteWriter
-from aigo_bridge.cassettes.digests import LineDigests, task_of_line
-from aigo_bridge.cassettes.records import CallOutcome, Failed
-from aigo_bridge.cassettes.tape import AskedCall, CassetteUse, task_name
+from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.tape import AskedCall, CassetteUse, task_name
 from aigo_bridge.errors import Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import KNOWN, redact_json
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.version import __version__
+from aigo_trust.recording.container import FORMAT, CassetteWriter
+from aigo_trust.recording.digests import LineDigests, task_of_line
 
 MOST_REASONS = 5
 """Different reasons that are kept of why calls are not in the cassette."""

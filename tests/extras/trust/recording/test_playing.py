@@ -10,19 +10,20 @@ from typing import Any, cast
 
 import pytest
 
-from aigo_bridge.cassettes.container import cassette_lines
-from aigo_bridge.cassettes.playing import Cassette, Player
-from aigo_bridge.cassettes.recording import Recorder
-from aigo_bridge.cassettes.records import CallOutcome, Failed, request_differences, request_json
-from aigo_bridge.cassettes.tape import Tape, TaskTape, TrialTape
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionOutputMessage
+from aigo_bridge.engine.model_calls import CallOutcome, Failed, request_json
+from aigo_bridge.engine.tape import Tape, TaskTape, TrialTape
 from aigo_bridge.errors import Issue, SampleError
 from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import KNOWN
 from aigo_bridge.scoring.likelihoods import Likelihood
+from aigo_trust.recording.container import cassette_lines
+from aigo_trust.recording.differences import request_differences
+from aigo_trust.recording.playing import Cassette, Player
+from aigo_trust.recording.recording import Recorder
 
 
 class Plan:
@@ -221,7 +222,7 @@ def test_secrets_are_in_no_cassette_and_requests_are_found_with_other_ones(tmp_p
 
 
 def test_lines_that_say_nothing_of_a_cassette_are_told(tmp_path: Path) -> None:
-    from aigo_bridge.cassettes.container import CassetteWriter
+    from aigo_trust.recording.container import CassetteWriter
 
     place = b'{"task":"t","sample":1,"trial":0,"by":"s","model_key":"","number":0}'
     writer = CassetteWriter(tmp_path / "c", {"cassette": 1})

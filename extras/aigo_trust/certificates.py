@@ -20,16 +20,17 @@ from typing import Any, Literal
 
 import orjson
 
-from aigo_bridge.cassettes.playing import Player, RecordedRun
-from aigo_bridge.cassettes.records import Place, request_differences
-from aigo_bridge.cassettes.tape import task_name
+from aigo_bridge.engine.model_calls import Place
 from aigo_bridge.engine.outcome import Outcome
+from aigo_bridge.engine.tape import task_name
 from aigo_bridge.evaluation.parity import Parity, SampleId, judged, parity
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 from aigo_trust.provenance.environment import environment
+from aigo_trust.recording.differences import request_differences
+from aigo_trust.recording.playing import Player, RecordedRun
 
 FORMAT = 1
 

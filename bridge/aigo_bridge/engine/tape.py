@@ -1,4 +1,4 @@
-"""What the calls of a run go past: recorded, or given again. Engines know these forms alone.
+"""Hook around each model call: an extra records its outcome or answers it. Engines know only these protocols.
 
 A run has one tape (`RunSettings.tape`). Whoever asks models in a trial (the solver, a scorer) has it from
 `ProgressCounter.asker`, so that each call is known by its place.
@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from aigo_bridge.cassettes.records import CallOutcome, Place, request_text
+from aigo_bridge.engine.model_calls import CallOutcome, Place, request_text
 from aigo_bridge.errors import Stage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
@@ -189,3 +189,8 @@ def task_name(plan: TaskPlan) -> str:
         return plan.task.key
     run = f"#{specification.run + 1}" if specification.num_runs > 1 else ""
     return f"{specification.evaluation}/{specification.key}{run}"
+
+
+def played_name(name: str) -> str:
+    """Return the name of a model whose calls are answered from a cassette."""
+    return name if name.startswith(PREFIX) else f"{PREFIX}{name}"

@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from aigo_bridge.cassettes import container, tail
-from aigo_bridge.cassettes.container import CassetteWriter, cassette_lines
-from aigo_bridge.cassettes.tail import tail_of
 from aigo_bridge.errors import Issue, UsageError
+from aigo_trust.recording import container, tail
+from aigo_trust.recording.container import CassetteWriter, cassette_lines
+from aigo_trust.recording.tail import tail_of
 
 HEAD = {"cassette": 1}
 BATCH = 400

@@ -1,0 +1,68 @@
+"""Differences between a recorded request and a request of another run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from aigo_bridge.text.plurals import plural
+
+MOST_DIFFERENCES = 3
+"""Differences that are shown."""
+_AROUND = 16
+"""Characters that are shown on each side of the first one that is different in two texts."""
+_LONGEST = 60
+"""Characters of another value that are shown."""
+
+
+def request_differences(recorded: Any, asked: Any) -> list[str]:
+    """What is different in a request that was recorded and one that is asked, with its place: one line each,
+    the first few of them.
+    """
+    lines = list(_differences(recorded, asked, ""))
+    more = len(lines) - MOST_DIFFERENCES
+    return lines[:MOST_DIFFERENCES] + ([f"and {more} more differences"] if more > 0 else [])
+
+
+def _differences(recorded: Any, asked: Any, place: str) -> Iterator[str]:
+    if isinstance(recorded, dict) and isinstance(asked, dict):
+        for key in [*recorded, *(key for key in asked if key not in recorded)]:
+            inner = f"{place}/{key}"
+            if key not in asked:
+                yield f"{inner} is not asked, recorded was {_shown(recorded[key])}"
+            elif key not in recorded:
+                yield f"{inner} was not recorded, asked is {_shown(asked[key])}"
+            else:
+                yield from _differences(recorded[key], asked[key], inner)
+    elif isinstance(recorded, list) and isinstance(asked, list):
+        for number, (left, right) in enumerate(zip(recorded, asked, strict=False)):
+            yield from _differences(left, right, f"{place}/{number}")
+        if len(recorded) != len(asked):
+            yield f"{place} has {plural(len(asked), 'entry', 'entries')}, recorded were {len(recorded)}"
+    elif isinstance(recorded, str) and isinstance(asked, str):
+        if recorded != asked:
+            left, right = _around(recorded, asked)
+            yield f"{place}: recorded {left!r}, asked {right!r}"
+    elif recorded != asked or isinstance(recorded, bool) is not isinstance(asked, bool):
+        yield f"{place}: recorded {_shown(recorded)}, asked {_shown(asked)}"
+
+
+def _around(left: str, right: str) -> tuple[str, str]:
+    """Two texts around the first character in which they differ."""
+    same = next(
+        (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
+    )
+    start = max(0, same - _AROUND)
+
+    def part(text: str) -> str:
+        end = same + _AROUND
+        return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+
+    return part(left), part(right)
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
