@@ -179,6 +179,7 @@ published: $(VENV)/installed-for-tests
 ## Run what a submission leaves out, for hours: tests marked `nightly`, containers, clean environments, hostile input, odd logs, random tasks.
 nightly: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m nightly
+	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n auto --dist loadgroup -o timeout=0 -m hypothesis tests/bridge tests/adapters tests/extras
 	$(MAKE) containers
 	$(MAKE) environments
 	$(MAKE) mutants

@@ -26,8 +26,11 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
-# The same examples in every run: whether a change is sound must not depend on chance. `make fuzz` looks for new ones.
-settings.register_profile("repeatable", deadline=None, derandomize="AIGO_FUZZ_EXAMPLES" not in os.environ)
+# A few examples, the same in every run: whether a change is sound must not depend on chance. `make nightly` tries many random ones.
+EXAMPLES = os.environ.get("AIGO_FUZZ_EXAMPLES")
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=EXAMPLES is None, max_examples=int(EXAMPLES or 25)
+)
 settings.load_profile("repeatable")
 
 

@@ -20,7 +20,7 @@ from tests.conformance.random_plans import documents
 from aigo_bridge.errors import SpecError
 from aigo_bridge.snippets import run_in_process
 
-EXAMPLES = int(os.environ.get("AIGO_CONFORMANCE_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("AIGO_CONFORMANCE_EXAMPLES", "8"))
 FEW = "AIGO_CONFORMANCE_EXAMPLES" not in os.environ
 
 

@@ -29,7 +29,7 @@ from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.snippets import run_in_process
 
 FEW = "AIGO_CONFORMANCE_EXAMPLES" not in os.environ
-EXAMPLES = 10 if FEW else max(1, int(os.environ["AIGO_CONFORMANCE_EXAMPLES"]) // 10)
+EXAMPLES = 5 if FEW else max(1, int(os.environ["AIGO_CONFORMANCE_EXAMPLES"]) // 10)
 
 SOME = frozenset(
     {

@@ -16,7 +16,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 
-EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "10"))
 """A long run sets the variable."""
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "inspect").iterdir())
 

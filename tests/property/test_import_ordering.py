@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import Trace
@@ -70,7 +70,6 @@ def spans(parents: dict[str, Any]) -> list[dict[str, Any]]:
     return [*begins, *ends]
 
 
-@settings(max_examples=150, deadline=None)
 @given(events, tree, st.sampled_from(SPANS))
 def test_order_and_items_are_those_of_the_typed_trace(
     stream: list[dict[str, Any]], parents: dict[str, Any], span_id: str | None

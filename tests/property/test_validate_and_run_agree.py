@@ -18,7 +18,7 @@ from aigo_bridge.evaluation.validation import validate
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.reading import kind_of
 
-EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "50"))
 RUNS = max(5, EXAMPLES // 25)
 
 many = settings(

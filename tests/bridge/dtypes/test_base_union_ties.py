@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -338,14 +338,12 @@ def outcome(read: Callable[[], Any]) -> str:
         return "ValidationError"
 
 
-@settings(max_examples=400)
 @given(item=ITEMS)
 def test_items_are_read_as_the_plain_union_reads_them(item: dict[str, Any]) -> None:
     """The branch that `type` names is tried first for speed; it must not change any result."""
     assert outcome(lambda: Trace(items=[item]).items[0]) == outcome(lambda: PLAIN_ITEM.validate_python(item))
 
 
-@settings(max_examples=400)
 @given(event=EVENTS)
 def test_events_are_read_as_the_plain_union_reads_them(event: dict[str, Any]) -> None:
     def ours() -> Any:

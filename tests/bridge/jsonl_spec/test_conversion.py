@@ -69,7 +69,6 @@ _SCOPE: dict[str, Any] = {}
 exec(compile(scorer_snippet(), "scorer", "exec"), _SCOPE)
 
 
-@settings(max_examples=60, deadline=None)
 @given(tasks().filter(lambda task: task.metric_name != "code_exec"), st.text(max_size=40))
 def test_the_scorer_of_a_converted_task_gives_the_same_score(task: TaskSpec, generation: str) -> None:
     (row,) = to_aigo([task]).rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.bridge.reading.reading_examples import EXAMPLES, RUN_FILES, errors_of, issues_of, write
@@ -310,7 +310,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_whatever_stands_anywhere_there_is_a_specification_or_a_list_of_issues(data: st.DataObject) -> None:
     import tempfile

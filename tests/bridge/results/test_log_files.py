@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.bridge.results.logs import frame, sample, text_of_log, whole
 
@@ -450,7 +450,6 @@ VALUES = st.recursive(
 
 
 class TestPieces:
-    @settings(max_examples=150)
     @given(value=VALUES, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
     def test_pieces_put_together_are_the_document(
         self, value: Any, indent: int | None, ascii_only: bool
@@ -459,7 +458,6 @@ class TestPieces:
 
         assert assembled(list(pieces(text, opened=lambda path: len(path) < 3))) == value
 
-    @settings(max_examples=150)
     @given(
         rows=st.lists(st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3), max_size=6), data=st.data()
     )

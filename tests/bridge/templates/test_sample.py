@@ -13,7 +13,7 @@ from typing import Any
 
 import jinja2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -432,7 +432,6 @@ _FRAGMENTS = _CODE.split(" ")
 
 
 @given(st.lists(st.sampled_from(_FRAGMENTS), max_size=14).map(" ".join))
-@settings(max_examples=400, deadline=None)
 def test_whatever_the_text_only_template_errors_come_out(source: str) -> None:
     for text in (source, f"{{{{ {source} }}}}", f"{{% {source} %}}"):
         with contextlib.suppress(TemplateError):

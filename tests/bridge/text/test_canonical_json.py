@@ -9,7 +9,7 @@ import re
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.text.canonical_json import MOST_INTEGER, canonical_digest, canonical_json
@@ -86,7 +86,6 @@ def test_both_ways_write_control_characters_alike() -> None:
 
 
 @given(JSON)
-@settings(max_examples=300, deadline=None)
 def test_the_text_says_the_value_and_depends_on_nothing_else(value: object) -> None:
     text = canonical_json(value)
     again = json.loads(text, parse_int=float)

@@ -20,7 +20,7 @@ from aigo_bridge.results.reading import read_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.logs.reader import open_log
 
-EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "15"))
 FUZZED = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -155,8 +155,6 @@ def samples(logs: dict[str, Path]) -> list[tuple[Path, SampleRef, bytes]]:
 
 @given(st.data())
 @settings(
-    max_examples=250,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_changed_sample_is_the_same_from_both_parsers(

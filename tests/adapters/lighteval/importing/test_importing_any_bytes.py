@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import zipfile
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from tests.adapters.lighteval.importing.results import imported, load
 from tests.support.commands import REPOSITORY
 
-ROUNDS = 60
+ROUNDS = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "30"))
 
 
 @pytest.mark.parametrize("task", ["demo:gen|2", "choice|0", "samples|0"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.adapters.lighteval.importing.results import (
     details_path,
@@ -102,7 +102,6 @@ def test_a_prompt_that_was_not_kept_is_put_together_as_lighteval_does(tmp_path: 
     assert notes["prompt"] == "put together from the document"
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_prompts_are_put_together_exactly_as_by_lighteval(data: st.DataObject) -> None:
     from lighteval.tasks.prompt_manager import PromptManager

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
@@ -97,7 +97,6 @@ def test_kill_9_loses_no_line_and_what_follows_is_appended(tmp_path: Path) -> No
 
 
 @given(cut=st.integers(1, 400))
-@settings(max_examples=40, deadline=None)
 def test_whatever_is_cut_off_costs_the_lines_it_is_in(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
@@ -115,7 +114,6 @@ def test_whatever_is_cut_off_costs_the_lines_it_is_in(
 
 
 @given(place=st.integers(min_value=0), byte=st.integers(0, 255))
-@settings(max_examples=60, deadline=None)
 def test_no_altered_byte_passes_for_a_line(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
 ) -> None:
