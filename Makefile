@@ -55,15 +55,15 @@ TEXT := tests/architecture
 # Bytecode is compiled first: each of the hundreds of commands that tests start would compile it again if Python cannot write it.
 test: $(VENV)/installed-for-tests
 	$(BIN)/python -m compileall -q bridge adapters extras
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not nightly" $(TEXT:%=--ignore=%) $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.durations -n auto --dist loadgroup -m "not nightly" $(TEXT:%=--ignore=%) $(ARGS)
 
 ## Whole jobs, as users do them.
 e2e: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests/end_to_end $(ARGS)
 
-## What each test costs in CPU seconds, against the budgets of tests/durations.toml. Some only: ARGS=tests/bridge/metrics.
+## Compare the CPU seconds of each test with the budgets of tests/durations.toml. Some only: ARGS=tests/bridge/metrics.
 durations: $(VENV)/installed-for-tests
-	$(BIN)/python -m pytest -p tests.support.durations -n auto --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -p tests.support.durations --each-duration -n auto --dist loadgroup -m "not nightly" $(ARGS)
 
 ## Branches that the mirrored tests and the conformance suite reach, child processes included; fails below `fail_under` of pyproject.toml.
 coverage: $(VENV)/installed-for-tests

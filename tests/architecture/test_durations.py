@@ -61,8 +61,8 @@ def test_every_exception_has_a_reason() -> None:
     assert all(len(reason.split()) >= 3 for reason in budgets().reasons.values())
 
 
-def test_what_is_over_the_budget_is_told() -> None:
-    plugin = Durations(Budgets(test=20, unit=1, reasons={"a.py::dear": "renders a long film"}))
+def test_a_test_over_its_budget_and_a_suite_over_its_own_are_reported() -> None:
+    plugin = Durations(Budgets(suite=200, test=20, unit=1, reasons={"a.py::dear": "renders a long film"}))
     plugin.seconds = {
         "a.py::dear[x]": 90,
         "a.py::dear@group": 90,
@@ -71,10 +71,14 @@ def test_what_is_over_the_budget_is_told() -> None:
         "a.py::unit": 2,
     }
     plugin.units = {"a.py::unit"}
+    total = "all tests: 222 CPU seconds, expected at most 200"
     assert list(plugin.over_budget()) == [
-        "a.py::long[x]: 21.0 CPU seconds, expected 20 at most",
-        "a.py::unit: 2.0 CPU seconds, expected 1 at most",
+        total,
+        "a.py::long[x]: 21.0 CPU seconds, expected at most 20",
+        "a.py::unit: 2.0 CPU seconds, expected at most 1",
     ]
+    plugin.each = False
+    assert list(plugin.over_budget()) == [total]
 
 
 @pytest.mark.xdist_group("together")

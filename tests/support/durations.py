@@ -1,6 +1,7 @@
-"""`make durations`: what each test costs in CPU seconds, those of its child processes included, against the budget of `tests/durations.toml`.
+"""CPU seconds of each test, child processes included, compared with the budgets of `tests/durations.toml`.
 
-CPU, not time: a busy machine makes a test longer, and hardly any dearer. What is over the budget is named there with its reason.
+`make test` fails if all tests together cost more than their budget. `make durations` also fails for a single test over its budget that has no
+reason there. A busy machine makes a test longer, but hardly changes its CPU seconds.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ SHOWN = 25
 
 @dataclass(frozen=True)
 class Budgets:
-    """CPU seconds that a test may take."""
+    """Maximum CPU seconds."""
 
+    suite: float
+    """All tests of a submission together."""
     test: float
     unit: float
     """One that `make unit` runs."""
@@ -37,7 +40,7 @@ class Budgets:
 def budgets(path: Path = BUDGETS) -> Budgets:
     """The committed budgets."""
     table = tomllib.loads(path.read_text("utf-8"))
-    return Budgets(table["test"], table["unit"], table["reasons"])
+    return Budgets(table["suite"], table["test"], table["unit"], table["reasons"])
 
 
 @dataclass(eq=False)
@@ -45,6 +48,8 @@ class Durations:
     """The plugin: workers measure, the process that collects their reports judges."""
 
     limits: Budgets = field(default_factory=budgets)
+    each: bool = True
+    """Whether a single test over its budget is a failure."""
     seconds: dict[str, float] = field(default_factory=dict)
     units: set[str] = field(default_factory=set)
 
@@ -70,11 +75,15 @@ class Durations:
             self.units.add(report.nodeid)
 
     def over_budget(self) -> Iterator[str]:
-        """A line for each test that takes longer than it may."""
+        """Yield a line for the suite and for each test over its budget."""
+        if (total := sum(self.seconds.values())) > self.limits.suite:
+            yield f"all tests: {total:.0f} CPU seconds, expected at most {self.limits.suite:g}"
+        if not self.each:
+            return
         for test, seconds in sorted(self.seconds.items(), key=lambda pair: -pair[1]):
             budget = self.limits.unit if test in self.units else self.limits.test
             if seconds > budget and without_parameters(test) not in self.limits.reasons:
-                yield f"{test}: {seconds:.1f} CPU seconds, expected {budget:g} at most"
+                yield f"{test}: {seconds:.1f} CPU seconds, expected at most {budget:g}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -87,17 +96,18 @@ class Durations:
         folders: dict[str, float] = defaultdict(float)
         for test, seconds in self.seconds.items():
             folders[str(Path(test.partition("::")[0]).parent)] += seconds
-        terminalreporter.section(f"CPU seconds, {sum(folders.values()):.0f} in all")
-        for name, seconds in sorted(folders.items(), key=lambda pair: -pair[1])[:SHOWN]:
-            terminalreporter.line(f"{seconds:8.1f}  {name}")
-        terminalreporter.line("")
-        for name, seconds in sorted(self.seconds.items(), key=lambda pair: -pair[1])[:SHOWN]:
-            terminalreporter.line(f"{seconds:8.1f}  {name}")
+        terminalreporter.section(f"{sum(folders.values()):.0f} CPU seconds")
+        for costs in (folders, self.seconds) if self.each else ():
+            for name, seconds in sorted(costs.items(), key=lambda pair: -pair[1])[:SHOWN]:
+                terminalreporter.line(f"{seconds:8.1f}  {name}")
+            terminalreporter.line("")
         if lines := list(self.over_budget()):
             terminalreporter.section("over the budget", red=True)
             for line in lines:
                 terminalreporter.line(line)
-            terminalreporter.line(f"make them cheaper, or give a reason in {BUDGETS.name}")
+            terminalreporter.line(
+                f"make tests faster, mark one as nightly, or give a reason for one in {BUDGETS.name}"
+            )
 
 
 def without_parameters(test: str) -> str:
@@ -138,5 +148,10 @@ def _cpu() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used) + (forked.seconds() if forked else 0)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--each-duration", action="store_true", help="fail for each test over its CPU budget")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Durations(), "durations-of-tests")
+    plugin = Durations(each=config.getoption("each_duration"))
+    config.pluginmanager.register(plugin, "durations-of-tests")

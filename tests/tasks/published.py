@@ -41,7 +41,7 @@ COUNTS: defaultdict[str, Count] = defaultdict(Count)
 MOST_UNANSWERED = 0.01
 """A reference that leaves a larger share of the pairs without a score has not been compared with."""
 
-NUM_FUZZED = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "60"))
+NUM_FUZZED = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "300"))
 """Random answers per task; `make published` makes it 2,000 and more."""
 
 SHAPES = (
