@@ -13,14 +13,13 @@ from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.hooks import load_hook
 
-
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Engine
     from aigo_bridge.engine.protocol import LogRef
     from aigo_bridge.engine.tape import Tape
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_bridge.plan.logged_plan import AnyPlan
-    from aigo_bridge.plan.plan import PlanOrigin
+    from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 
 
 @dataclass(frozen=True)
