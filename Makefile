@@ -118,10 +118,13 @@ gallery: $(VENV)/installed-for-tests
 
 DIST ?= dist
 SBOM ?= out/sbom.cdx.json
-## Wheel and source archive, in DIST: equal byte for byte whenever and wherever they are built, as their time is the commit's.
+## Build wheel and source archive in DIST, byte for byte the same at any time and place, and check their metadata with twine.
 dist: $(VENV)/installed-for-tests
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 315532800)} \
 		$(BIN)/python -m build --no-isolation --outdir $(DIST)
+	$(PYTHON) -m venv out/twine
+	out/twine/bin/pip --disable-pip-version-check --quiet install 'twine>=6'
+	out/twine/bin/twine check --strict $(DIST)/aigo_bridge-*
 
 ## The components that aigo-bridge is tested with, as CycloneDX, in SBOM; the tool that lists them has an environment of its own.
 sbom:
