@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.commands import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-FOLDERS = ("how-to", "guides", "reference")
+FOLDERS = ("guides", "reference")
 PAGES = (
     REPOSITORY / "README.md",
     *sorted(DOCS.glob("*.md")),
