@@ -90,7 +90,7 @@ def test_what_answers_a_question_exists(question: str, path: str) -> None:
 
 
 def test_every_question_has_an_answer() -> None:
-    assert len(QUESTIONS) == 15
+    assert len(QUESTIONS) == 18
 
 
 def test_the_page_can_be_read_at_once() -> None:
@@ -98,7 +98,7 @@ def test_the_page_can_be_read_at_once() -> None:
 
 
 def test_every_file_and_target_of_the_page_exists() -> None:
-    names = re.findall(r"`((?:bridge|adapters|tests|docs)/[\w/.-]+)`", TEXT)
+    names = re.findall(r"`((?:bridge|adapters|extras|tests|docs)/[\w/.-]+)`", TEXT)
     assert [name for name in names if not (REPOSITORY / name).exists()] == []
     targets = set(re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.MULTILINE))
     used = {
