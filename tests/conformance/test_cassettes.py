@@ -43,8 +43,8 @@ a model by its name."""
 
 SHOWN = (
     "solvers: multi turn, generate_message by another model",
-    "failures: models that fail",
-    "scorers: string_equals_mcqa by likelihoods",
+    "failures: failing models",
+    "scorers: string_equals_mcqa with log-likelihoods",
 )
 """Of the suite in any case."""
 

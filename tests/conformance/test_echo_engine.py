@@ -26,11 +26,11 @@ AREAS = ("solvers", "scorers", "judges", "metrics", "trials", "rules")
 REFUSED = {
     "solvers: post-processor": "solver.postprocessor: a sample stays one sample here",
     "solvers: system tasks": "definition (system_task): has no samples",
-    "scorers: string_equals_mcqa by likelihoods": "which this engine's models do not tell",
+    "scorers: string_equals_mcqa with log-likelihoods": "which this engine's models do not tell",
     "solvers: agent_solver": "solver (agent_solver): there is no sandbox here",
     "scorers: code_exec": "scorers (code_exec): there is no sandbox here",
-    "trials: labels, and rows of a post-processor, over trials": "solver.postprocessor",
-    "rules: rules for rows of a post-processor": "solver.postprocessor",
+    "trials: labels and post-processor rows over trials": "solver.postprocessor",
+    "rules: rules for post-processor rows": "solver.postprocessor",
 }
 """Features that are gaps of the echo engine, and what it says of them."""
 OTHER = ("scorers: function_call_coverage",)

@@ -176,19 +176,19 @@ def missing_as_null(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
 IN_THE_MODEL = [
     (stripped, "scorers: string_equals"),
     (folded, "scorers: string_equals"),
-    (swallowed, "failures: models that fail"),
+    (swallowed, "failures: failing models"),
     (without_options, "solvers: single turn, generic input"),
     (without_system, "solvers: single turn, chat"),
 ]
 IN_THE_READING = [
-    (zero_for_failed, "failures: models that fail"),
-    (zero_for_nan, "metrics: scores that are missing or not finite"),
+    (zero_for_failed, "failures: failing models"),
+    (zero_for_nan, "metrics: missing and non-finite scores"),
     (only_first_trial, "trials: mean, min, max, pass@k, pass^k"),
-    (other_order, "rules: samples excluded by columns, by answers and by scores"),
-    (without_errors, "failures: templates that cannot be rendered"),
-    (ids_as_text, "data: ids that are numbers"),
+    (other_order, "rules: exclusion by columns, answers and scores"),
+    (without_errors, "failures: template errors"),
+    (ids_as_text, "data: numeric ids"),
     (without_metadata, "scorers: python"),
-    (without_events, "judges: garbage, asked again"),
+    (without_events, "judges: unreadable answer, asked again"),
     (missing_as_null, "data: missing columns, null and NaN"),
 ]
 BY_ID = {feature.id: feature for feature in features()}

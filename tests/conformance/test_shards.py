@@ -35,7 +35,7 @@ SOME = frozenset(
     {
         "scorers: python_all_samples",
         "trials: mean, min, max, pass@k, pass^k",
-        "rules: rules for rows of a post-processor",
+        "rules: rules for post-processor rows",
     }
 )
 """What is run on both engines at every change: what a merge looks at in ways of its own."""

@@ -52,7 +52,7 @@ def _shipped(types: Mapping[str, type]) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "cells"),
     [
-        ("`agent_solver`", "yes | no: has no sandbox"),
+        ("`agent_solver`", "yes | no: sandbox not available"),
         ("`string_equals_mcqa`", "yes | yes"),
         ("`pass@k`", "yes | yes"),
     ],
