@@ -79,7 +79,7 @@ class Code(StrEnum):
     EMPTY_CELLS = "AB208"
     WHOLE_COLLECTION = "AB209"
 
-    # Data sets
+    # Datasets
     UNKNOWN_DATA_FORMAT = "AB301"
     ROWS_NOT_JSON = "AB302"
     ROW_SHAPE = "AB303"

@@ -3,9 +3,9 @@
 ```text
 BridgeError
 ├── UsageError             the command line or an API call asks for something that makes no sense
-├── SpecError              a task, data set, model or run file is not valid AI GO
+├── SpecError              a task, dataset, model or run file is not valid AI GO
 ├── TemplateError          a template cannot be compiled or rendered
-├── DatasetError           the rows of a data set cannot be read
+├── DatasetError           the rows of a dataset cannot be read
 ├── UnsupportedPlanError   the engine cannot run this plan as written
 ├── MissingEngineError     an engine's packages are absent or out of range
 ├── EngineError            the engine failed while running

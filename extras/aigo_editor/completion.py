@@ -236,7 +236,7 @@ def describe_parameter(parameter: Parameter) -> str:
 
 def _columns(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
     names: dict[str, str] = {
-        **dict.fromkeys(knowledge.nested, "rows of this data set"),
+        **dict.fromkeys(knowledge.nested, "rows of this dataset"),
         **knowledge.columns,
     }
     for name, example in names.items():

@@ -99,7 +99,7 @@ def _of_read(variable: str, name: str | None, span: Span, knowledge: Knowledge) 
         return Note(f"**{variable}**: {VARIABLES[variable]}", span)
     if name in knowledge.nested:
         listed = ", ".join(f"`{column}`" for column in knowledge.nested[name])
-        return Note(f"**{name}**: the row of this data set, with {listed}", span)
+        return Note(f"**{name}**: the row of this dataset, with {listed}", span)
     if name in knowledge.columns:
         return Note(
             f"**{name}**: column; in the first row that has it:\n\n{_quoted(knowledge.columns[name])}", span

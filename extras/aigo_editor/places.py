@@ -1,4 +1,4 @@
-"""Where something is declared that a document names: a file, a data set, a model, a task, a parameter."""
+"""Where something is declared that a document names: a file, a dataset, a model, a task, a parameter."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def declarations(
         root: its outline.
         offset: of the cursor.
         project: of the file.
-        data_files: key of a data set → file of its rows or its declaration.
+        data_files: key of a dataset → file of its rows or its declaration.
     """
     used = parameters.parameter_at(file, text, offset, project)
     if used is not None:

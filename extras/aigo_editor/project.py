@@ -1,4 +1,4 @@
-"""What the YAML files of a project declare and refer to, valid or not: keys of models, tasks and data sets,
+"""What the YAML files of a project declare and refer to, valid or not: keys of models, tasks and datasets,
 and which file is a part of which.
 """
 

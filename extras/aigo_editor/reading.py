@@ -1,4 +1,4 @@
-"""What only reading and planning tell: problems of a file, columns of its data set, prompts of its rows.
+"""What only reading and planning tell: problems of a file, columns of its dataset, prompts of its rows.
 
 All of it is done in a process of its own (`worker`): files may come from strangers, templates are rendered.
 """
@@ -43,9 +43,9 @@ class Columns:
     values: Mapping[str, str] = field(default_factory=dict)
     """Column → its value in the first row, cut."""
     nested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of several data sets side by side: key → the same of its rows."""
+    """Of several datasets side by side: key → the same of its rows."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Key of a data set → its file."""
+    """Key of a dataset → its file."""
     total: int = 0
     """Rows."""
 
@@ -61,14 +61,14 @@ def problems(file: Path, texts: Mapping[str, str], *, planned: bool) -> list[Iss
 
 
 def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> Columns:
-    """What the rows of a task's data sets have; nothing of those that are not at hand, or cannot be read.
+    """What the rows of a task's datasets have; nothing of those that are not at hand, or cannot be read.
 
     The task itself need not be valid: it is being written.
 
     Args:
         file: of the task, beside which they are looked for.
         texts: that stand in the editor.
-        keys: of the data sets.
+        keys: of the datasets.
     """
     values: dict[str, dict[str, str]] = {}
     files: dict[str, str] = {}
@@ -111,7 +111,7 @@ def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
             reason = "; ".join(issue.message for issue in issues) or str(error) or "its rows are not at hand"
             return f"The prompt cannot be shown: {reason}"
     if not previews:
-        return f"There is no row {row}: the data set has {len(plan.samples):,}."
+        return f"There is no row {row}: the dataset has {len(plan.samples):,}."
     return markdown(previews[0], row, len(plan.samples))
 
 
@@ -171,7 +171,7 @@ def _report(file: Path) -> FileReport:
 
 
 def _first_rows(file: Path) -> Rows:
-    """The beginning of a data set; without rows where they are not files of this machine."""
+    """The beginning of a dataset; without rows where they are not files of this machine."""
     if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file, _FIRST)
     document = read(DatasetSpec, file)

@@ -352,7 +352,7 @@ def _keys(project: Project, kind: Any) -> tuple[tuple[str, str], ...]:
 
 
 def dataset_keys(source: Source | None) -> list[str]:
-    """The keys of a task's data sets, parameters put in where they have a default."""
+    """The keys of a task's datasets, parameters put in where they have a default."""
     data = source.data if source is not None else None
     definition = data.get("definition") if isinstance(data, dict) else None
     dataset = definition.get("dataset") if isinstance(definition, dict) else None

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 MEMORY_BYTES = 4 * 2**30
 """Data that the process may have."""
 ROWS_MIB = "256"
-"""Rows of a data set that are read, unless the environment says otherwise."""
+"""Rows of a dataset that are read, unless the environment says otherwise."""
 
 
 def main() -> None:

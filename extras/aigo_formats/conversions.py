@@ -21,16 +21,16 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class ConvertedTask:
-    """An AI GO task with what it names as its data set."""
+    """An AI GO task with what it names as its dataset."""
 
     task: Json
     """The document of the task."""
     dataset: Json | None
-    """The document of its data set; `None`: its rows have to be given."""
+    """The document of its dataset; `None`: its rows have to be given."""
     issues: tuple[Issue, ...]
     """What is different, or was left out and allowed."""
     rows: Path | None = None
-    """File that has the rows, which the data set names as a file beside its own."""
+    """File that has the rows, which the dataset names as a file beside its own."""
 
     @property
     def key(self) -> str:
@@ -105,7 +105,7 @@ def write_conversion(
 
 
 def _write_tasks(tasks: Sequence[ConvertedTask], folder: Path, project: str) -> Path:
-    """Write one task as `task.yaml` with its data set, or several in folders of their own with a run file.
+    """Write one task as `task.yaml` with its dataset, or several in folders of their own with a run file.
 
     Returns:
         What there is to run.

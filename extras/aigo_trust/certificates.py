@@ -195,9 +195,9 @@ def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Play
         if key[2] in requests:
             different[key] = requests[key[2]]
         elif len(set(messages)) > 1:
-            different[key] = Difference("conversation", key[2], "other messages from the same answers")
+            different[key] = Difference("conversation", key[2], "different messages from the same answers")
         elif len(set(scores)) > 1:
-            different[key] = Difference("scorer", key[2], "other scores of the same messages")
+            different[key] = Difference("scorer", key[2], "different scores for the same messages")
     details = dict(_details([outcome.result for outcome in outcomes.values()], different))
     differences = [details.get(key, difference) for key, difference in different.items()]
     if not differences:
@@ -312,7 +312,7 @@ def _details(
         for right in others:
             difference = different[key]
             if left is None or right is None:
-                yield key, Difference(difference.cause, key[2], "it is in one result alone")
+                yield key, Difference(difference.cause, key[2], "it is only in one result")
                 break
             view = _conversations if difference.cause == "conversation" else judged
             lines = [
@@ -363,8 +363,8 @@ def _item(item: Any) -> Any:
 def _lines(certificate: Certificate, content: Mapping[str, Any]) -> Iterator[str]:
     verdict = "the engines agree" if certificate.is_equal else "the engines differ"
     if not certificate.is_complete:
-        verdict += ", and calls were not in the cassette"
-    yield "# Certificate of parity"
+        verdict += ", and some calls were not in the cassette"
+    yield "# Parity certificate"
     yield ""
     yield f"**{verdict}**: {', '.join(certificate.engines)}, each answered from `{certificate.cassette.name}`"
     yield ""

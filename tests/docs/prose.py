@@ -53,7 +53,7 @@ MARKERS = {
 }
 """Name of a construction → its expression, from the style guide."""
 TERMS = {
-    "data set": r"\bdata sets?\b",
+    "dataset": r"\bdata sets?\b",
     "read and written tokens": r"\btokens (read|written)\b",
     "old form": r"\bold (forms?|spellings?)\b",
     "held against": r"\bheld against\b",

@@ -75,7 +75,7 @@ def named(section: Section, what: str) -> set[str]:
 
 
 def whole_file(example: dict[str, Any], key: str) -> dict[str, Any]:
-    """A part of a task, of a data set or of a generator as a file."""
+    """A part of a task, of a dataset or of a generator as a file."""
     head: dict[str, Any] = {"key": key, "display_name": "Part", "description": ""}
     if {"source", "generator_specification"} & set(example) or "synthesizers" in example.get(
         "definition", ()

@@ -189,4 +189,4 @@ def test_the_platform_has_no_such_solver(aigo: Run, task: Path) -> None:
     assert aigo("validate", task).code == 0
     strict = aigo("validate", task, "--dialect", "aigo-3.17")
     assert strict.code == 1
-    assert "'agent_solver' is an extension of ours" in strict.out + strict.err
+    assert "'agent_solver' is an aigo-bridge extension" in strict.out + strict.err

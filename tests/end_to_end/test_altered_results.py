@@ -290,7 +290,7 @@ def own_task(source: Source, folder: Path, chance: random.Random) -> tuple[Path,
 
 
 def prompt(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """A letter of what was asked or answered, or of a row of the data set."""
+    """A letter of what was asked or answered, or of a row of the dataset."""
     result = _copied(source, folder)
     content = result.read_bytes()
     begin = content.index(chance.choice([b'"text":"', b'"data":{"']))

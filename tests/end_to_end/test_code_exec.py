@@ -88,7 +88,7 @@ def test_the_platform_has_no_such_scorer(aigo: Run, task: Path) -> None:
     assert aigo("validate", "t.yaml").code == 0
     strict = aigo("validate", "t.yaml", "--dialect", "aigo-3.17")
     assert strict.code == 1
-    assert "'code_exec' is an extension of ours" in strict.out + strict.err
+    assert "'code_exec' is an aigo-bridge extension" in strict.out + strict.err
 
 
 def test_snippets_in_this_process_for_debugging(aigo: Run, tmp_path: Path, result_of: Load) -> None:

@@ -95,7 +95,7 @@ def test_what_planning_told_is_not_told_again(aigo: Run, tmp_path: Path, result_
     assert done.code == 0
     (warning,) = done.json["warnings"]
     assert warning["message"].startswith(
-        "'ground_truth_choice' is none of the choices in 1 of 2 samples: 'E'"
+        "'ground_truth_choice' is not one of the choices in 1 of 2 samples: 'E'"
     )
     assert warning["place"].endswith("t.yaml:10:55")
     assert warning["message"] in done.err
@@ -119,7 +119,7 @@ def test_rows_of_a_post_processor_are_known_in_the_run(aigo: Run, tmp_path: Path
 
     assert done.code == 0, done.err
     assert told(done) == [
-        "'string_equals_mcqa': the right choice is none of the choices 2 times: 'E' (2 times), which counts as wrong"
+        "'string_equals_mcqa': the right choice is not one of the choices 2 times: 'E' (2 times), which counts as wrong"
     ]
 
 
@@ -136,7 +136,7 @@ def test_run_files_tell_it_of_each_specification(aigo: Run, tmp_path: Path) -> N
     assert "t: warning: 2 of 2 answers are empty, and scored as they are" in done.out
     (result,) = json.loads((tmp_path / "out" / "evaluation.json").read_text())["results"]
     first, second = result["warnings"]
-    assert "begins or ends with white space" in first["message"]
+    assert "begins or ends with whitespace" in first["message"]
     assert second == {
         "message": "2 of 2 answers are empty, and scored as they are",
         "place": None,

@@ -60,7 +60,7 @@ SIDE_BY_SIDE = (
 
 @pytest.fixture
 def beside(tmp_path: Path) -> Path:
-    """A task on two data sets, of which one has ids."""
+    """A task on two datasets, of which one has ids."""
     (tmp_path / "t.yaml").write_text(SIDE_BY_SIDE)
     (tmp_path / "questions.jsonl").write_text('{"q": "a", "sample_id": "x"}\n{"q": "b", "sample_id": "y"}\n')
     (tmp_path / "my-answers.csv").write_text("a,n\nyes,1\nno,2\n")
@@ -69,7 +69,7 @@ def beside(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 def test_several_data_sets_stand_side_by_side(aigo: Run, beside: Path, echo: str, engine: str) -> None:
-    """`keys`: row n of each makes sample n, each under the key of its data set."""
+    """`keys`: row n of each makes sample n, each under the key of its dataset."""
     done = aigo("run", "t.yaml", "--model", echo, "--out", "out", "--engine", engine)
 
     assert done.code == 0, done.err
@@ -84,7 +84,7 @@ def test_several_data_sets_stand_side_by_side(aigo: Run, beside: Path, echo: str
 
 
 def test_rows_side_by_side_are_selected_together(aigo: Run, beside: Path, echo: str) -> None:
-    """With ids that all data sets have in common, those are the samples'."""
+    """With ids that all datasets have in common, those are the samples'."""
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\nno,y\n")
 
     done = aigo("run", "t.yaml", "--model", echo, "-n", 1, "--subsampling", "random", "--out", "out")
@@ -108,7 +108,7 @@ def test_rows_side_by_side_that_do_not_fit(aigo: Run, beside: Path, echo: str) -
     assert "in 2 of 2 positions their ids differ (first: 'x' and 'y')" in swapped.err
     assert (short.code, typo.code) == (2, 2)
     assert "different numbers of rows: 'questions' has 2, 'my-answers' has 1" in short.err
-    assert "`sample.questions.qq` is not a column of data set 'questions'" in typo.err
+    assert "`sample.questions.qq` is not a column of dataset 'questions'" in typo.err
     assert "did you mean 'q'?" in typo.err
 
 
@@ -129,7 +129,7 @@ def test_a_task_on_several_data_sets_is_exported(aigo: Run, beside: Path, echo: 
 
 
 def test_data_files_stay_below_their_root(aigo: Run, tmp_path: Path, echo: str) -> None:
-    """A stranger's data set file cannot read the rest of the disk."""
+    """A stranger's dataset file cannot read the rest of the disk."""
     (tmp_path / "secret.jsonl").write_text('{"q": "key", "a": "yes"}\n')
     folder = tmp_path / "tasks"
     folder.mkdir()
@@ -166,7 +166,7 @@ def test_random_subsampling_is_always_the_same(aigo: Run, tmp_path: Path, echo: 
 
 @pytest.fixture
 def generated(tmp_path: Path) -> Path:
-    """A data set whose rows a model and a snippet make."""
+    """A dataset whose rows a model and a snippet make."""
     (tmp_path / "d.yaml").write_text(
         "key: d\ndisplay_name: D\ngenerator_specification:\n  dataset_generator_key: g\n  num_samples: 3\n"
         "  dataset_generator_config: {writer: w}\n"
@@ -253,7 +253,7 @@ REQUEST = (
 def test_generated_rows_start_from_data_sets(
     aigo: Run, tmp_path: Path, start: str, cities: list[str], *, given: bool
 ) -> None:
-    """Data sets that lie beside the file, or elsewhere and are given for their keys."""
+    """Datasets that lie beside the file, or elsewhere and are given for their keys."""
     (tmp_path / "d.yaml").write_text(REQUEST)
     (tmp_path / "g.yaml").write_text(PASSED_ON.replace("START", start))
     elsewhere = tmp_path / ("elsewhere" if given else "datasets")

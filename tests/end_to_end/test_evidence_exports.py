@@ -334,7 +334,7 @@ def test_task_that_aigo_cannot_express_is_refused(aigo: Run, tmp_path: Path) -> 
 
     refused = aigo("export", path, "--to", "aigo", "--out", tmp_path / "out")
     assert refused.code == 1
-    assert "'code_exec' is an extension of ours" in refused.err
+    assert "'code_exec' is an aigo-bridge extension" in refused.err
     assert "--allow-gaps" in refused.err
     assert not (tmp_path / "out").exists()
 

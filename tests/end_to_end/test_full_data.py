@@ -30,7 +30,7 @@ def test_a_task_runs_on_a_copy_of_its_real_rows(tmp_path: Path, aigo: Run) -> No
     others = aigo("run", "aigo_tasks/gsm8k", *words[1:], "--data-dir", "copy")
 
     assert done.code == 0, done.err
-    assert "their digest is not known (found " in done.err
+    assert "their digest is unknown (found " in done.err
     assert "sample data" not in done.out + done.err
     result = json.loads((tmp_path / "out" / "gsm8k.tasklog.json").read_bytes())
     assert "sample data, not the benchmark" not in json.dumps(result["specification"])

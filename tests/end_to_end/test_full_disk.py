@@ -80,7 +80,7 @@ def test_evidence_that_cannot_be_written_can_be_imported_later(
     assert "out/t.tasklog.json: error: the evidence cannot be written: Is a directory" in done.err
     assert "[AB713]" in done.err
     (log,) = (tmp_path / "out").glob("*.eval")
-    assert "hint: the native log is complete; when there is room: aigo-bridge import " in done.err
+    assert "hint: the engine log is complete; free some space, then run: aigo-bridge import " in done.err
     assert f"{log.name} --out out" in done.err
     assert aigo("import", log, "--out", "later").code == 0
     (later,) = (tmp_path / "later").rglob("*.tasklog.json")

@@ -148,7 +148,7 @@ def test_interrupted_run_keeps_what_it_has(counted: Path, command: Run, result_o
 
 
 def test_resume_does_not_mix_different_plans(counted: Path, aigo: Run) -> None:
-    """Another data set under the same key is another plan: nothing of the earlier run is taken over."""
+    """Another dataset under the same key is another plan: nothing of the earlier run is taken over."""
     (counted / "fast.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     aigo("run", "task.yaml", "--model", "scripted/fast.jsonl", "--out", "out")
     (counted / "q.jsonl").write_text('{"n": "1", "odd": "yes"}\n{"n": "x", "odd": "?"}\n')

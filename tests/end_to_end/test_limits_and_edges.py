@@ -148,7 +148,7 @@ def test_one_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
 
 @pytest.mark.parametrize("rows", [[], [{"q": "a", "use": False}]])
 def test_no_sample(aigo: Run, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    """An empty data set, or one of which a filter leaves nothing, is told before any model is called."""
+    """An empty dataset, or one of which a filter leaves nothing, is told before any model is called."""
     write(tmp_path, YES, rows)
     (tmp_path / "d.yaml").write_text(
         "key: d\ndisplay_name: D\nsource:\n  type: local\n  file_path: d.jsonl\n"

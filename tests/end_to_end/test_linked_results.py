@@ -331,7 +331,7 @@ def test_all_missing_and_outside_logs_are_reported(export: Path, aigo: Run, verb
     said = problems(aigo(*(word.format(location) for word in ALL_VERBS[verb])))
 
     assert "export/run.yaml:8:29: error: there is no result log 'export/task_results/gone/task" in said
-    assert "export/run.yaml:12:29: error: '../single/task_result_log.json' leads out of the folder" in said
+    assert "export/run.yaml:12:29: error: '../single/task_result_log.json' is outside the folder" in said
 
 
 @pytest.mark.usefixtures("task")
@@ -376,7 +376,7 @@ def climbing_key(export: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line", "message"),
     [
-        (outside_by_a_link, 8, "leads out of the folder of the run file"),
+        (outside_by_a_link, 8, "is outside the folder of the run file"),
         (repeated, 6, "2 specifications have the key 'first'"),
         (not_a_path, 8, "text"),
         (nul, 8, "expected a path"),
@@ -411,7 +411,7 @@ def test_specification_without_a_result_is_noted_and_fails_a_check(export: Path,
     checked = aigo("check", "export", "--rule", "is_correct >= 0.1")
 
     assert shown.code == 0
-    assert "the evaluation has no result of 'third'" in shown.err
+    assert "the evaluation has no result for 'third'" in shown.err
     assert "there is no result of 'third', so rules cannot be checked" in problems(checked)
 
 

@@ -322,7 +322,7 @@ def test_a_task_names_rows_in_a_storage_that_the_user_allows(
     assert f"--allow-url {place}" in refused.err
     assert not (tmp_path / "out").exists()
     assert aigo(*words, "--allow-url", f"s3://{BUCKET}/dat").code == 2
-    assert "would be fetched" in aigo("explain", "task.yaml", "--allow-url", place).err
+    assert "must be downloaded" in aigo("explain", "task.yaml", "--allow-url", place).err
 
     first = aigo(*words, "--allow-url", place)
     assert first.code == 0, first.err

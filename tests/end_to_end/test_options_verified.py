@@ -225,7 +225,7 @@ def test_rows_that_were_given_are_compared_only_when_they_are_named(aigo: Run, f
     assert "--dataset five=other.jsonl" in aigo("verify", result, "--task", "task.yaml").out
     wrong = aigo("verify", result, "--task", "task.yaml", "--dataset", "five=five.jsonl")
     assert wrong.code == 1
-    assert "the data set" in wrong.out
+    assert "the dataset" in wrong.out
 
 
 def test_task_that_was_changed_after_the_run_fails(aigo: Run, folder: Path) -> None:

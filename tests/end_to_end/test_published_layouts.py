@@ -166,12 +166,12 @@ def test_a_data_set_reaches_its_project_and_no_further(aigo: Run, tmp_path: Path
 
     assert [done.code for done in refused] == [2, 1, 1, 1]
     for done in refused:
-        assert f"leads out of the root folder '{tmp_path}/project'" in done.out + done.err
-        assert "name a wider root: --root .;" in done.out + done.err
+        assert f"is outside the root folder '{tmp_path}/project'" in done.out + done.err
+        assert "use a wider root: --root .;" in done.out + done.err
 
 
 def test_what_lies_beside_a_project_is_not_its_data(aigo: Run, tmp_path: Path) -> None:
-    """A data set that a task names by its key is looked for in the project, not in its neighbours."""
+    """A dataset that a task names by its key is looked for in the project, not in its neighbours."""
     publish(tmp_path / "all" / "project", "capitals.yaml", "run.yaml", None)
     (tmp_path / "all" / "project" / "datasets" / "countries.yaml").unlink()
     (tmp_path / "all" / "datasets").mkdir()
@@ -180,7 +180,7 @@ def test_what_lies_beside_a_project_is_not_its_data(aigo: Run, tmp_path: Path) -
     done = aigo("explain", "all/project/tasks/capitals.yaml")
 
     assert done.code == 2
-    assert "data set 'countries' was not found" in done.err
+    assert "dataset 'countries' was not found" in done.err
 
 
 def test_reaching_further_is_said_in_the_terms_of_the_user(aigo: Run, tmp_path: Path) -> None:
@@ -197,6 +197,6 @@ def test_reaching_further_is_said_in_the_terms_of_the_user(aigo: Run, tmp_path: 
     )
     done = aigo("validate", "tasks/t.yaml")
     assert done.code == 1
-    assert f"leads out of the root folder '{tmp_path}/tasks'" in done.out
-    assert "name a wider root: --root .;" in done.out
+    assert f"is outside the root folder '{tmp_path}/tasks'" in done.out
+    assert "use a wider root: --root .;" in done.out
     assert aigo("validate", "tasks/t.yaml", "--root", tmp_path).code == 0

@@ -98,7 +98,7 @@ def test_another_scorer_is_free(aigo: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--record", "new", "--replay", "c.cassette"), "stands in one already"),
+        (("--record", "new", "--replay", "c.cassette"), "cannot be recorded again"),
         (("--record", "c.cassette"), "already exists"),
         (("--record", "new", "--engine", "inspect,lighteval"), "on one engine"),
         (("--replay", "c.cassette", "--resume"), "not with --resume"),

@@ -254,7 +254,7 @@ def test_a_fault_while_names_are_looked_for_costs_no_result(
     done = aigo("run", "task.yaml", "--model", "scripted/b.jsonl")
 
     assert done.code == 1
-    assert "the other results in the folder could not be looked at" in done.out
+    assert "the other results in the folder could not be read" in done.out
     names = sorted(path.name for path in (folder / "out").glob("*.tasklog.json"))
     assert len(names) == 2
     assert names[0] == "t.tasklog.json"

@@ -72,7 +72,7 @@ def test_samples_of_inspect_logs_are_rows(ran: Path, aigo: Run) -> None:
     (ran / "logs.yaml").write_text(
         "key: logs\ndisplay_name: Logs\nsource: {type: inspect_ai, path: ../elsewhere}\n"
     )
-    assert "the path leads out of" in aigo("run", "traces.yaml", "--out", "o").err
+    assert "the path is outside" in aigo("run", "traces.yaml", "--out", "o").err
 
 
 def test_ids_that_do_not_identify_are_told(ran: Path, aigo: Run) -> None:
@@ -81,7 +81,7 @@ def test_ids_that_do_not_identify_are_told(ran: Path, aigo: Run) -> None:
     done = aigo("run", "task.yaml", "--model", "scripted/yes.jsonl", "--out", "o")
 
     assert done.code == 0
-    assert "1 row has a 'sample_id' that an earlier row has already" in done.err
+    assert "1 row has the same 'sample_id' as an earlier row" in done.err
 
 
 def test_nothing_to_resume_is_told(ran: Path, aigo: Run) -> None:
@@ -219,7 +219,7 @@ def test_results_that_wait_for_each_other_are_an_error(
     done = aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl")
 
     assert done.code == 2
-    assert f"its rows are those of its own result {message}, so it could never begin" in done.err
+    assert f"its rows come from its own result {message}, so it can never start" in done.err
 
 
 def test_mistakes_over_the_rows_of_a_sibling_are_told_before_it_runs(aigo: Run, chain: Path) -> None:
@@ -230,7 +230,7 @@ def test_mistakes_over_the_rows_of_a_sibling_are_told_before_it_runs(aigo: Run, 
     missing = aigo("run", "run.yaml")
 
     assert done.code == 2
-    assert "`sample.eror` is not a column of the data set" in done.err
+    assert "`sample.eror` is not a column of the dataset" in done.err
     assert missing.code == 2
     assert not (chain / "out").exists()
 
@@ -243,7 +243,7 @@ def test_a_task_whose_sibling_is_not_complete_is_not_run(aigo: Run, chain: Path)
     done = aigo("run", "run.yaml", "--model-map", "m=scripted/no.jsonl", "--fail-on-error", 9)
 
     assert done.code == 1
-    assert "it was not run: its rows come from 'quiz', whose result is not complete [AB602]" in done.out
+    assert "not run, because the result of 'quiz' is incomplete and provides its rows [AB602]" in done.out
     result = json.loads((chain / "out" / "again.tasklog.json").read_text())
     assert result["status"] == "failure"
     assert "it was not run" in result["errors"][0]["message"]

@@ -174,7 +174,7 @@ def test_a_policy_that_does_not_hold_is_exit_code_1(folder: Path, aigo: Run) -> 
     done = aigo("run", "run.yaml", *SURE, "--num-samples", 2)
 
     assert done.code == 1
-    assert "policy FAILED  Good enough (gate/good): Accuracy >= 0.51 does not hold: all has 0.5" in done.out
+    assert "policy FAILED  Good enough (gate/good): Accuracy >= 0.51 failed: all has 0.5" in done.out
     assert orjson.loads((folder / "out" / "evaluation.json").read_bytes())["status"] == "failure"
 
 
@@ -218,7 +218,7 @@ def test_surplus_options_are_told(folder: Path, aigo: Run) -> None:
         "has no parameter 'subjec' (did you mean 'subject'?)"
         in aigo("run", "run.yaml", "--config", "subjec=1").err
     )
-    assert "nothing uses a data set 'x'" in aigo("run", "run.yaml", "--dataset", "x=numbers.jsonl").err
+    assert "dataset 'x' is not used" in aigo("run", "run.yaml", "--dataset", "x=numbers.jsonl").err
 
 
 def test_all_problems_of_all_specifications_at_once(folder: Path, aigo: Run) -> None:
@@ -233,8 +233,8 @@ def test_all_problems_of_all_specifications_at_once(folder: Path, aigo: Run) -> 
     assert "parameter 'word': found 3, expected text" in done.err
     assert "run.yaml:18:79: error: task specification 'parity': parameter 'word'" in done.err
     assert "run.yaml:17:7: error" in done.err
-    assert "task specification 'few': data set 'letters' was not found" in done.err
-    assert "`sample.odd` is not a column of the data set" in done.err
+    assert "task specification 'few': dataset 'letters' was not found" in done.err
+    assert "`sample.odd` is not a column of the dataset" in done.err
     assert "task.yaml:" in done.err
     assert "3 errors" in done.err
 
@@ -278,7 +278,7 @@ def test_a_run_file_without_an_evaluation_is_told(folder: Path, aigo: Run) -> No
     done = aigo("run", "run.yaml")
 
     assert done.code == 2
-    assert "there is no 'evaluation', so nothing can be run" in done.err
+    assert "'evaluation' is missing, so there is nothing to run" in done.err
 
 
 def test_a_stored_result_stands_in_for_a_run(folder: Path, aigo: Run, result_of: Load) -> None:

@@ -187,7 +187,7 @@ def test_what_cannot_be_scored_is_told(aigo: Run, tmp_path: Path, first: Path) -
     (tmp_path / "w.yaml").write_text(HEAD.format(key="w") + EQUALS.replace("sample.a", "sample.b"))
     column = aigo("score", "w.yaml", "first/t.tasklog.json")
     assert column.code == 2
-    assert "`sample.b` is not a column of the data set" in column.err
+    assert "`sample.b` is not a column of the dataset" in column.err
     assert not (tmp_path / "out" / "w.tasklog.json").exists()
 
 

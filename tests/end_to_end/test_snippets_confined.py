@@ -242,7 +242,7 @@ def test_what_is_not_known_is_wrong_use(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path, "x", "needs: network\n")
     assert aigo("validate", "task.yaml").code == 0
     strict = aigo("validate", "task.yaml", "--dialect", "aigo-3.17")
-    assert (strict.code, "'needs' is an extension of ours" in strict.out) == (1, True)
+    assert (strict.code, "'needs' is an aigo-bridge extension" in strict.out) == (1, True)
 
 
 def ran(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -446,7 +446,7 @@ def test_what_is_known_of_a_conversation_is_shown(aigo: Run, tmp_path: Path) -> 
     )
     rows = aigo("explain", "t.yaml")
     assert rows.code == 0
-    assert "`postprocess` makes the rows that are scored" in rows.out
+    assert "the `postprocess` code of the task creates the scored rows" in rows.out
     assert "value: '{{ sample.word }}'" in rows.out
     assert "will fail" not in rows.out
 

@@ -280,7 +280,7 @@ def test_metrics_are_computed_anew_with_ones_own_task(aigo: Run, project: Path, 
 
     said, evidence = imported(aigo, log, "--recompute", "quiz.yaml")
 
-    assert "computed anew, by your own task" in said
+    assert "recomputed with your own task" in said
     again = metrics(evidence)
     assert again["mean"] == first["mean"] == {"accuracy": 0.0}
     assert again["own"]["n"] == 2

@@ -1,4 +1,4 @@
-"""System tasks: the author's code gives the metrics; no model, no data set."""
+"""System tasks: the author's code gives the metrics; no model, no dataset."""
 
 from __future__ import annotations
 

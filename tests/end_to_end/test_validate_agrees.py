@@ -80,20 +80,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "semicolons": (
         {"d_csv": "q;a\nWhere?;there\n"},
-        "d.csv:1:1: warning: the only column is 'q;a': ';' seems to separate the cells, expected ','",
+        "d.csv:1:1: warning: the only column is 'q;a'; the cells seem to be separated by ';', expected ','",
     ),
     "an unknown kind of file": (
         {"rows_yaml": DATASET.replace("d.csv", "d.xlsx")},
         "rows.yaml:3:34: error: 'd.xlsx': unknown kind of data file 'd.xlsx'; expected .csv, .jsonl",
     ),
-    "a data set file that is not valid": (
+    "a dataset file that is not valid": (
         {"rows_yaml": DATASET.replace("local", "lokal")},
         "rows.yaml:3:16: error: 'type': found 'lokal'",
     ),
-    "an empty data set": ({"d_csv": "q,a\n"}, "data set 'rows' has no rows, expected at least one"),
+    "an empty dataset": ({"d_csv": "q,a\n"}, "dataset 'rows' has no rows, expected at least one"),
     "a missing column": (
         {"d_csv": "question,a\nWhere?,there\n"},
-        "t.yaml:8:84: error: `sample.q` is not a column of the data set",
+        "t.yaml:8:84: error: `sample.q` is not a column of the dataset",
     ),
     "a path in place of code": (
         {"t_yaml": scorer("{type: python, compute_scores_snippet: parts/score.py}")},
@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 "    type: multi_turn_solver\n    message_builders: [{type: chat_message, role: user, content: x}]\n"
             )
         },
-        "t.yaml:8:23: error: there is no 'generate', so the evaluated model is never asked",
+        "t.yaml:8:23: error: no 'generate' in the conversation, so the evaluated model is never called",
     ),
     "a condition that means nothing": (
         {
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 "        model_key: j\n        extra_input_messages: [{type: chat_message, role: user, content: x, terminate_if: {includes: y}}]\n"
             )
         },
-        "error: 'terminate_if' means nothing for a message that does not stay in the conversation",
+        "error: 'terminate_if' has no effect on a message that is not kept in the conversation",
     ),
     "a scorer of all samples after a post-processor": (
         {
@@ -195,7 +195,7 @@ def test_broken_lines(text: bytes, message: str, aigo: Run, tmp_path: Path) -> N
 
 
 def test_what_only_an_option_supplies_is_no_error(aigo: Run, tmp_path: Path) -> None:
-    """Parameters without a default, rows that are named in a run file, data sets under evaluation."""
+    """Parameters without a default, rows that are named in a run file, datasets under evaluation."""
     open_task = TASK.replace("{key: rows}", "{key: << config.d >>}").replace(
         "definition:", "config_spec: [{type: dataset, key: d, display_name: D}]\ndefinition:"
     )
@@ -205,8 +205,8 @@ def test_what_only_an_option_supplies_is_no_error(aigo: Run, tmp_path: Path) -> 
     project(tmp_path, rows_yaml=None, run_yaml=None)
     missing = aigo("validate", "t.yaml")
     assert missing.code == 0
-    assert "t.yaml:5:18: warning: data set 'rows' was not found" in missing.out
-    assert "hint: give it: --dataset rows=FILE" in missing.out
+    assert "t.yaml:5:18: warning: dataset 'rows' was not found" in missing.out
+    assert "hint: pass it with --dataset rows=FILE" in missing.out
 
     project(
         tmp_path, t_yaml=TASK[: TASK.index("  dataset:")] + "  scorers: []\n", rows_yaml=None, run_yaml=None
@@ -227,9 +227,9 @@ def test_run_files_may_leave_values_to_their_plan(aigo: Run, tmp_path: Path) -> 
     planned = aigo("run", "plan.yaml", "--model", "scripted/m.jsonl", "--out", "all")
 
     assert alone.code == 0
-    assert "warning: missing value for the parameter 'm' (M)" in alone.out
+    assert "warning: parameter 'm' (M) has no value" in alone.out
     assert refused.code == 2
-    assert "error: missing value for the parameter 'm' (M)" in refused.err
+    assert "error: parameter 'm' (M) has no value" in refused.err
     assert plan.code == 0, plan.out
     assert (given.code, planned.code) == (0, 0), given.err + planned.err
 

@@ -17,7 +17,7 @@ UNIQUE = "aigo_tasks/uniqueness-task"
         (["nope.yaml"], "there is no file 'nope.yaml'"),
         (["aigo_tasks/hp-triva"], "did you mean 'aigo_tasks/hp-trivia'?"),
         ([TRIVIA], "--model-map 'openai$gpt-4-1-nano=PROVIDER/MODEL'"),
-        ([TRIVIA, "--model-map", "openai$gpt-4-1-nano=mockllm/x"], "say which: --model PROVIDER/MODEL"),
+        ([TRIVIA, "--model-map", "openai$gpt-4-1-nano=mockllm/x"], "choose one with --model PROVIDER/MODEL"),
         (
             [
                 TRIVIA,
@@ -39,10 +39,10 @@ UNIQUE = "aigo_tasks/uniqueness-task"
         ([TRIVIA, "--config", "a=1"], "unknown parameter 'a'"),
         (
             [TRIVIA, "--dataset", "a=b.csv"],
-            "the task has no data set 'a'; its data set is 'hp-trivia-dataset'",
+            "the task has no dataset 'a'; its dataset is 'hp-trivia-dataset'",
         ),
-        ([UNIQUE], "missing value for the parameter 'field'"),
-        ([UNIQUE, "--config", "field=x"], "evaluates a data set, and none was given"),
+        ([UNIQUE], "parameter 'field'"),
+        ([UNIQUE, "--config", "field=x"], "evaluates a dataset, and none was given"),
         ([UNIQUE, "--config", "field=x", "--dataset", "c=none.csv"], "there is no file"),
         ([TRIVIA, "--subsampling", "tail"], "expected head or random"),
         ([TRIVIA, "--num-samples", "0"], "greater than or equal to 1"),
@@ -78,7 +78,7 @@ def test_unknown_column_is_told_with_its_place(aigo: Run, tasks: Path, tmp_path:
 
     assert done.code == 2
     line = task.read_text().splitlines().index('      ground_truth: "{{ sample.tarjet }}"') + 1
-    assert f"task.yaml:{line}:22: error: `sample.tarjet` is not a column of the data set" in done.err
+    assert f"task.yaml:{line}:22: error: `sample.tarjet` is not a column of the dataset" in done.err
     assert "did you mean 'target'?" in done.err
 
 

@@ -24,7 +24,7 @@ _NOT_PLAIN = {"jsonl", "tiny_model", "model_file", "rows_file", "again"}
 
 @dataclass
 class Project:
-    """A task with its data set, as trees and bytes; `write` makes files of them."""
+    """A task with its dataset, as trees and bytes; `write` makes files of them."""
 
     name: str
     task: Tree

@@ -51,7 +51,7 @@ def test_planning_and_validation_agree(project: Project) -> None:
         try:
             made = planned(task)
         except UsageError:
-            return  # an option is missing: which data set to evaluate
+            return  # an option is missing: which dataset to evaluate
         said = {place(issue) for issue in report.issues if issue.severity == "error"}
         noted = {place(issue) for issue in report.issues}
         if isinstance(made, TaskPlan):

@@ -1,4 +1,4 @@
-"""Columns of published data sets that nobody would guess, in rows of our own; by patterns of names."""
+"""Columns of published datasets that nobody would guess, in rows of our own; by patterns of names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LIGHTEVAL: dict[str, dict[str, Any]] = {
 
 
 def lighteval_row(name: str) -> dict[str, Any] | None:
-    """A row like those of a task's data set; `None`: it is to be guessed."""
+    """A row like those of a task's dataset; `None`: it is to be guessed."""
     shared: Any = json.loads(SHARED.read_text("utf-8")).get(name)
     if shared is not None:
         rows = shared if isinstance(shared, list) else next(iter(shared.values()))

@@ -1,4 +1,4 @@
-"""Loaders of data sets that give guessed rows and open no connection."""
+"""Loaders of datasets that give guessed rows and open no connection."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _merged(row: Any, more: Any) -> Any:
 
 
 class Splits(dict[str, Table]):
-    """A data set whose split is chosen afterwards."""
+    """A dataset whose split is chosen afterwards."""
 
     def __init__(self, table: Callable[[str], Table]):
         super().__init__()

@@ -182,14 +182,12 @@ def test_addresses_that_are_public(address: str) -> None:
 )
 def test_no_spelling_of_this_machine_is_fetched_from(host: str, server: Server, tmp_path: Path) -> None:
     said = refusal(f"http://{host}:{server.port}/rows.csv", tmp_path)
-    assert "which is no address of the public network" in said or "cannot be fetched" in said
+    assert "which is not a public address" in said or "cannot be downloaded" in said
     assert server.asked == []
 
 
 def test_the_way_out_is_told(server: Server, tmp_path: Path) -> None:
-    assert f"if that is meant: --allow-url {server.address}" in refusal(
-        f"{server.address}/rows.csv", tmp_path
-    )
+    assert f"to allow it, use --allow-url {server.address}" in refusal(f"{server.address}/rows.csv", tmp_path)
     with granting(Grants(network=True, addresses=(server.address,))):
         assert fetched(f"{server.address}/rows.csv", tmp_path).read_bytes() == ROWS
 
@@ -206,7 +204,7 @@ def test_a_redirect_to_an_internal_address_is_not_followed(
 
     server.answer = answer
     said = refusal(f"{server.address}/rows.csv", tmp_path, server.address)
-    assert "leads to 127.0.0.1, which is no address of the public network" in said
+    assert "leads to 127.0.0.1, which is not a public address" in said
     assert other.asked == []
 
 
@@ -223,13 +221,13 @@ def test_a_redirect_to_an_internal_address_is_not_followed(
 def test_a_redirect_leads_to_addresses_of_the_web_only(to: str, server: Server, tmp_path: Path) -> None:
     server.answer = lead(to)
     said = refusal(f"{server.address}/rows.csv", tmp_path, server.address, "127.0.0.1")
-    assert "expected an address of http or https without a password" in said or "cannot be fetched" in said
+    assert "expected an http or https URL without a password" in said or "cannot be downloaded" in said
     assert "secret-of-theirs" not in said
 
 
 def test_redirects_end(server: Server, tmp_path: Path) -> None:
     server.answer = lead(f"{server.address}/rows.csv")
-    assert "leads on more than 5 times" in refusal(f"{server.address}/rows.csv", tmp_path, server.address)
+    assert "redirects more than 5 times" in refusal(f"{server.address}/rows.csv", tmp_path, server.address)
     assert len(server.asked) == 6
 
 
@@ -338,7 +336,7 @@ def test_other_encodings_are_refused(encoding: str, server: Server, tmp_path: Pa
     server.answer = lambda handler: send(handler, ROWS, Content_Encoding=encoding)
     with (
         granting(Grants(network=True, addresses=(server.address,))),
-        pytest.raises(DatasetError, match="answers in the encoding") as caught,
+        pytest.raises(DatasetError, match="uses the encoding") as caught,
     ):
         fetched(f"{server.address}/rows.csv", tmp_path)
     assert caught.value.code == Code.FAILED_DOWNLOAD
@@ -385,7 +383,7 @@ def test_looking_fetches_nothing_unless_it_is_allowed(
     task = url_task(tmp_path, server)
     done = aigo("explain", task)
     assert done.code == 2
-    assert f"'{server.address}/rows.csv' would be fetched, and nothing is fetched here" in done.err
+    assert f"'{server.address}/rows.csv' must be downloaded, and downloads are not allowed" in done.err
     assert "--network" in done.err
     for path in (task, tmp_path / "rows.yaml"):
         validated = aigo("validate", path)
@@ -407,7 +405,7 @@ def test_a_run_may_be_kept_from_the_network(aigo: Run, server: Server, tmp_path:
     task = url_task(tmp_path, server)
     done = aigo("run", task, "--model", "scripted/m", "--no-network", "--allow-url", server.address)
     assert done.code == 2
-    assert "nothing is fetched here" in done.err
+    assert "downloads are not allowed" in done.err
     assert server.asked == []
 
 
@@ -421,7 +419,7 @@ def test_the_hub_is_the_network_too(verb: str, aigo: Run, tmp_path: Path) -> Non
     more = ["--model", "scripted/m", "--no-network"] if verb == "run" else []
     done = aigo(verb, tmp_path / "task.yaml", *more)
     assert done.code == 2
-    assert "'owner/name' of the Hugging Face hub would be fetched" in done.err
+    assert "'owner/name' of the Hugging Face hub must be downloaded" in done.err
     assert "reads rows from hf://datasets/owner/name" in aigo("validate", tmp_path / "task.yaml").out
 
 

@@ -19,7 +19,7 @@ ELSEWHERE = {
     "adapters/aigo_inspect/exporting/native.py": "exports are searched before they take their place",
     "adapters/aigo_lighteval/exporting/export.py": "exports are searched before they take their place",
     "adapters/aigo_lighteval/exporting/native.py": "exports are searched before they take their place",
-    "bridge/aigo_bridge/datasets/sources.py": "a data set as it was downloaded, for the cache",
+    "bridge/aigo_bridge/datasets/sources.py": "a dataset as it was downloaded, for the cache",
     "bridge/aigo_bridge/importing/result_tables.py": "logs are cleaned while they are read",
     "extras/aigo_scale/lake/files.py": "rows of logs that were cleaned while they were read",
     "adapters/aigo_inspect/importing/ranges.py": "samples of a log, which are cleaned while they are read",

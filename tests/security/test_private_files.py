@@ -83,7 +83,7 @@ def test_no_private_file_is_included(path: str, stranger: Path, aigo: Run) -> No
     (stranger / "task.yaml").write_text(TASK % f"!include {path}", encoding="utf-8")
     for code, said in outputs(stranger, aigo):
         assert code != 0
-        assert "which a task may not read" in said
+        assert "a task may not read it" in said
         assert SECRET not in said
 
 
@@ -149,7 +149,7 @@ def test_a_private_result_is_no_data_set(stranger: Path, aigo: Run) -> None:
     task = (TASK % PLAIN).replace("{key: rows}", "{key: old, source: task_result}")
     (stranger / "task.yaml").write_text(task, encoding="utf-8")
     done = aigo("explain", stranger / "task.yaml")
-    assert "is ignored by git, which a task may not read" in done.out + done.err
+    assert "is ignored by git, a task may not read it" in done.out + done.err
 
 
 def test_what_the_user_names_is_read(stranger: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_what_the_user_names_is_read(stranger: Path, aigo: Run, monkeypatch: pyt
     assert aigo("explain", stranger / "task.yaml").code == 0
     (project / "aigo-bridge.toml").write_text('files = ["../other"]\n', encoding="utf-8")
     done = aigo("explain", stranger / "task.yaml")
-    assert "leads out of the project" in done.err
+    assert "is outside the project" in done.err
     # A data file that the user gives is the user's choice.
     (stranger / "task.yaml").write_text(TASK % PLAIN, encoding="utf-8")
     (project / "aigo-bridge.toml").unlink()

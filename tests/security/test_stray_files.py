@@ -142,7 +142,7 @@ def test_neighbours_that_cannot_be_read_are_noted_where_something_is_missing(tmp
     (task.parent / "datasets" / "rows.jsonl").unlink()
     STRAY["brackets"](task.parent / "a.yaml")
     STRAY["pipe"](task.parent / "b.yaml")
-    with pytest.raises(SpecError, match=r"left out, since they cannot be read as YAML: .*a\.yaml, .*b\.yaml"):
+    with pytest.raises(SpecError, match=r"skipped, because they are not valid YAML: .*a\.yaml, .*b\.yaml"):
         find_dataset("rows", {}, task)
 
 
@@ -257,7 +257,7 @@ def test_aliases_to_a_large_text_are_counted_before_they_are_copied(tmp_path: Pa
         text = f"key: a\ndisplay_name: A\ndescription: ''\n{body}definition: {{scorers: []}}\n"
         (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
     said = in_a_process(READ.format(folder=str(tmp_path)), memory=1 << 30)
-    assert said.count("stands for more than 67,108,864 characters") == 2
+    assert said.count("expands to more than 67,108,864 characters") == 2
 
 
 # --- the one place where files are opened

@@ -50,7 +50,7 @@ def refusal(path: Path, env: dict[str, str], *allowed: str) -> str:
 
 def test_a_variable_that_was_not_allowed_is_refused_with_place_and_way_out(tmp_path: Path) -> None:
     text = refusal(task(tmp_path, "$REGION"), {"REGION": "zurich"})
-    assert "task.yaml:4:70: error: environment variable 'REGION' is not put in here" in text
+    assert "task.yaml:4:70: error: environment variable 'REGION' is not allowed here" in text
     assert "--env REGION" in text
 
 
@@ -88,7 +88,7 @@ def test_a_value_like_a_secret_is_refused_even_if_allowed(value: str, tmp_path: 
     with granting(Grants(variables=frozenset({"REGION"}))), pytest.raises(SpecError) as caught:
         read(TaskSpec, task(tmp_path, "$REGION"), env=env)
     (issue,) = caught.value.issues
-    assert "holds what looks like a secret" in issue.message
+    assert "contains a value that looks like a secret" in issue.message
     assert value not in repr(issue)
 
 
@@ -118,7 +118,7 @@ def test_what_is_not_set_stays_with_a_warning(tmp_path: Path) -> None:
 def test_every_kind_that_may_come_from_others_is_asked(text: str, tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(SpecError, match="'REGION' is not put in here"):
+    with pytest.raises(SpecError, match="'REGION' is not allowed here"):
         read(BaseModel, path, env={"REGION": "zurich"})
 
 
@@ -295,7 +295,7 @@ def test_no_verb_gives_a_task_what_was_not_allowed(
     }
     done = aigo(verb, path, *more.get(verb, []))
     assert done.code in (1, 2)
-    assert "'AIGO_REGION' is not put in here" in done.out + done.err
+    assert "'AIGO_REGION' is not allowed here" in done.out + done.err
     written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert not any(b"no-return" in data for data in (*written, (done.out + done.err).encode()))
 

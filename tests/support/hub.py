@@ -1,4 +1,4 @@
-"""Data sets as Inspect finds them without a network: in the caches of the Hub and of `datasets`, which their own code fills.
+"""Datasets as Inspect finds them without a network: in the caches of the Hub and of `datasets`, which their own code fills.
 
 `python -m tests.support.hub HOME ANSWERS FOLDER…` runs the `eval.yaml` of each folder as `hf/org/<its name>` with Inspect itself, and prints for each
 task what was asked, expected and scored. HOME is an empty folder, ANSWERS a JSON object: a text of the last message → the answer.

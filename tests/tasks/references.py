@@ -147,7 +147,7 @@ def published_task(
     loader: str = "hf_dataset",
     **arguments: Any,
 ) -> Any:
-    """A task of inspect-evals over rows at hand, in their order; its loader of data sets is put aside."""
+    """A task of inspect-evals over rows at hand, in their order; its loader of datasets is put aside."""
     from inspect_ai.dataset import MemoryDataset
 
     with warnings.catch_warnings():

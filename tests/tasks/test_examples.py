@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """What the hub was asked for; it has a hundred rows of every data set, in the shape of the task's own."""
+    """What the hub was asked for; it has a hundred rows of every dataset, in the shape of the task's own."""
     datasets = importlib.import_module("datasets")
 
     requests: list[dict[str, Any]] = []

@@ -32,7 +32,7 @@ def tags_of(result: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def mmlu(tmp_path: Path) -> Path:
-    """A copy of the task, as a user makes one, with other keys, whose real data set is on this disk."""
+    """A copy of the task, as a user makes one, with other keys, whose real dataset is on this disk."""
     folder = tmp_path / "mine"
     shutil.copytree(MMLU, folder)
     for name in ("task.yaml", "sample.yaml"):
@@ -58,7 +58,7 @@ def test_it_is_said_on_the_screen_and_in_the_evidence(aigo: Run, tmp_path: Path,
     as_json = aigo("run", "aigo_tasks/mmlu", *MODEL, "-n", 2, "--json")
 
     assert shown.code == as_json.code == 0, shown.err
-    assert f"{NOTE} (--full runs on the real rows)" in shown.out
+    assert f"{NOTE} (use --full for the real rows)" in shown.out
     assert as_json.json["sample_data"] is True
     result = result_of(tmp_path / "out" / "mmlu.tasklog.json")
     assert NOTE in tags_of(result)
@@ -88,10 +88,10 @@ def test_rows_of_ones_own_are_no_sample(aigo: Run, tmp_path: Path, rows: Path | 
 
 
 def test_a_copied_task_keeps_it(aigo: Run, mmlu: Path) -> None:
-    """Keys, names and folder are others: only the data set's own tag is left."""
+    """Keys, names and folder are others: only the dataset's own tag is left."""
     explained = aigo("explain", mmlu, "-n", 0)
 
-    assert "data set: tiny" in explained.out
+    assert "dataset: tiny" in explained.out
     assert NOTE in explained.out
     assert aigo("explain", mmlu, "-n", 0, "--json").json["sample_data"] is True
 
@@ -102,7 +102,7 @@ def test_of_a_task_that_evaluates_a_data_set_the_entity_says_it_too(
     done = aigo("run", "aigo_tasks/data-quality")
 
     assert NOTE in done.out
-    assert "--full" not in done.out  # there is no real data set
+    assert "--full" not in done.out  # there is no real dataset
     specification = result_of(tmp_path / "out" / "data-quality.tasklog.json")["specification"]
     assert [tag["value"] for tag in specification["evaluated_entity"]["tags"]] == ["sample data"]
     assert NOTE in [tag["value"] for tag in specification["task"]["tags"]]
@@ -204,7 +204,7 @@ def test_full_finds_the_real_rows_in_a_copy_on_disk(aigo: Run) -> None:
     done = aigo("explain", "aigo_tasks/mmlu", "--full", "--dataset", f"mmlu={rows}", "-n", 0)
 
     assert done.code == 0, done.err
-    assert "data set: mmlu, 10 samples" in done.out
+    assert "dataset: mmlu, 10 samples" in done.out
 
 
 def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
@@ -213,7 +213,7 @@ def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
     done = aigo("explain", "aigo_tasks/arc", "--full", *chosen, "-n", 0)
 
     assert done.code == 0, done.err
-    assert "data set: arc-easy" in done.out
+    assert "dataset: arc-easy" in done.out
 
 
 @pytest.mark.parametrize(
@@ -221,15 +221,15 @@ def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
     [
         (
             ["aigo_tasks/arc"],
-            "2 real data sets; say which: --config dataset_key=arc-challenge or --config dataset_key=arc-easy",
+            "2 full datasets; choose one with --config dataset_key=arc-challenge or --config dataset_key=arc-easy",
         ),
-        (["aigo_tasks/tool-use"], "no real data set"),
+        (["aigo_tasks/tool-use"], "no real dataset"),
         (["aigo_tasks/tool-use"], "--dataset tool-use-sample=FILE"),
-        (["aigo_tasks/hp-trivia"], "no real data set"),
-        (["aigo_tasks/governance-controls"], "has no data set of its own"),
-        (["aigo_tasks/uniqueness-task", "--config", "field=x"], "has no data set of its own"),
+        (["aigo_tasks/hp-trivia"], "no real dataset"),
+        (["aigo_tasks/governance-controls"], "has no dataset"),
+        (["aigo_tasks/uniqueness-task", "--config", "field=x"], "has no dataset"),
         (["aigo_tasks/mmlu", "--dataset", "mmlu-sample=x.csv"], "give one of them"),
-        (["run.yaml"], "a run file names its data set"),
+        (["run.yaml"], "name the dataset in the run file"),
         (["inspect:mine.py"], "--full: not for engine benchmarks"),
     ],
 )

@@ -69,7 +69,7 @@ REAL_COLUMNS = {
     "wmt14": {"translation"},
     "xsum": {"document", "summary", "id"},
 }  # fmt: skip
-"""Task → columns of its data set on the hub. Only the tasks without a public data set are missing."""
+"""Task → columns of its dataset on the hub. Only the tasks without a public dataset are missing."""
 
 SEVERAL_CHOICES = {"arc", "bbq", "commonsenseqa", "hellaswag", "mmlu", "piqa", "truthfulqa-mc"}
 """Tasks whose answers are letters, read as Inspect reads them."""
@@ -255,7 +255,7 @@ def test_the_page_lists_every_task() -> None:
 
 
 def test_the_real_rows_can_come_from_a_file(aigo: Run) -> None:
-    """A local copy stands in for the hub, under the real data set's key."""
+    """A local copy stands in for the hub, under the real dataset's key."""
     rows = TASKS / "arc" / "rows.jsonl"
     done = aigo(
         "explain",

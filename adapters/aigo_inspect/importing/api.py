@@ -152,7 +152,7 @@ def _plain(value: Any) -> Any:
         return None
 
 
-# Rows of a data set
+# Rows of a dataset
 
 
 def trace_rows(location: str) -> Iterator[Mapping[str, Any]]:
@@ -166,7 +166,7 @@ def trace_rows(location: str) -> Iterator[Mapping[str, Any]]:
 
     Raises:
         UsageError: the location names no log.
-        EvidenceError: a log, or a sample of it, cannot be read: a data set that lacks rows would give other
+        EvidenceError: a log, or a sample of it, cannot be read: a dataset that lacks rows would give other
             numbers.
     """
     for log in find_logs([location]):

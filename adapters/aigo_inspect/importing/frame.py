@@ -1,7 +1,7 @@
 """Everything of a `TaskResultLog` but its samples, from the header of an Inspect log and what the samples add
 up to.
 
-An Inspect log says which task, data set, model and settings were used, but not as AI GO entities: ids and
+An Inspect log says which task, dataset, model and settings were used, but not as AI GO entities: ids and
 keys are derived from names, so the same log always gives the same specification. The header itself is kept
 whole in `specification.config["inspect"]`, because nothing else can say what exactly was run.
 """

@@ -99,11 +99,11 @@ def epoch_of(value: object) -> int:
 
 
 def in_order(refs: list[SampleRef], ids: object, order: Order) -> list[SampleRef]:
-    """The samples in the order of the data set, epoch by epoch or (`"sample"`) sample by sample.
+    """The samples in the order of the dataset, epoch by epoch or (`"sample"`) sample by sample.
 
     Args:
         refs: the samples in the order in which they were written.
-        ids: the data set's list of ids, if there is one; other samples come last.
+        ids: the dataset's list of ids, if there is one; other samples come last.
         order: which of the two orders.
     """
     listed = ids if isinstance(ids, list) else []

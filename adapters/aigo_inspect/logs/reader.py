@@ -75,7 +75,7 @@ class RawSample:
 
     @property
     def id(self) -> str | int:
-        """The sample's id in its data set."""
+        """The sample's id in its dataset."""
         sample_id: str | int = self.data["id"]
         return sample_id
 
@@ -340,7 +340,7 @@ class LogReader:
     # Samples
 
     def sample_refs(self, order: Order = "epoch") -> list[SampleRef]:
-        """The samples in the order of the data set, epoch by epoch or (`"sample"`) sample by sample.
+        """The samples in the order of the dataset, epoch by epoch or (`"sample"`) sample by sample.
 
         Samples that the header does not list come last, in the order in which they were written.
         """

@@ -279,7 +279,7 @@ def _of_judge(fields: Mapping[str, Any], reasoning: Any) -> str:
     verdict = next((fields[key] for key in ("prediction", "raw_score", "label") if key in fields), None)
     parts = [] if verdict is None else [f"{fields['model_key']}: {verdict}"]
     if fields.get("unexpected_label") is True:
-        parts.append("which is none of the labels")
+        parts.append("which is not one of the labels")
     return "; ".join([*parts, *([reasoning] if isinstance(reasoning, str) else [])]) or str(
         fields["model_key"]
     )

@@ -147,7 +147,7 @@ def _add_run(output: SolverOutput | None, trace: Trace, ios: DirectIOs) -> None:
     if solver is None:
         return
     if solver.trace.events:
-        # Recorded before this run, by another one or by whoever made the data set.
+        # Recorded before this run, by another one or by whoever made the dataset.
         solver.trace.events = [*solver.trace.events, *(trace.events or [])]
     else:
         trace.items = solver.trace.items

@@ -109,13 +109,13 @@ def aigo_task(
         task: the task file (YAML, or JSONL task records), the name of a shipped task (`aigo_tasks/<name>`),
             or `<run file>#<task specification>`.
         config: values for the task's parameters: a mapping, or text like `key=value,other=value`.
-        dataset: data set key → file: a mapping, or text like `key=file`.
+        dataset: dataset key → file: a mapping, or text like `key=file`.
         num_samples: run on that many samples only.
         subsampling: which ones: the first (`head`), or a random choice (always the same).
         model_map: AI GO model key → Inspect model, for judges: a mapping, or text like `key=provider/model`.
         root: folder that files of the task may reach; its project by default.
         num_trials: another number of trials than the task says.
-        stored: result log whose samples and outputs are scored, in place of the task's data set and the
+        stored: result log whose samples and outputs are scored, in place of the task's dataset and the
             model's answers.
         reuse: log of an earlier run of the same solver, whose outputs are scored; what it lacks is solved.
         digest: refuse to run unless the plan has this digest.
@@ -146,7 +146,7 @@ def aigo_task(
         task_plan = run.plan
     if digest is not None and task_plan.digest != digest:
         raise UsageError(
-            f"task {task_plan.task.key!r} or its data set has changed since this run began: its digest is"
+            f"task {task_plan.task.key!r} or its dataset has changed since this run began: its digest is"
             f" {task_plan.digest[:12]}, the run's was {digest[:12]}; start a new run",
             code=Code.CHANGED_SINCE,
         )

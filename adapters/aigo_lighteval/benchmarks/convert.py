@@ -221,6 +221,6 @@ def _row(doc: Doc, prompts: PromptManager, *, document: bool, weighed: bool) -> 
         row |= {"choice_numbers": numbers, "continuations": list(doc.choices), "right_choice": numbers[right]}
     if document:
         fields = ("query", "choices", "gold_index", "instruction", "specific", "original_query")
-        # A text, because rows of a data set have one type per column.
+        # A text, because rows of a dataset have one type per column.
         row["document"] = json.dumps({name: plain(getattr(doc, name)) for name in fields}, ensure_ascii=False)
     return row

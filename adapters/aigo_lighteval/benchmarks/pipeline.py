@@ -3,11 +3,11 @@ stays with its document. Its rows may come from a local folder, in place of a hu
 
 ```text
 DIR/<task>/<split>.jsonl        task with `:` written as `_` (`mmlu_abstract_algebra`), or
-DIR/<subset>/<split>.jsonl      the data set's subset (`abstract_algebra`), or
+DIR/<subset>/<split>.jsonl      the dataset's subset (`abstract_algebra`), or
 DIR/<split>.jsonl               when only one task is run
 ```
 
-Endings are those of every data set (`.jsonl`, `.ndjson`, `.json`, `.csv`, `.parquet`, the texts also with
+Endings are those of every dataset (`.jsonl`, `.ndjson`, `.json`, `.csv`, `.parquet`, the texts also with
 `.gz`, `.zst`); a split in several files is `<split>-00000-of-00002.parquet`, as hubs name them.
 """
 

@@ -137,7 +137,7 @@ def _kind(place: Place, path: str, *, named: bool) -> str | None:
     """`results`, `details`, or `None` for any other file; the content decides of results, and of a file that
     was named outright.
 
-    Details are known in a folder by their names: any data set may lie there as Parquet.
+    Details are known in a folder by their names: any dataset may lie there as Parquet.
     """
     name = _base(path)
     for kind, pattern in (("results", _RESULTS), ("details", _DETAILS)):

@@ -1,4 +1,4 @@
-"""Which addresses the rows of a data set may come from: one place for every reader."""
+"""Which addresses the rows of a dataset may come from: one place for every reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, Issue, UsageError
 
 SCHEMES = ("http", "https")
-"""What the address of a data set may begin with."""
+"""What the address of a dataset may begin with."""
 
 STORAGES = ("s3", "gs", "az", "hf")
 """… or with, where the user allows the place: object storage, which is read with the user's own keys."""
@@ -39,8 +39,8 @@ def require_address(url: str) -> None:
         good = False
     if not good:
         raise DatasetError(
-            f"found the url {shown_address(url)!r}, expected one that starts with http:// or https://, or"
-            f" with {', '.join(f'{scheme}://' for scheme in STORAGES)}",
+            f"found the URL {shown_address(url)!r}, expected http:// or https://, or "
+            f"{', '.join(f'{scheme}://' for scheme in STORAGES)}",
             code=Code.REFUSED_ADDRESS,
         )
 
@@ -51,8 +51,10 @@ def require_network(what: str, *, hint: str | None = None) -> None:
     Raises `DatasetError` when it was not.
     """
     if not granted().network:
-        message = f"{what} would be fetched, and nothing is fetched here"
-        raise DatasetError([Issue(message, hint=hint or "--network allows it", code=Code.NETWORK_CLOSED)])
+        message = f"{what} must be downloaded, and downloads are not allowed"
+        raise DatasetError(
+            [Issue(message, hint=hint or "allow downloads with --network", code=Code.NETWORK_CLOSED)]
+        )
 
 
 def check_allowed(address: str) -> None:
@@ -179,8 +181,8 @@ async def addresses_of(url: httpx.URL) -> list[str]:
         inner = [address for address in addresses if not is_public(address)]
         if inner or not addresses:
             shown = f"{shown_address(str(url))!r} leads to {', '.join(inner)}"
-            message = f"{shown}, which is no address of the public network"
-            hint = f"if that is meant: --allow-url {origin_of(str(url))}"
+            message = f"{shown}, which is not a public address"
+            hint = f"to allow it, use --allow-url {origin_of(str(url))}"
             raise DatasetError([Issue(message, hint=hint, code=Code.REFUSED_ADDRESS)])
     return addresses
 

@@ -57,7 +57,7 @@ class Uses:
     variables: dict[VariableUse, None] = field(default_factory=dict)
     """In the order of reading, each once."""
     addresses: dict[str, None] = field(default_factory=dict)
-    """Addresses and data sets of hubs that rows are fetched from, or would be."""
+    """Addresses and datasets of hubs that rows are fetched from, or would be."""
     files: dict[str, None] = field(default_factory=dict)
     """Real paths of files and folders that are read because a task names them."""
 
@@ -172,8 +172,8 @@ def project_files(folder: Path | None = None) -> frozenset[str]:
     around = Path.cwd() if settings.file is None else settings.file.parent
     for name in names:
         if not is_below(around / name, around):
-            message = f"{settings.name('files')}: {name!r} leads out of the project"
-            raise SettingsError(settings.issue(message, "files", hint="type --allow-file instead"))
+            message = f"{settings.name('files')}: {name!r} is outside the project"
+            raise SettingsError(settings.issue(message, "files", hint="use --allow-file instead"))
     return frozenset(os.path.realpath(around / name) for name in names)
 
 

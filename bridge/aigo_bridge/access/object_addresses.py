@@ -102,8 +102,8 @@ def parse(text: str) -> Address:
         )
     if _PASSWORD.match(match["rest"]):
         raise UsageError(
-            f"found an address {scheme.name}://…@… with a password; keys stand in the environment"
-            " or in its own configuration, never in an address",
+            f"found an address {scheme.name}://…@… with a password; put credentials into "
+            "environment variables or the configuration of the storage",
             code=Code.WRONG_ADDRESS,
         )
     key = match["rest"].rstrip("/")

@@ -2,7 +2,7 @@
 within that folder, up to a size), how much of what comes from outside is taken in, and what to do about those
 that are not UTF-8.
 
-The folder that the files which a task (data set, run file …) refers to may not leave is by default the
+The folder that the files which a task (dataset, run file …) refers to may not leave is by default the
 project: the nearest folder, from the file's own upwards, that has `.git`, `pyproject.toml`,
 `aigo-bridge.toml`, `app.yaml` or a run file. A run file is known by its content: YAML with `evaluation`,
 `evaluations`, `evaluation_specifications` or `task_specifications` at its top level. Those in a folder
@@ -129,11 +129,11 @@ def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issu
     base = _real(root)
     around = Path(os.path.commonpath([_real(path).parent, base]))
     wider = "DIR" if _is_shared(around) else from_here(around)
-    hint = f"if that is meant, name a wider root: --root {wider}"
+    hint = f"to allow it, use a wider root: --root {wider}"
     if wider != "DIR":
-        hint += f"; for good: a run file, app.yaml, pyproject.toml or .git in {wider}"
+        hint += f"; to allow it permanently, create a run file, app.yaml, pyproject.toml or .git in {wider}"
     return Issue(
-        f"{shown} leads out of the root folder {str(base)!r}", file=file, hint=hint, code=Code.OUTSIDE_ROOT
+        f"{shown} is outside the root folder {str(base)!r}", file=file, hint=hint, code=Code.OUTSIDE_ROOT
     )
 
 
@@ -248,7 +248,7 @@ class Bound:
     @property
     def hint(self) -> str:
         """How to allow more."""
-        return f"set {self.variable} in the environment to a larger number of MiB"
+        return f"raise the limit: set the environment variable {self.variable} to a number of MiB"
 
 
 def in_words(count: int) -> str:

@@ -66,9 +66,9 @@ def refusal(
     if reason is None or allows_file(path):
         return None
     return Issue(
-        f"{shown} is {reason}, which a task may not read",
+        f"{shown} is {reason}; a task may not read it",
         file=file,
-        hint=f"if the task may read it: --allow-file {from_here(path)}",
+        hint=f"to allow it, use --allow-file {from_here(path)}",
         code=Code.PRIVATE_FILE,
     )
 
@@ -105,10 +105,10 @@ def _reason(place: Path, root: Path, own: Path | None) -> str | None:
         (folder for folder in owns if place.is_relative_to(folder) and folder.is_relative_to(root)), None
     )
     if any(part.startswith(".") for part in place.relative_to(start or root).parts):
-        return "a hidden file or lies in a hidden folder"
+        return "a hidden file or in a hidden folder"
     name = place.name.lower()
     if any(fnmatchcase(name, pattern) for pattern in KEY_FILES) and not is_folder(place):
-        return "named like a file of keys"
+        return "named like a key file"
     if (start is None or not _is_ignored(start, root)) and _is_ignored(place, root):
         return "ignored by git"
     return None

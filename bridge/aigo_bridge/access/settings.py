@@ -89,8 +89,8 @@ def project_settings(folder: Path | None = None) -> Settings:
         if settings is not None
     ]
     if len(settings) > 1:
-        message = f"[tool.{TABLE}] stands beside {SETTINGS_FILE}, which has the settings of this project"
-        raise SettingsError(settings[1].issue(message, hint="keep one of the two"))
+        message = f"[tool.{TABLE}] and {SETTINGS_FILE} both contain settings of this project"
+        raise SettingsError(settings[1].issue(message, hint="keep one of them"))
     return settings[0] if settings else Settings()
 
 

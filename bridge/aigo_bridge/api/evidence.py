@@ -103,7 +103,7 @@ def validate(
     env: Mapping[str, str] | Collection[str] = (),
     files: Collection[StrPath] = (),
 ) -> tuple[ValidationReport, ...]:
-    """What is wrong with files: tasks, run files, data sets, models, task records, result logs. Nothing is
+    """What is wrong with files: tasks, run files, datasets, models, task records, result logs. Nothing is
     run.
 
     ```python

@@ -62,7 +62,7 @@ def plan_task(
             start there, by default in the current folder.
         text: YAML of a task, in place of a file's.
         config: parameter → value, as the task declares them. Values are typed: a number is no text.
-        datasets: data set key → file, or rows: a list of mappings from columns to values, or a table of
+        datasets: dataset key → file, or rows: a list of mappings from columns to values, or a table of
             pandas, polars or pyarrow.
         num_samples: number of rows to run on, at least 1; `None` for all.
         subsampling: which ones: the first (`head`, the default) or a random choice (`random`, always the
@@ -83,12 +83,12 @@ def plan_task(
     Raises:
         UsageError: there is no such file or task, or an argument makes no sense. Of a run file, which holds
             several tasks, `aigo-bridge run` runs all.
-        SpecError: task, config or data set file are invalid; `issues` has all problems with their places.
+        SpecError: task, config or dataset file are invalid; `issues` has all problems with their places.
         DatasetError: rows cannot be read; `issues` has all problems.
     """
     if task is None and text is None:
         raise UsageError(
-            "no task was given, expected a file, the name of a shipped task, or text=…",
+            "no task given, expected a file, the name of a shipped task, or text=…",
             code=Code.MISSING_ARGUMENT,
         )
     for place, name in (
@@ -142,7 +142,7 @@ def _stable_name(task: StrPath) -> str:
     path = Path(task)
     if not path.exists() and Path(str(task).rpartition("#")[0]).is_file():
         raise UsageError(
-            f"found {str(task)!r}, expected a task; parts of run files: `aigo-bridge run`",
+            (f"found {str(task)!r}, expected a task; run parts of run files with `aigo-bridge run`"),
             code=Code.OTHER_KIND,
         )
     return str(path.resolve()) if path.exists() else str(task)
@@ -158,7 +158,7 @@ def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
     """The rows of a table as JSON has them, and their digest.
 
     Args:
-        key: of the data set, for messages.
+        key: of the dataset, for messages.
         table: an iterable of mappings, or a table of pandas, polars or pyarrow. Of pandas the index is no
             column, and a cell without a value (None, NA, NaT) is NaN, as in a CSV file.
 
@@ -172,18 +172,18 @@ def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
     for number, record in enumerate(records):
         if not isinstance(record, Mapping):
             message = f"row {number} is a value of type {type(record).__name__!r}, expected a mapping"
-            issues.append(Issue(f"data set {key!r}: {message} from columns to values", code=Code.ROW_SHAPE))
+            issues.append(Issue(f"dataset {key!r}: {message} from columns to values", code=Code.ROW_SHAPE))
             continue
         row: dict[str, Any] = {}
         for column, value in record.items():
             try:
                 row[str(column)] = plain(value)
             except DatasetError as error:
-                message = f"data set {key!r}: row {number}, column {str(column)!r}: {error}"
+                message = f"dataset {key!r}: row {number}, column {str(column)!r}: {error}"
                 issues.append(
                     Issue(
                         message,
-                        hint="give texts, numbers, booleans, lists or mappings",
+                        hint="use texts, numbers, booleans, lists or mappings",
                         code=Code.VALUE_WITHOUT_JSON,
                     )
                 )
@@ -202,8 +202,8 @@ def _records(key: str, table: Any) -> Iterable[Any]:
         return _of_pandas(key, table)
     if isinstance(table, Iterable) and not isinstance(table, Mapping | str | bytes):
         return table
-    message = f"data set {key!r}: found a value of type {type(table).__name__!r}"
-    hint = "give a file, a list of mappings, or a table of pandas, polars or pyarrow"
+    message = f"dataset {key!r}: found a value of type {type(table).__name__!r}"
+    hint = "use a file, a list of mappings, or a table of pandas, polars or pyarrow"
     raise DatasetError([Issue(f"{message}, expected rows", hint=hint, code=Code.ROW_SHAPE)])
 
 
@@ -212,7 +212,7 @@ def _of_pandas(key: str, table: Any) -> list[dict[str, Any]]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DatasetError(
-            [Issue(f"data set {key!r}: several columns are called {twice[0]!r}", code=Code.WRONG_HEADER)]
+            [Issue(f"dataset {key!r}: several columns are called {twice[0]!r}", code=Code.WRONG_HEADER)]
         )
     cells, missing = table.to_dict("records"), table.isna().to_dict("records")
     return [

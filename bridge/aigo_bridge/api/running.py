@@ -117,7 +117,7 @@ def translate(
         MissingEngineError: its packages are not installed.
     """
     chosen = load_engine(engine)
-    tasks = required(chosen.capabilities.native_tasks, f"engine {engine!r} translates no tasks")()
+    tasks = required(chosen.capabilities.native_tasks, f"engine {engine!r} cannot translate tasks")()
     found = [*chosen.gaps(plan), *tasks.gaps(plan)]
     require_exact(found, engine=engine, allow_approximate=allow_approximate)
     return tasks.translate(confined(plan), dict(model_map or {}))

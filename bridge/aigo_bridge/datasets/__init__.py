@@ -1,1 +1,1 @@
-"""Data sets: from a file, a folder, the web or a generator to identified, selected rows."""
+"""Datasets: from a file, a folder, the web or a generator to identified, selected rows."""

@@ -1,4 +1,4 @@
-"""Copies of hub data sets in a folder of this machine, for those who have no network, or keep what they ran
+"""Copies of hub datasets in a folder of this machine, for those who have no network, or keep what they ran
 on:
 
 ```text
@@ -38,7 +38,7 @@ def split_files(folder: Path, split: str) -> list[Path]:
 
 
 def copied_rows(source: HuggingFaceSource, folder: Path, selection: Selection) -> Rows:
-    """The selected rows of a hub data set from a folder with a copy of it.
+    """The selected rows of a hub dataset from a folder with a copy of it.
 
     Raises:
         DatasetError: the split is not there, or rows cannot be read.
@@ -52,7 +52,10 @@ def copied_rows(source: HuggingFaceSource, folder: Path, selection: Selection) -
                 Issue(
                     f"{str(folder)!r} has no copy of the split {source.split!r} of {source.path!r},"
                     f" expected e.g. {str(wanted)!r}",
-                    hint=f"its rows as .parquet, .jsonl or .csv in one of {', '.join(map(str, places))}",
+                    hint=(
+                        "put put its rows as .parquet, .jsonl or .csv in one of "
+                        f"{', '.join(map(str, places))}"
+                    ),
                     code=Code.MISSING_COPY,
                 )
             ]

@@ -1,9 +1,9 @@
 """Filters over samples: `exists`, `is_true`, comparisons and membership of a `{{ }}` expression.
 
-Data set filters and action rules use the same classes with different typing:
+Dataset filters and action rules use the same classes with different typing:
 
 ========================  ======================================  =====================================
-                          data set filter                         action rule
+                          dataset filter                         action rule
 ========================  ======================================  =====================================
 text that spells a        becomes that value (`"3"` is 3,         stays text
 Python literal            `"True"` is true)
@@ -17,7 +17,7 @@ message, its content
 name not defined          error, except for `(not_)exists`        does not match (`not_equals`, `not_in` do)
 ========================  ======================================  =====================================
 
-The left column is what the platform's client does with a data set; for action rules it is silent and this
+The left column is what the platform's client does with a dataset; for action rules it is silent and this
 is the reading that makes the published rules work.
 """
 
@@ -56,7 +56,7 @@ def matches(rule: Filter, /, *, semantics: Semantics = "dataset", **variables: A
 
 
 def compile_filters(filters: Sequence[Filter]) -> tuple[CompiledFilter, ...]:
-    """Data set filters, ready for many rows. Raises `TemplateError` when an expression is not a template."""
+    """Dataset filters, ready for many rows. Raises `TemplateError` when an expression is not a template."""
     return tuple(CompiledFilter(rule, "dataset") for rule in filters)
 
 

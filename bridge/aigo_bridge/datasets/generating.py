@@ -1,4 +1,4 @@
-"""Generated data sets: start rows, then synthesizers one after the other.
+"""Generated datasets: start rows, then synthesizers one after the other.
 
 Each synthesizer turns one row into any number of rows. Rows are made in the order of the start rows and only
 until there are as many as asked for; a model may then have been called for the rest of one batch in vain.
@@ -33,7 +33,7 @@ from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
 
 LoadRows = Callable[[str], Rows]
-"""From the key of a data set to its rows; raises what is wrong with it."""
+"""From the key of a dataset to its rows; raises what is wrong with it."""
 
 RowData = dict[str, Any]
 
@@ -55,7 +55,7 @@ class StartRows:
     """Where the rows come from that a generator starts with; what is not given is refused."""
 
     dataset: LoadRows | None = None
-    """Rows of a data set, by its key."""
+    """Rows of a dataset, by its key."""
     result: LoadRows | None = None
     """Rows of an earlier task result, by its key."""
 
@@ -83,10 +83,11 @@ def generate(
     if len(samples) == request.num_samples:
         return samples, ()
     message = (
-        f"the generator made {plural(len(samples), 'row', form=',')}, {request.num_samples:,} were asked for"
+        f"the generator created {plural(len(samples), 'row', form=',')}, but "
+        f"{request.num_samples:,} were requested"
     )
     return samples, (
-        Issue(message, hint="its start rows give no more", severity="warning", code=Code.FAILED_GENERATOR),
+        Issue(message, hint="it has no more start rows", severity="warning", code=Code.FAILED_GENERATOR),
     )
 
 
@@ -133,13 +134,13 @@ def _start_rows(source: GeneratorSource, start: StartRows) -> Iterable[RowData]:
             return _loaded([source.key], start.result, "task result")[0]
 
 
-def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "data set") -> list[list[RowData]]:
+def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "dataset") -> list[list[RowData]]:
     path = ("definition", "dataset")
     if None in keys:
         raise DatasetError(
             [
                 Issue(
-                    f"the generator names no {what}, expected the key of one",
+                    f"the generator has no {what} key",
                     path=path,
                     code=Code.FAILED_GENERATOR,
                 )
@@ -148,7 +149,7 @@ def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "data
     if load is None:
         raise DatasetError(
             [
-                Issue(f"the {what} {key!r} cannot be read here", path=path, code=Code.FAILED_GENERATOR)
+                Issue(f"the {what} {key!r} cannot be read", path=path, code=Code.FAILED_GENERATOR)
                 for key in keys
             ]
         )

@@ -1,7 +1,7 @@
-"""Data sets of the Hugging Face hub, and files as its library reads them (an optional extra).
+"""Datasets of the Hugging Face hub, and files as its library reads them (an optional extra).
 
 The library takes nearly anything for a path: folders of the current directory, absolute paths, addresses of a
-dozen kinds, also in the card that comes with a data set. So a source is a name on the hub, a kind of file
+dozen kinds, also in the card that comes with a dataset. So a source is a name on the hub, a kind of file
 with files below the root, or a folder there; and before anything is read, what the library has made of it is
 looked at again.
 """
@@ -42,7 +42,7 @@ ARGUMENTS = frozenset(_READING) | {
     *("field", "sep", "delimiter", "names", "column_names", "header", "quotechar", "escapechar", "skiprows"),
     *("encoding", "encoding_errors", "on_bad_lines", "columns", "sample_by", "keep_linebreaks"),
 }
-"""Arguments of `load_dataset` that a data set may have."""
+"""Arguments of `load_dataset` that a dataset may have."""
 
 _FILE_ARGUMENTS = ("data_files", "data_dir", "cache_dir")
 HUB = "hf://datasets/"
@@ -59,25 +59,25 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
 
     Args:
         source: as written.
-        key: the data set's own, for messages.
+        key: the dataset's own, for messages.
         folder: where relative paths start.
         root: folder that paths may not leave; `None`: any.
 
-    Raises `DatasetError` when the library is not installed, the data set cannot be loaded, or it names what
+    Raises `DatasetError` when the library is not installed, the dataset cannot be loaded, or it names what
     may not be read.
     """
     hint = (
-        "a copy of the rows on disk does as well, without network: --full --data-dir DIR with"
-        f" DIR/{source.split}.parquet (or .jsonl, .csv), or --dataset {key}=FILE"
+        f"without network access, use a local copy: --full --data-dir DIR with DIR/{source.split}.parquet "
+        f"(or .jsonl, .csv), or --dataset {key}=FILE"
     )
     place, path, arguments = hub_arguments(source, folder, root)
     if place == "hub":
-        what = f"the data set {source.path!r} of the Hugging Face hub"
-        require_network(what, hint=f"--network allows it; {hint}")
+        what = f"the dataset {source.path!r} of the Hugging Face hub"
+        require_network(what, hint=f"allow downloads with --network; {hint}")
     try:
         datasets: Any = importlib.import_module("datasets")
     except ImportError as error:
-        message = f"Hugging Face data sets need the library 'datasets'; run: {install_command('huggingface')}"
+        message = f"Hugging Face datasets need the library 'datasets'; run: {install_command('huggingface')}"
         raise DatasetError([Issue(message, hint=hint, code=Code.MISSING_PACKAGE)]) from error
     failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, TypeError, LookupError)
 
@@ -89,14 +89,14 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
             raise
         except failures as error:
             raise DatasetError(
-                [Issue(f"the data set {what}: {error}", hint=hint, code=Code.FAILED_HUB_LOAD)]
+                [Issue(f"the dataset {what}: {error}", hint=hint, code=Code.FAILED_HUB_LOAD)]
             ) from error
 
     with told(f"{source.path!r}, split {source.split!r}, cannot be loaded"):
         split = _split(datasets, path, source.split, arguments, place, root)
 
     def objects() -> Iterator[dict[str, Any]]:
-        with told(f"{source.path!r} cannot be read to its end"):
+        with told(f"{source.path!r} cannot be read completely"):
             for row in split:
                 yield {name: plain(value) for name, value in row.items()}
 
@@ -125,8 +125,8 @@ def _split(
     """As `datasets.load_dataset`, with a look at what is going to be read."""
     if place == "hub" and is_present(path):
         # The library would take it, wherever one happens to be.
-        hint = "call aigo-bridge from another folder, or rename this one"
-        message = f"{path!r} is a name on the hub, and there is a folder of that name in the current one"
+        hint = "run aigo-bridge in another folder, or rename that folder"
+        message = f"{path!r} is a hub name, but the current folder contains a folder with this name"
         raise DatasetError([Issue(message, hint=hint, code=Code.FAILED_HUB_LOAD)])
     reading = {name: arguments[name] for name in _READING if name in arguments}
     builder = datasets.load_dataset_builder(
@@ -145,16 +145,16 @@ def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
     readers = {f"datasets.packaged_modules.{name}.{name}" for name in READERS}
     if not any(base.__module__ in readers for base in type(builder).__mro__):
         raise DatasetError(
-            f"the library would read it as {type(builder).__name__!r}, which is not done here",
+            (f"the library would read it as {type(builder).__name__!r}, which is not supported"),
             code=Code.FAILED_HUB_LOAD,
         )
     for file in _texts(getattr(builder.config, "data_files", None)):
         if place == "hub" and file.startswith(HUB):
             continue
         if place == "hub" or _is_address(file):
-            message = f"the data set's own files name {file!r}, which is no file of it"
+            message = f"the dataset files refer to {file!r}, which is not in the dataset"
             raise DatasetError([Issue(message, code=Code.FAILED_HUB_LOAD)])
-        shown = f"{file!r}: the data set's own files name it; it"
+        shown = f"{file!r}: the dataset files refer to it, but it"
         if (issue := refusal(Path(file), root, shown)) is not None:
             raise DatasetError([issue])
 
@@ -226,7 +226,7 @@ def _unknown(arguments: Mapping[str, Any]) -> list[Issue]:
         if name in ("path", "split"):
             issues.append(
                 Issue(
-                    f"`{name}` belongs beside `load_dataset_kwargs`, not into it",
+                    f"put `{name}` next to `load_dataset_kwargs`, not into it",
                     path=path,
                     code=Code.WRONG_HUB_ARGUMENT,
                 )
@@ -235,7 +235,7 @@ def _unknown(arguments: Mapping[str, Any]) -> list[Issue]:
             names = ", ".join(sorted(ARGUMENTS - {"trust_remote_code"}))
             issues.append(
                 Issue(
-                    f"`{name}` is not taken here",
+                    f"`{name}` is not supported",
                     path=path,
                     hint=f"taken are: {names}",
                     code=Code.WRONG_HUB_ARGUMENT,
@@ -256,11 +256,11 @@ def _unknown(arguments: Mapping[str, Any]) -> list[Issue]:
 def _refusal(text: str, *, hub: bool) -> str | None:
     """Why a path cannot be one, wherever it leads."""
     if _is_address(text):
-        return "is no path; rows at an address have a source of type 'url'"
+        return "is not a path; for rows at a URL, use a source of type 'url'"
     if "\x00" in text or text.startswith("~"):
-        return "is no path that is followed"
+        return "is not a supported path"
     if hub and (PurePosixPath(text).is_absolute() or ".." in PurePosixPath(text).parts):
-        return "is no path in a data set of the hub"
+        return "is not a path in a hub dataset"
     return None
 
 

@@ -58,8 +58,8 @@ def object_copy(url: str, folder: Path, *, largest: int) -> Path:
         raise DatasetError(
             [
                 Issue(
-                    f"{str(address)!r} lies in object storage, where a task reads what you allow and no more",
-                    hint=f"if that is meant: --allow-url {address.parent}",
+                    (f"{str(address)!r} is in object storage; a task may only read addresses that you allow"),
+                    hint=f"to allow it, use --allow-url {address.parent}",
                     code=Code.REFUSED_ADDRESS,
                 )
             ]
@@ -72,7 +72,7 @@ def object_copy(url: str, folder: Path, *, largest: int) -> Path:
         raise DatasetError([Issue(str(error), code=error.code)]) from error
     except OSError as error:
         raise DatasetError(
-            [Issue(f"the copy cannot be kept: {error}", str(folder), code=Code.UNUSABLE_OUTPUT)]
+            [Issue(f"the copy cannot be stored: {error}", str(folder), code=Code.UNUSABLE_OUTPUT)]
         ) from error
 
 
@@ -83,8 +83,7 @@ def _copy(address: Address, folder: Path, largest: int) -> Path:
         raise FileNotFoundError(str(address))
     if stored.size > largest:
         raise DatasetError(
-            f"{str(address)!r} has {stored.size:,} bytes, expected {largest:,} at most, the largest download"
-            " allowed",
+            f"{str(address)!r} has {stored.size:,} bytes, but a download may have at most {largest:,} bytes",
             code=Code.TOO_MANY_ROWS,
         )
     version = f"{address}\0{stored.mark}\0{stored.size}\0{stored.modified}"

@@ -1,4 +1,4 @@
-"""Rows of a data set as planning sees them: identified, selected, complete, and within bounds; and the one
+"""Rows of a dataset as planning sees them: identified, selected, complete, and within bounds; and the one
 pass over a source that filters, selects, and only then completes them.
 
 A small file can stand for a very large one: bytes that a packed file stands for are counted, and memory that
@@ -24,7 +24,7 @@ from aigo_bridge.errors import DatasetError, Issue, TemplateError, UsageError
 from aigo_bridge.text.plurals import plural
 
 ROWS = Bound("AIGO_BRIDGE_ROWS_MIB", 2048)
-"""Memory that the rows of one data set may take, as estimated."""
+"""Memory that the rows of one dataset may take, as estimated."""
 
 FACTOR = 100
 """A packed file may stand for so many times its size; text that people or models wrote is packed to a third
@@ -35,7 +35,7 @@ SMALL = 8
 """A packed file may always stand for this part of the memory that rows may take."""
 
 MOST_COLUMNS = 100_000
-"""Columns of a data set: each row gets them all."""
+"""Columns of a dataset: each row gets them all."""
 
 _CELL = 100
 """Bytes of a cell in a row, beside its value: names, places, the row's second form."""
@@ -67,8 +67,8 @@ class Unpacked:
         self._found += count
         if self._found > self._most:
             message = (
-                f"its {in_words(self._packed)} stand for more than {in_words(self._most)} of rows;"
-                f" expected at most {FACTOR} times its size"
+                f"its {in_words(self._packed)} expand to more than {in_words(self._most)} of "
+                f"rows; expected at most {FACTOR} times its size"
             )
             raise DatasetError(
                 [
@@ -117,7 +117,7 @@ class Kept:
                     Issue(
                         message,
                         self._file,
-                        hint="what differs from row to row is a value",
+                        hint="use values, not keys, for data that differs between rows",
                         code=Code.TOO_MANY_ROWS,
                     )
                 ]
@@ -169,7 +169,7 @@ _SHOWN_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sample of a data set."""
+    """One sample of a dataset."""
 
     sample_id: str | int
     """The row's `sample_id` column, or its 0-based number in the source (see `Rows`)."""
@@ -179,7 +179,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rows of a data set are used.
+    """Which rows of a dataset are used.
 
     Random subsampling gives each row a rank from a hash of the seed and the row's number and takes the lowest
     ranks, in the order of the source. That needs one pass, is the same on every machine and in every Python,
@@ -209,7 +209,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The selected rows of a data set.
+    """The selected rows of a dataset.
 
     A row's data and identity do not depend on how many rows are selected: column types, the set of columns
     and the uniqueness of ids are decided over all rows that pass the filters. `sample_id` is the column of
@@ -489,15 +489,12 @@ class _Ids:
             return None
         if not self._usable:
             return (
-                f"{total - self._found} of {plural(total, 'row')} have no usable 'sample_id',"
-                " so samples are known by their row numbers"
+                f"{total - self._found} of {plural(total, 'row')} have no usable 'sample_id', so "
+                "row numbers identify the samples"
             )
         if repeated := self._repeated():
             again = plural(repeated, "row has", "rows have")
-            return (
-                f"{again} a 'sample_id' that an earlier row has already,"
-                " so samples are known by their row numbers"
-            )
+            return f"{again} the same 'sample_id' as an earlier row, so row numbers identify the samples"
         return None
 
     def _repeated(self) -> int:

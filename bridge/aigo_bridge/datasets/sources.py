@@ -1,4 +1,4 @@
-"""A data set as written → its rows, whatever the source."""
+"""A dataset as written → its rows, whatever the source."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def fetched(
             _download(url, target, largest, seconds)
         except OSError as error:
             raise DatasetError(
-                [Issue(f"the download cannot be kept: {error}", str(target), code=Code.UNUSABLE_OUTPUT)]
+                [Issue(f"the download cannot be stored: {error}", str(target), code=Code.UNUSABLE_OUTPUT)]
             ) from error
     return target
 
@@ -111,16 +111,16 @@ def _download(url: str, target: Path, largest: int, seconds: float) -> None:
         Path(partial).replace(target)
     except httpx.HTTPStatusError as error:
         raise DatasetError(
-            f"{shown!r} answers with status {error.response.status_code}", code=Code.FAILED_DOWNLOAD
+            f"{shown!r} returned status {error.response.status_code}", code=Code.FAILED_DOWNLOAD
         ) from error
     except TimeoutError as error:
         raise DatasetError(
-            f"{shown!r} cannot be fetched: it takes longer than {seconds:g} seconds",
+            f"{shown!r} cannot be downloaded: it takes longer than {seconds:g} seconds",
             code=Code.FAILED_DOWNLOAD,
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, UnicodeError, zlib.error) as error:
         raise DatasetError(
-            f"{shown!r} cannot be fetched: {str(error) or type(error).__name__}", code=Code.FAILED_DOWNLOAD
+            f"{shown!r} cannot be downloaded: {str(error) or type(error).__name__}", code=Code.FAILED_DOWNLOAD
         ) from error
     finally:
         Path(partial).unlink(missing_ok=True)
@@ -149,7 +149,7 @@ async def _fetch(url: str, file: IO[bytes], largest: int, seconds: float) -> Non
                 finally:
                     await response.aclose()
     raise DatasetError(
-        f"{shown_address(url)!r} leads on more than {MOST_REDIRECTS} times", code=Code.REFUSED_ADDRESS
+        f"{shown_address(url)!r} redirects more than {MOST_REDIRECTS} times", code=Code.REFUSED_ADDRESS
     )
 
 
@@ -161,8 +161,8 @@ def _next(request: httpx.Request, url: str) -> httpx.Request:
     if request.url.scheme not in SCHEMES or not request.url.host or request.url.userinfo:
         address = shown_address(str(request.url))
         raise DatasetError(
-            f"{shown_address(url)!r} leads to {address!r}, expected an address of http or https without a "
-            "password",
+            f"{shown_address(url)!r} redirects to {address!r}, expected an http or https URL "
+            "without a password",
             code=Code.REFUSED_ADDRESS,
         )
     return request
@@ -172,7 +172,7 @@ async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> Non
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", *_PACKED):
         raise DatasetError(
-            f"{shown_address(str(response.url))!r} answers in the encoding {encoding[:40]!r}",
+            f"{shown_address(str(response.url))!r} uses the encoding {encoding[:40]!r}",
             code=Code.FAILED_DOWNLOAD,
         )
     unpacking = zlib.decompressobj(wbits=47) if encoding in _PACKED else None  # of gzip or zlib
@@ -183,13 +183,13 @@ async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> Non
             if size > largest:
                 message = (
                     f"{shown_address(str(response.url))!r} has more than {largest:,} bytes, the "
-                    "largest download allowed"
+                    "maximum size of a download"
                 )
                 raise DatasetError(message, code=Code.TOO_MANY_ROWS)
             file.write(piece)
     if unpacking is not None and not unpacking.eof:
         raise DatasetError(
-            f"{shown_address(str(response.url))!r} cannot be fetched: it ends in the middle",
+            (f"{shown_address(str(response.url))!r} cannot be downloaded: the connection closed early"),
             code=Code.FAILED_DOWNLOAD,
         )
 
@@ -211,12 +211,12 @@ _ALL = Selection()
 
 @dataclass(frozen=True)
 class DatasetTools:
-    """What some data sets need beyond their own files; everything is optional."""
+    """What some datasets need beyond their own files; everything is optional."""
 
     cache: Path | None = None
     """Folder of downloads; `None`: the user's cache folder."""
     generators: Mapping[str, DatasetGeneratorSpec] = field(default_factory=dict)
-    """Data set generators by key."""
+    """Dataset generators by key."""
     start: StartRows = field(default_factory=StartRows)
     """Rows that generators start with."""
     generation: GeneratorTools = field(default_factory=GeneratorTools)
@@ -237,7 +237,7 @@ def load_dataset(
     missing: Missing = "nan",
     tools: DatasetTools = _NO_TOOLS,
 ) -> Rows:
-    """The selected rows of a data set.
+    """The selected rows of a dataset.
 
     `base` is the folder of the file in which the source is written: relative paths start there. With a
     `root`, no path may lead out of it, links included.
@@ -249,7 +249,7 @@ def load_dataset(
     if source is None:
         if spec.generator_specification is None:
             raise DatasetError(
-                f"the data set {spec.key!r} has neither a source nor a generator", code=Code.CONTRADICTION
+                f"the dataset {spec.key!r} has neither a source nor a generator", code=Code.CONTRADICTION
             )
         return _generated(spec.generator_specification, selection, missing, tools)
     check_source(source, base=base, root=root)
@@ -280,8 +280,11 @@ def load_dataset(
         raise DatasetError(
             [
                 Issue(
-                    f"the data set {spec.key!r} takes traces from {source.type!r}, which cannot be read here",
-                    hint="import the traces into a JSONL file and name that as a local source",
+                    (
+                        f"the dataset {spec.key!r} uses traces from {source.type!r}, which are not "
+                        "supported here"
+                    ),
+                    hint="import the traces into a JSONL file and use it as a local source",
                     code=Code.WRONG_TRACE_SOURCE,
                 )
             ]
@@ -296,7 +299,7 @@ def _generated(
     generator = tools.generators.get(request.dataset_generator_key)
     if generator is None:
         keys = ", ".join(tools.generators) or "none"
-        message = f"the data set generator {request.dataset_generator_key!r} is not known; known: {keys}"
+        message = f"the dataset generator {request.dataset_generator_key!r} is not known; known: {keys}"
         raise DatasetError(message, code=Code.UNKNOWN_ENTITY)
     samples, warnings = generate(generator, request, tools.start, tools.generation)
     rows = collect(ObjectTable(samples), selection, missing=missing, file=generator.key)

@@ -82,14 +82,14 @@ def step_for(synthesizer: Synthesizer, ask: Ask | None, run_snippet: RunSnippet 
         case PythonSynthesizer():
             if run_snippet is None:
                 raise DatasetError(
-                    "the generator has a Python snippet, and snippets are not allowed to run here",
+                    "the generator contains a Python snippet, and snippets cannot be executed here",
                     code=Code.FAILED_GENERATOR,
                 )
             return _Snippet(synthesizer.synthesize_snippet, run_snippet)
         case _:
             if ask is None:
                 message = f"the synthesizer {synthesizer.type!r} needs the model {synthesizer.model_key!r}"
-                raise DatasetError(f"{message}, and no models are available here", code=Code.FAILED_GENERATOR)
+                raise DatasetError(f"{message}, but no models are available here", code=Code.FAILED_GENERATOR)
             return ModelSynthesizer(synthesizer, ask)
 
 
@@ -122,7 +122,7 @@ class _Fill:
         if count > _MOST_COMBINATIONS:
             message = f"the template has {count:,} combinations of field values"
             raise DatasetError(
-                f"{message}, the most allowed is {_MOST_COMBINATIONS:,}", code=Code.FAILED_GENERATOR
+                f"{message}, the maximum is {_MOST_COMBINATIONS:,}", code=Code.FAILED_GENERATOR
             )
 
     def rows_from(self, row: RowData) -> list[RowData]:
@@ -224,11 +224,11 @@ def _model_step(spec: Any) -> _ModelStep:
 def _free_step(spec: LLMSynthesizer) -> _ModelStep:
     if spec.user_prompt_template is None:
         raise DatasetError(
-            "the synthesizer sends files (`file_ids_field`), which only the platform can do",
+            ("the synthesizer sends files (`file_ids_field`), which only works on the platform"),
             code=Code.FAILED_GENERATOR,
         )
     user = SampleTemplate(spec.user_prompt_template)
-    system = SampleTemplate(spec.system_prompt or "You write rows of a data set.")
+    system = SampleTemplate(spec.system_prompt or "You write rows of a dataset.")
     properties = list(spec.sample_properties)
     item = _object(spec.sample_properties)
 
@@ -299,7 +299,7 @@ def _claims(row: RowData, column: str) -> list[Any]:
     claims = row[column]
     if not isinstance(claims, list):
         raise DatasetError(
-            f"the column {column!r} holds {type(claims).__name__!r}, expected a list of claims",
+            (f"the column {column!r} contains {type(claims).__name__!r}, expected a list of claims"),
             code=Code.FAILED_GENERATOR,
         )
     return claims

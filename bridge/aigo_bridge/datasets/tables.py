@@ -48,7 +48,7 @@ def plain(value: Any) -> Any:
     if callable(getattr(value, "tolist", None)):
         return plain(value.tolist())
     raise DatasetError(
-        f"a value of type {type(value).__name__!r} has no JSON form", code=Code.VALUE_WITHOUT_JSON
+        f"a value of type {type(value).__name__!r} cannot be written as JSON", code=Code.VALUE_WITHOUT_JSON
     )
 
 
@@ -113,7 +113,7 @@ class JsonLinesTable(ObjectTable):
                 value = parse_json(text)
             except (ValueError, RecursionError) as error:
                 column = error.pos + 1 if isinstance(error, json.JSONDecodeError) else None
-                hint = _remedy(error, problems.file) or "every line is one whole JSON object"
+                hint = _remedy(error, problems.file) or "each line must be one complete JSON object"
                 problems.add(
                     f"not JSON: {_explained(error)}",
                     code=Code.ROWS_NOT_JSON,
@@ -175,7 +175,7 @@ def json_table(stream: BinaryIO, file: str) -> ObjectTable:
         )
         raise DatasetError([issue]) from error
     if not isinstance(value, list):
-        hint = "one JSON object per line is a .jsonl file" if isinstance(value, dict) else None
+        hint = "for one JSON object per line, use the extension .jsonl" if isinstance(value, dict) else None
         raise DatasetError(
             [Issue(f"found {_kind(value)}, expected a list of objects", file, hint=hint, code=Code.ROW_SHAPE)]
         )
@@ -287,7 +287,7 @@ class CsvTable:
                     f"not CSV: {error}",
                     code=Code.ROW_SHAPE,
                     line=start,
-                    hint="quotes inside a quoted cell are doubled",
+                    hint="double the quotes inside a quoted cell",
                 )
                 continue
             if not cells:
@@ -297,9 +297,9 @@ class CsvTable:
                 continue
             if len(cells) > len(self._header):
                 message = f"found {plural(len(cells), 'cell')}, expected {len(self._header)} as in the header"
-                hint = "a comma inside a cell needs quotes around the cell"
+                hint = "put a cell that contains a comma in quotes"
                 if self._separator is not None:
-                    hint = f"{self._separator!r} seems to separate the cells, and only commas do"
+                    hint = f"the cells seem to be separated by {self._separator!r}; only commas are supported"
                 problems.add(message, code=Code.ROW_SHAPE, line=start, hint=hint)
             else:
                 if len(cells) < len(self._header):
@@ -317,18 +317,17 @@ class CsvTable:
         issues: list[Issue] = []
         if self._separator is not None:
             message = (
-                f"the only column is {self._header[0]!r}: {self._separator!r} seems to separate "
-                "the cells, expected ','"
+                f"the only column is {self._header[0]!r}; the cells seem to be separated by "
+                f"{self._separator!r}, expected ','"
             )
-            hint = "separate cells by commas, and put those with a comma in them in quotes"
+            hint = "separate cells by commas, and put cells that contain a comma in quotes"
             issues.append(
                 Issue(message, self._file, 1, 1, hint=hint, severity="warning", code=Code.WRONG_HEADER)
             )
         if self._short:
             which = plural(self._short, "row has", "rows have")
             message = (
-                f"{which} fewer cells than the header, the first in this line; their last columns "
-                "are missing values"
+                f"{which} fewer cells than the header, first in this line; the missing cells have no value"
             )
             issues.append(
                 Issue(message, self._file, self._first_short, severity="warning", code=Code.DOUBTFUL_ROWS)

@@ -395,7 +395,7 @@ _FOREIGN = re.compile(r"[^a-z0-9_]+")
 
 
 def is_valid_key(key: str) -> bool:
-    """Whether a text can be the key of a task, data set or evaluation."""
+    """Whether a text can be the key of a task, dataset or evaluation."""
     return _KEY.fullmatch(key) is not None
 
 

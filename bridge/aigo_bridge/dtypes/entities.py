@@ -1,4 +1,4 @@
-"""Tags, data sets, models and tasks as AI GO stores them: how a model is reached, how a data set was
+"""Tags, datasets, models and tasks as AI GO stores them: how a model is reached, how a dataset was
 generated.
 """
 
@@ -141,7 +141,7 @@ class SynthesizerDatasetGenerationError(LFBaseModel):
 DatasetGenerationError = (
     ConfigurationDatasetGenerationError | SynthesizerDatasetGenerationError | DataSourceDatasetGenerationError
 )
-"""Something that went wrong while a data set was generated."""
+"""Something that went wrong while a dataset was generated."""
 
 
 class DatasetGenerationDebugOptions(LFBaseModel):
@@ -178,7 +178,7 @@ class ExecutionProgress(LFBaseModel):
 
 
 class DatasetGenerationMetadata(LFBaseModel):
-    """How a data set came about."""
+    """How a dataset came about."""
 
     dataset_generator_id: str | None = None
     """Identifier of the generator."""
@@ -197,7 +197,7 @@ class DatasetGenerationMetadata(LFBaseModel):
 
 
 class DatasetProgressState(LFBaseModel):
-    """Samples of a data set in the making."""
+    """Samples of a dataset in the making."""
 
     num_total_samples: int | None
     """Samples in all; `None` when unknown."""
@@ -228,7 +228,7 @@ class StoredTag(LFBaseModel):
 
 
 class DatasetMetadata(LFBaseModel):
-    """What is known about a data set's content."""
+    """What is known about a dataset's content."""
 
     num_rows: int
     """Number of rows."""
@@ -241,7 +241,7 @@ class DatasetMetadata(LFBaseModel):
 
 
 class StoredDataset(LFBaseModel):
-    """A data set."""
+    """A dataset."""
 
     display_name: NonEmpty
     """Name as shown."""

@@ -30,7 +30,7 @@ class EvaluatedEntityType(Enum):
 
 
 class ExecutionStatus(Enum):
-    """Where a data set generation stands."""
+    """Where a dataset generation stands."""
 
     not_started = "not_started"
     pending = "pending"
@@ -128,7 +128,7 @@ class MessageStatus(Enum):
 
 
 class ResultStatus(Enum):
-    """How a data set generation ended."""
+    """How a dataset generation ended."""
 
     succeeded = "succeeded"
     failed = "failed"

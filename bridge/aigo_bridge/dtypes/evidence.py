@@ -73,16 +73,16 @@ ScoreValues = dict[str, Any]
 """Scores by name."""
 
 RawSample = dict[str, Any]
-"""A row of a data set: column → value."""
+"""A row of a dataset: column → value."""
 
 RawSampleMapping = dict[str, RawSample]
-"""One row of each of several data sets: key of the data set → row."""
+"""One row of each of several datasets: key of the dataset → row."""
 
 RawSamplesMapping = dict[str, list[RawSample]]
-"""The rows of several data sets: key of the data set → rows."""
+"""The rows of several datasets: key of the dataset → rows."""
 
 LFSample = RawSample | RawSampleMapping
-"""What a task is run on: a row, or one of each data set."""
+"""What a task is run on: a row, or one of each dataset."""
 
 ScoreMetadata = dict[str, Any]
 """What a scorer keeps beside its scores."""
@@ -143,7 +143,7 @@ class ScoresData(LFBaseModel):
 
 
 class SampleData(LFBaseModel):
-    """The sample as it stands in the data set."""
+    """The sample as it stands in the dataset."""
 
     data: dict[str, Any]
     """Values by column."""

@@ -1,6 +1,6 @@
 """A task's definition as it is stored, with its trials and action rules; and rules over metrics.
 
-The `expression` of a filter is a template. It sees the columns of a data set, or within a task `sample`,
+The `expression` of a filter is a template. It sees the columns of a dataset, or within a task `sample`,
 `solver_output` and `scores` (score values by scorer key).
 """
 
@@ -197,10 +197,10 @@ RuleScope = PolicyRuleSimpleScope | PolicyRuleFinegrainedScope
 
 
 class TaskDatasetTemplate(LFBaseModel):
-    """The data set of a task."""
+    """The dataset of a task."""
 
     id: str
-    """Identifier of the data set, or a template of it."""
+    """Identifier of the dataset, or a template of it."""
 
 
 class TaskSolverTemplate(OpenFieldsModel):
@@ -235,7 +235,7 @@ class TaskScorerTemplate(OpenFieldsModel):
 
 
 class BenchmarkTaskDefinitionTemplate(LFBaseModel):
-    """A task that runs a model, or looks at a data set, sample by sample."""
+    """A task that runs a model, or looks at a dataset, sample by sample."""
 
     type: Literal["benchmark_task"]
     """Always `benchmark_task`."""
@@ -360,7 +360,7 @@ class ModelParameterSpec(_TextParameterSpec):
 
 
 class DatasetParameterSpec(_TextParameterSpec):
-    """A data set, by key."""
+    """A dataset, by key."""
 
     type: Literal["dataset"]
     """Always `dataset`."""
@@ -369,7 +369,7 @@ class DatasetParameterSpec(_TextParameterSpec):
 
 
 class DatasetColumnParameterSpec(_TextParameterSpec):
-    """A column of the data set."""
+    """A column of the dataset."""
 
     type: Literal["dataset_column"]
     """Always `dataset_column`."""

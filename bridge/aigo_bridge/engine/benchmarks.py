@@ -97,7 +97,7 @@ class ConvertedBenchmark:
     task: Mapping[str, Any]
     """The task document."""
     rows: tuple[dict[str, Any], ...]
-    """Its data set."""
+    """Its dataset."""
     gaps: tuple[Gap, ...]
     """What is different; nothing that is unsupported."""
 

@@ -255,13 +255,13 @@ class Capabilities:
     running: Callable[[], RunningLogs] | None = None
     """Runs that go on, looked at by their logs."""
     traces: Callable[[str], Iterator[Mapping[str, Any]]] | None = None
-    """Rows of a data set made of the framework's own logs at a location: one per sample, the trace in the
+    """Rows of a dataset made of the framework's own logs at a location: one per sample, the trace in the
     column `trace`.
 
     Raises `UsageError` where the location names no log, `EvidenceError` where one cannot be read.
     """
     model: Callable[[str], Model] | None = None
-    """A model for calls outside a run (generating data sets), by the engine's string for it.
+    """A model for calls outside a run (generating datasets), by the engine's string for it.
 
     Raises `UsageError` where there is no such model, or it cannot be used.
     """

@@ -122,7 +122,7 @@ class CallOutcome:
         if self.native is not None:
             members["native"] = dict(self.native)
         if not _is_plain(self) and CallOutcome.from_json(orjson.loads(_dumped(members))) != self:
-            raise ValueError("the answer has a number that JSON does not have")
+            raise ValueError("the answer contains a number that JSON does not support")
         line |= members
 
     @staticmethod
@@ -142,14 +142,14 @@ class CallOutcome:
                 outcome = _reply(line["reply"])
             return CallOutcome(outcome, line.get("for", "chat_completion"), line.get("native"))
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"this is no answer of a model: {error}") from error
+            raise ValueError(f"not a model answer: {error}") from error
 
 
 def _dumped(members: Json) -> bytes:
     try:
         return orjson.dumps(members)
     except TypeError as error:
-        raise ValueError(f"the answer is no JSON: {error}") from error
+        raise ValueError(f"the answer is not JSON: {error}") from error
 
 
 def _is_plain(outcome: CallOutcome) -> bool:

@@ -194,7 +194,7 @@ class Outcome:
     """Unix time in seconds; `None` when it never began."""
     ended_at: float | None = None
     is_sample_data: bool = False
-    """Whether its rows only stand for those of another data set."""
+    """Whether its rows only stand for those of another dataset."""
     file: str | None = None
     """The file that a benchmark stands in; `None`: in none, or the engine does not say."""
     differences: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ the models themselves.
 CassetteUse = Literal["recorded", "answered from"]
 """What a cassette was to a run."""
 
-CANCELLED = "the call was stopped before there was an answer"
+CANCELLED = "the call was stopped before an answer arrived"
 """Why a call of a sample that ran into a limit of time, say, is not in a cassette."""
 
 

@@ -39,7 +39,7 @@ from aigo_bridge.templates import SampleTemplate
 ANSWER = "⟨the model's answer⟩"
 """Stands for what the evaluated model would say."""
 
-LIKELIHOODS = "the likelihoods of the continuations are compared; nothing is generated"
+LIKELIHOODS = "the likelihoods of the continuations are compared; no text is generated"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
         if solver is not None and solver.postprocessor is not None:
             messages = (
                 *messages,
-                Message("note", "the author's code `postprocess` makes the rows that are scored"),
+                Message("note", "the `postprocess` code of the task creates the scored rows"),
             )
             scorers = tuple(_of_unknown_rows(plan))
         else:
@@ -124,7 +124,7 @@ def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
             described = metric.model_dump(mode="json", exclude_unset=True, exclude={"key", "type"})
             rows.append((key, name, ", ".join(f"{k}: {v}" for k, v in described.items())))
         if not metrics and scorer.metrics is None:
-            rows.append((key, "mean", "of every number and boolean that it gives"))
+            rows.append((key, "mean", "of every number and boolean that it returns"))
     return rows
 
 
@@ -195,11 +195,11 @@ def _steps(solver: solver_spec.SolverSpec) -> Steps:
             group = GroupedSingleTurn(solver)
             return lambda sample: _group(group.requests(sample.data))
         case solver_spec.PythonSolver():
-            note = Message("note", "the author's code `run_solver` makes the conversation")
+            note = Message("note", "the `run_solver` code of the task creates the conversation")
             return lambda _: Conversation((note,), known=False)
     opening = solver_type(solver).opening(solver)
     if opening is None:
-        note = Message("note", f"{solver.type!r} makes the conversation in the run")
+        note = Message("note", f"{solver.type!r} creates the conversation during the run")
         return lambda _: Conversation((note,), known=False)
     return lambda sample: replace(_opened(opening(sample.data)), known=False)
 
@@ -246,7 +246,7 @@ def _built(builders: Sequence[solver_spec.MessageBuilder], sample: Sample) -> It
                 yield Message("assistant", ANSWER)
             case solver_spec.GenerateMessageBuilder():
                 role = str(builder.output_role or "assistant")
-                yield Message(role, f"⟨an answer of {builder.model_key}, asked in addition:⟩")
+                yield Message(role, f"⟨an answer of {builder.model_key}, from an additional call:⟩")
                 for message in _built(builder.extra_input_messages, sample):
                     yield Message("note", f"{message.role}: {message.content}")
             case solver_spec.LoopBuilder():
@@ -334,6 +334,6 @@ def _judge(
 
 def _unrendered_judge(scorer: ScorerSpec, key: str, seen: _Seen) -> ScorerPreview:
     """A judge's prompts as far as they are known; how it has to answer is not."""
-    note = Message("note", "the judge sees what is not known yet: its prompts as they are written")
+    note = Message("note", "the judge prompts depend on the run, so they are shown as templates")
     prompts = (Message(name.removesuffix("_prompt"), seen.shown(text)) for name, text in scorer.rendered())
     return ScorerPreview(key, scorer.type, messages=(note, *prompts))

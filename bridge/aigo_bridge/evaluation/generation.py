@@ -1,4 +1,4 @@
-"""Rows of a generated data set, made in an explicit step: the rows that numbers stand on are a file."""
+"""Rows of a generated dataset, made in an explicit step: the rows that numbers stand on are a file."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ from aigo_bridge.spec.datasets import PythonSynthesizer
 
 @dataclass(frozen=True)
 class Sources:
-    """What a generated data set may need."""
+    """What a generated dataset may need."""
 
     engine: Engine
     """Calls the models of synthesizers."""
     model_map: Mapping[str, str]
     """AI GO model key → the engine's model."""
     datasets: Mapping[str, str]
-    """Key → file, for data sets and task results that do not lie beside the data set's file."""
+    """Key → file, for datasets and task results that do not lie beside the dataset's file."""
     root: Path | None = None
     """Folder that includes and files may reach."""
 
 
 def generate_rows(path: Path, sources: Sources) -> Rows:
-    """All rows of a data set whose file names a generator.
+    """All rows of a dataset whose file names a generator.
 
     Raises:
-        UsageError: the file is not that of a generated data set, or a model was not given.
+        UsageError: the file is not that of a generated dataset, or a model was not given.
         SpecError: a file is invalid, or the generator is not found.
         DatasetError: a start row, a model's answer or a snippet's result cannot be used.
         EvidenceError: a task result that rows are taken from cannot be read.
@@ -63,9 +63,9 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
     request = document.spec.generator_specification
     if request is None:
         raise UsageError(
-            f"{document.file.name}: data set {document.spec.key!r} is not a generated one: it has no "
-            f"generator_specification"
-            " (its rows need not be made: `aigo-bridge run` reads them)",
+            f"{document.file.name}: dataset {document.spec.key!r} has no "
+            "generator_specification, so there are no rows to generate (`aigo-bridge run` "
+            "reads its rows)",
             code=Code.OTHER_KIND,
         )
     generator = read(
@@ -104,13 +104,13 @@ def _check_models(generator: DatasetGeneratorSpec, sources: Sources) -> None:
 
 
 def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
-    """Rows of a data set that lies beside the file of the generated one, or was given for its key."""
+    """Rows of a dataset that lies beside the file of the generated one, or was given for its key."""
     file = find_dataset(key, sources.datasets, path, root=sources.root)
     if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file)
     entity = read(DatasetSpec, file, root=sources.root)
     if entity.spec.source is None:
-        message = f"data set {key!r} is itself generated; generate it first and give its rows"
+        message = f"dataset {key!r} is also generated; generate it first and pass its rows"
         raise DatasetError(
             [Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl", code=Code.ROWS_NOT_GENERATED)]
         )
@@ -120,7 +120,7 @@ def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
 
 
 def _result_rows(key: str, path: Path, sources: Sources) -> Rows:
-    """Rows of a result log that lies beside the file of the generated data set, or was given for its key."""
+    """Rows of a result log that lies beside the file of the generated dataset, or was given for its key."""
     files = {name: Path(file) for name, file in sources.datasets.items()}
     return result_rows(find_result(key, files, [path.parent]), Selection())
 
@@ -133,13 +133,13 @@ def _asker(portal: BlockingPortal, sources: Sources) -> Callable[[Question], str
         key = question.model_key
         if key not in sources.model_map:
             raise UsageError(
-                f"the generator uses {key!r}; say which model that is: --model-map '{key}=PROVIDER/MODEL'",
+                f"the generator uses {key!r}; choose a model with --model-map '{key}=PROVIDER/MODEL'",
                 code=Code.NO_MODEL,
             )
         if key not in models:
             engine = sources.engine
             model = required(
-                engine.capabilities.model, f"engine {engine.name!r} makes no models for generators"
+                engine.capabilities.model, f"engine {engine.name!r} cannot call models for generators"
             )
             models[key] = model(sources.model_map[key])
         try:

@@ -144,9 +144,11 @@ class Models:
         if keys:
             options = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in keys)
             named = ", ".join(map(repr, keys))
-            problems.append(f"no model is declared for {named}; say which that is: {options}")
+            problems.append(f"no model is declared for {named}; choose one with {options}")
         if "" in self._missing:
-            problems.append("a specification names no model to evaluate; say which: --model PROVIDER/MODEL")
+            problems.append(
+                "a specification has no model to evaluate; choose one with --model PROVIDER/MODEL"
+            )
         surplus = surplus_models(self._map, [*self._used, *keys], "the file")
         if surplus is not None:
             problems.append(surplus)

@@ -49,7 +49,7 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
     Args:
         task: as for `run`: a task, or a run file that has the log's specification.
         logged: what the log says; its values are taken as data, and nothing else.
-        datasets: data set key → file, as for `run`.
+        datasets: dataset key → file, as for `run`.
         root: folder that the task's files may reach.
 
     Raises:
@@ -58,7 +58,7 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
     several = parse_reference(task) is None and holds_evaluation(task)
     if several and logged.specification is None:
         raise EvidenceError(
-            "the log is of a task that was run by itself: give the task's own file", code=Code.OTHER_PLAN
+            "the log belongs to a task that was run alone; pass the task file", code=Code.OTHER_PLAN
         )
     if several and logged.specification is not None:
         task = str(Reference(Path(task), logged.specification.key, logged.specification.run))
@@ -82,7 +82,7 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
     if differences:
         more = f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
         shown = "; ".join(differences[:_MOST_NAMED])
-        raise EvidenceError(f"the log is of another plan than {task!r}: {shown}{more}", code=Code.OTHER_PLAN)
+        raise EvidenceError(f"the log does not match {task!r}: {shown}{more}", code=Code.OTHER_PLAN)
     return task_plan
 
 
@@ -98,9 +98,7 @@ def own_report(
     tally = written.tally
     recomputed = isinstance(tally.plan, TaskPlan)
     origin = (
-        "the metrics were computed anew, by your own task"
-        if recomputed
-        else "the evidence is that of the run"
+        "the metrics were recomputed with your own task" if recomputed else "the evidence comes from the run"
     )
     missing = [
         f"metric {row.metric_key or row.name!r} of scorer {row.scorer_key!r} has no value: {row.problem}"

@@ -59,7 +59,7 @@ class Entry:
 
     @property
     def is_sample_data(self) -> bool:
-        """Whether its rows only stand for those of another data set; not known of a stored result."""
+        """Whether its rows only stand for those of another dataset; not known of a stored result."""
         return any(plan.dataset is not None and plan.dataset.is_sample for plan in self.plans)
 
 
@@ -109,7 +109,7 @@ def plan_evaluations(
             then.
 
     Raises:
-        SpecError: files, values or data sets are wrong; all problems of all specifications.
+        SpecError: files, values or datasets are wrong; all problems of all specifications.
         UsageError: options make no sense.
     """
     with Snapshot():
@@ -232,7 +232,7 @@ def _circles(entries: Mapping[str, Entry], chosen: list[BoundSpecification]) -> 
             way.append(entry.pending)
             if entry.pending == bound.key:
                 shown = " → ".join(way)
-                message = f"its rows are those of its own result ({shown}), so it could never begin"
+                message = f"its rows come from its own result ({shown}), so it can never start"
                 hint = f"pass an existing result with --dataset {way[1]}=FILE"
                 issues.append(_named(Issue(message, hint=hint, code=Code.REFERENCE_CIRCLE), bound))
             if entry.pending in way[:-1]:
@@ -334,9 +334,7 @@ def _task(bound: BoundSpecification, origin: PlanOrigin) -> Document[TaskSpec]:
             return run_file.document.part((*run_file.run_path, "tasks", number), task)
     file = find_task_with_key(bound.spec.task_key, run_file.file, root=_root(origin))
     if file is None:
-        message = (
-            f"there is no task {bound.spec.task_key!r} in this file, beside it, or among the shipped ones"
-        )
+        message = f"no task {bound.spec.task_key!r} in this file, next to it, or among the shipped tasks"
         raise SpecError([run_file.place(Issue(message, code=Code.UNKNOWN_ENTITY), (*bound.path, "task_key"))])
     return read(TaskSpec, file, root=_root(origin))
 
@@ -396,7 +394,7 @@ def _stored(bound: BoundSpecification) -> Path:
 
 
 def _check_datasets(evaluations: list[Evaluation], origin: PlanOrigin) -> None:
-    """No file was given for a data set that nothing uses.
+    """No file was given for a dataset that nothing uses.
 
     Raises:
         UsageError: one was.
@@ -412,7 +410,7 @@ def _check_datasets(evaluations: list[Evaluation], origin: PlanOrigin) -> None:
     if surplus:
         named = ", ".join(map(repr, sorted(used))) or "none"
         raise UsageError(
-            f"--dataset: nothing uses a data set {surplus[0]!r}; data sets in use: {named}",
+            f"--dataset: dataset {surplus[0]!r} is not used; datasets in use: {named}",
             code=Code.SURPLUS_ARGUMENT,
         )
 
@@ -432,19 +430,19 @@ def _typed(run_file: RunFile, config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: run_file.values[key] for key in config if key in run_file.values}
 
 
-# Data sets that are made of traces
+# Datasets that are made of traces
 
 
 def trace_reader(root: Path) -> TraceReader:
     """Return a reader of datasets with traces; `root` is the folder that paths may not leave.
 
     Inspect's logs are read by its adapter. Those of Claude Code, LangSmith, Phoenix and OpenTelemetry are
-    read from files: no service is asked, and no folder is read that the data set does not name.
+    read from files: no service is asked, and no folder is read that the dataset does not name.
     """
 
     def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:
         if not isinstance(source, TraceSource):
-            raise DatasetError(f"{source.type!r} is no source of traces", code=Code.WRONG_TRACE_SOURCE)
+            raise DatasetError(f"{source.type!r} is not a trace source", code=Code.WRONG_TRACE_SOURCE)
         if source.limit is not None and source.limit < 1:
             raise DatasetError(
                 f"'limit': found {source.limit}, expected 1 or more", code=Code.WRONG_TRACE_SOURCE
@@ -470,13 +468,13 @@ def trace_reader(root: Path) -> TraceReader:
 def _missing_path(source: TraceSource) -> Issue:
     if isinstance(source, ClaudeCodeSource):
         return Issue(
-            "'path' is missing: sessions in the home folder are not read unless the data set names it",
-            hint="copy the sessions that you mean into the project and name their folder: path: sessions",
+            ("'path' is missing: sessions in your home folder are only read if the dataset names the folder"),
+            hint="copy the sessions into the project and name their folder, e.g. path: sessions",
             code=Code.WRONG_TRACE_SOURCE,
         )
     return Issue(
-        f"'path' is missing: {source.type!r} is read from exported files, its service is not asked",
-        hint="export the traces and name the file: path: traces.jsonl",
+        f"'path' is missing: {source.type!r} traces can only be read from exported files",
+        hint="export the traces and name the file, e.g. path: traces.jsonl",
         code=Code.WRONG_TRACE_SOURCE,
     )
 

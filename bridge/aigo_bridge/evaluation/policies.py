@@ -81,7 +81,7 @@ def _contained(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]
     try:
         return _verdict(policy, rule, results)
     except Exception as error:  # noqa: BLE001  # one rule's fault takes neither the results nor other rules with it
-        reason = f"it could not be judged: {explained(error)}"
+        reason = f"the policy could not be evaluated: {explained(error)}"
         return Verdict(policy.key, rule.key, rule.display_name, passed=False, reason=reason)
 
 
@@ -90,10 +90,10 @@ def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) 
     within = [result for result in results if _result_fits(rule.scope, result)]
     values = tuple(_values(wanted.metric, rule.scope, within))
     if not within:
-        passed, reason = False, f"no result of this run is in its scope ({_scope(rule.scope)})"
+        passed, reason = False, f"no result of this run matches its scope ({_scope(rule.scope)})"
     elif not values:
         names = ", ".join(_names(within, rule.scope)) or "none"
-        passed, reason = False, f"there is no metric {wanted.metric!r} in its scope; there are: {names}"
+        passed, reason = False, f"no metric {wanted.metric!r} in its scope; available: {names}"
     elif isinstance(wanted, ExistsRule):
         passed, reason = True, f"{wanted.metric} exists"
     else:
@@ -109,7 +109,7 @@ def _threshold(rule: ThresholdRule, values: Sequence[Found]) -> tuple[bool, str]
         shown = values if len(values) <= 3 else values[:3]
         more = "" if len(values) == len(shown) else f" and {len(values) - len(shown)} more"
         return True, f"{demand}: {', '.join(_shown(value) for value in shown)}{more}"
-    return False, f"{demand} does not hold: {', '.join(_shown(value) for value in broken)}"
+    return False, f"{demand} failed: {', '.join(_shown(value) for value in broken)}"
 
 
 def _shown(value: Found) -> str:

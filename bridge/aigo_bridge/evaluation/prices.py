@@ -69,7 +69,7 @@ def read_prices(path: Path) -> PriceTable:
             raise SpecError(
                 [
                     Issue(
-                        f"a table of prices has {MOST_BYTES} bytes at most",
+                        f"a price table may have at most {MOST_BYTES} bytes",
                         file=str(path),
                         code=Code.WRONG_PRICE,
                     )
@@ -84,7 +84,7 @@ def read_prices(path: Path) -> PriceTable:
         raise SpecError([Issue("it is not UTF-8", file=str(path), code=Code.NOT_UTF8)]) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        message = f"this is no YAML: {getattr(error, 'problem', None) or error}"
+        message = f"not valid YAML: {getattr(error, 'problem', None) or error}"
         line = None if mark is None else mark.line + 1
         raise SpecError([Issue(message, file=str(path), line=line, code=Code.NOT_YAML)]) from error
     issues: list[Issue] = []
@@ -121,7 +121,7 @@ def _entries(
         name = key.value if isinstance(key, ScalarNode) else ""
         if name in seen or not name or (names and name not in names):
             problem = (
-                "stands there twice"
+                "is in the table twice"
                 if name in seen
                 else f"is unknown; expected {', '.join(names) or 'a name'}"
             )
@@ -139,7 +139,7 @@ def _figure(node: Node | None, entry: Node, field: str, path: Path, issues: list
         figure = math.nan
     if not (math.isfinite(figure) and figure >= 0):
         shown = "nothing" if node is None else repr(value)
-        message = f"{field!r}: found {shown}, expected the price of a million tokens, a number from 0"
+        message = f"{field!r}: found {shown}, expected a price per million tokens (a number of at least 0)"
         issues.append(_issue(path, node or entry, message))
     return figure
 

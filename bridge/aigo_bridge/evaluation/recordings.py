@@ -119,7 +119,8 @@ def refuse_tapes(
     if len(used) > 1:
         names = ", ".join(map(option, used))
         raise UsageError(
-            f"{names}: what is answered from a cassette stands in one already", code=Code.OPTIONS_APART
+            f"{names}: calls that are answered from a cassette cannot be recorded again",
+            code=Code.OPTIONS_APART,
         )
     if not used:
         return
@@ -127,17 +128,23 @@ def refuse_tapes(
     unable = [engine.name for engine in engines if not engine.capabilities.tapes]
     if unable:
         raise UsageError(
-            f"{option(name)}: not on {', '.join(unable)}, whose calls of models cannot be followed",
+            (
+                f"{option(name)}: not supported on {', '.join(unable)}, because its model calls "
+                "cannot be recorded"
+            ),
             code=Code.OPTIONS_APART,
         )
     if name == "record" and len(engines) > 1:
         raise UsageError(
-            f"{option(name)}: on one engine; then run it on others with {option('replay')}",
+            (f"{option(name)}: only on one engine; then run the other engines with {option('replay')}"),
             code=Code.OPTIONS_APART,
         )
     if name == "replay" and resumes:
         raise UsageError(
-            f"{option(name)}: runs all of it; not with {option('resume')} or {option('cache')} reuse",
+            (
+                f"{option(name)}: always runs all samples; cannot be combined with "
+                f"{option('resume')} or {option('cache')} reuse"
+            ),
             code=Code.OPTIONS_APART,
         )
 

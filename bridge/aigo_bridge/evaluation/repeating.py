@@ -119,7 +119,7 @@ def repeated_outcome(
     if not runs:
         raise EvidenceError("; ".join(fault.message for fault in faults.errors), code=Code.UNREADABLE_LOG)
     if {run.evidence.plan.digest for run in runs} != {plan.digest}:
-        raise EvidenceError("the runs of a repeated task are runs of different tasks", code=Code.OTHER_PLAN)
+        raise EvidenceError("the runs of a repeated task belong to different tasks", code=Code.OTHER_PLAN)
     path = result_path(plan, runs[0].evidence, engine, out, logs[0].path)
     samples = RunSamples(num_runs)
     frames: list[TaskResultLog] = []
@@ -161,12 +161,12 @@ def rows_of(data: Sequence[MetricData], num_scored: int) -> tuple[MetricRow, ...
 
 
 def _unread(log: LogRef) -> str:
-    return f"the native log {log.path.name!r} could not be read back"
+    return f"the engine log {log.path.name!r} could not be read"
 
 
 def _problem(num_logs: int, num_runs: int, failed: Execution | None) -> str | None:
     if num_logs < num_runs:
-        return f"{num_logs} of {plural(num_runs, 'run')} took place"
+        return f"{num_logs} of {plural(num_runs, 'run')} were completed"
     return None if failed is None else failed.error or failed.status
 
 
@@ -240,7 +240,7 @@ def _frame(
         for error in run_errors(run.evidence.execution, run.tally.counts.samples, planned)
     ]
     if len(runs) < num_runs:
-        message = f"{len(runs)} of {plural(num_runs, 'run')} took place"
+        message = f"{len(runs)} of {plural(num_runs, 'run')} were completed"
         errors.append(TaskResultError(error_type="IncompleteRun", message=message))
     over_all = Execution(
         status="success",

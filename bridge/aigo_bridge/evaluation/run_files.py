@@ -72,7 +72,7 @@ class RunFile:
 
     @cached_property
     def datasets(self) -> Mapping[str, Document[DatasetSpec]]:
-        """The data sets that it declares."""
+        """The datasets that it declares."""
         return {
             dataset.key: self.document.part((*self.run_path, "datasets", number), dataset)
             for number, dataset in enumerate(self.run.datasets)
@@ -184,7 +184,7 @@ def _of_run(
 ) -> RunFile:
     if run.evaluation is None:
         place = document.place(
-            Issue("there is no 'evaluation', so nothing can be run", path=path, code=Code.NOTHING_TO_RUN)
+            Issue("'evaluation' is missing, so there is nothing to run", path=path, code=Code.NOTHING_TO_RUN)
         )
         raise SpecError([place])
     return _bound(file, document, run, path, run.evaluation, (*path, "evaluation"), run.run_config, config)

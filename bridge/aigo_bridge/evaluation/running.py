@@ -310,7 +310,7 @@ def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntr
     is_complete = earlier.status == "success" and not earlier.faults and not earlier.num_missing
     if not is_complete or earlier.result is None or LogReader(earlier.result).frame().status != "success":
         raise EvidenceError(
-            f"it was not run: its rows come from {entry.pending!r}, whose result is not complete",
+            (f"not run, because the result of {entry.pending!r} is incomplete and provides its rows"),
             code=Code.NEVER_BEGUN,
         )
     entry_with_rows = entry.again(earlier.result)
@@ -349,7 +349,7 @@ def entry_outcome(
     except EvidenceError as error:
         return _failure(entry, str(error), logs=written, code=error.code)
     except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it
-        return _failure(entry, f"the result could not be put together: {explained(error)}", logs=written)
+        return _failure(entry, f"the result could not be assembled: {explained(error)}", logs=written)
     problem = next(log for log in logs if isinstance(log, BridgeError))
     return _failed(ready_entry, problem, engine, out)
 

@@ -175,9 +175,9 @@ def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Ga
     except BridgeError:
         raise
     except Exception as error:
-        message = f"the outcome of the run cannot be told: {explained(error)}"
+        message = f"the outcome of the run cannot be shown: {explained(error)}"
         raise EvidenceError(
-            [Issue(message, hint=f"the native log stays: {log.path}", code=Code.EVIDENCE_NOT_WRITTEN)]
+            [Issue(message, hint=f"the engine log is kept: {log.path}", code=Code.EVIDENCE_NOT_WRITTEN)]
         ) from error
 
 
@@ -199,13 +199,16 @@ def check_models(job: Job) -> None:
     surplus = surplus_models(job.model_map, plan.model_keys, "the task")
     if missing:
         names = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in missing)
-        message = f"the task uses {', '.join(map(repr, missing))}; say which model that is: {names}"
+        message = f"the task uses {', '.join(map(repr, missing))}; choose a model with {names}"
         raise UsageError("; ".join(filter(None, (message, surplus))), code=Code.NO_MODEL)
     if surplus is not None:
         raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)
     if plan.calls_model and job.model is None:
         raise UsageError(
-            "the task evaluates a model; say which: --model PROVIDER/MODEL, e.g. --model openai/gpt-4.1-nano",
+            (
+                "the task evaluates a model; choose one with --model PROVIDER/MODEL, e.g. "
+                "--model openai/gpt-4.1-nano"
+            ),
             code=Code.NO_MODEL,
         )
 
@@ -213,7 +216,7 @@ def check_models(job: Job) -> None:
 def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
     """Warnings about options that have no effect on this task."""
     if model is not None and plan.entity != "model":
-        message = f"--model is not used: task {plan.task.key!r} evaluates no model"
+        message = f"--model is ignored: task {plan.task.key!r} does not evaluate a model"
         yield Issue(message, severity="warning", code=Code.UNUSED_OPTION)
     if plan.entity == "system" and plan.origin is not None:
         sampling = {
@@ -224,7 +227,7 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
         for name, value in sampling.items():
             if value is not None:
                 yield Issue(
-                    f"{name} is not used: a system task has no samples",
+                    f"{name} is ignored: a system task has no samples",
                     severity="warning",
                     code=Code.UNUSED_OPTION,
                 )
@@ -238,7 +241,7 @@ class SampleData:
     """That a task runs on sample data unless it is told otherwise."""
 
     full: tuple[str, ...]
-    """Keys of the data sets that it stands for; empty where there is none."""
+    """Keys of the datasets that it stands for; empty where there is none."""
 
 
 def sample_note(plan: TaskPlan) -> str | None:
@@ -246,7 +249,7 @@ def sample_note(plan: TaskPlan) -> str | None:
     if plan.dataset is None or not plan.dataset.is_sample:
         return None
     real = [] if plan.origin is None or plan.origin.stored else _real_datasets(plan.origin.task)
-    return f"{SAMPLE_NOTE} (--full runs on the real rows)" if real else SAMPLE_NOTE
+    return f"{SAMPLE_NOTE} (use --full for the real rows)" if real else SAMPLE_NOTE
 
 
 def sample_data(document: Document[TaskSpec]) -> SampleData | None:
@@ -264,20 +267,23 @@ def sample_data(document: Document[TaskSpec]) -> SampleData | None:
 
 
 def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
-    """The origin of a plan on the real rows: the parameter that names the data set has another value.
+    """The origin of a plan on the real rows: the parameter that names the dataset has another value.
 
     Args:
         origin: as the user has it.
         copy: folder with a copy of the rows; `None`: they are on the hub.
 
     Raises:
-        UsageError: the task has no real data set, or several; or it does not say by a parameter which it
+        UsageError: the task has no real dataset, or several; or it does not say by a parameter which it
             takes.
         SpecError: the task or its config is invalid.
     """
     if names_run_file(origin.task):
         raise UsageError(
-            "--full: for a task by itself; a run file names its data set, e.g. task_config: {dataset_key: …}",
+            (
+                "--full: only for a single task; name the dataset in the run file, e.g. "
+                "task_config: {dataset_key: …}"
+            ),
             code=Code.NO_FULL_DATASET,
         )
     document = read(TaskSpec, find_task(origin.task), root=None if origin.root is None else Path(origin.root))
@@ -288,34 +294,33 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     except (TemplateError, ValidationError):
         return origin  # planning names what is wrong, with its place
     if key is None:
-        raise UsageError(f"--full: task {task.key!r} has no data set of its own", code=Code.NO_FULL_DATASET)
+        raise UsageError(f"--full: task {task.key!r} has no dataset", code=Code.NO_FULL_DATASET)
     real = find_hub_datasets(document.file)
     if key in real:
         return _with_copy(origin, key, copy)
     if key in origin.datasets:
         raise UsageError(
-            f"--full, --dataset {key}=…: both say which rows to take; give one of them",
+            f"--full, --dataset {key}=…: both select the rows; use one of them",
             code=Code.OPTIONS_APART,
         )
     if not real:
         raise UsageError(
-            f"--full: task {task.key!r} has no real data set (no data set file with a source of type "
-            f"'huggingface' lies beside it);"
-            f" rows of your own: --dataset {key}=FILE",
+            f"--full: task {task.key!r} has no full dataset (no dataset file with a source "
+            f"of type 'huggingface' next to it); pass your own rows with --dataset {key}=FILE",
             code=Code.NO_FULL_DATASET,
         )
     name = _parameter(document, config, next(iter(real)))
     if name is None:
         (file, *_) = real.values()
         raise UsageError(
-            f"--full: task {task.key!r} names its data set {key!r} without a parameter; give the real one: "
-            f"--dataset {key}={file}",
+            f"--full: task {task.key!r} names its dataset {key!r} without a parameter; pass "
+            f"the full dataset with --dataset {key}={file}",
             code=Code.NO_FULL_DATASET,
         )
     if len(real) > 1:
         choices = " or ".join(f"--config {name}={dataset}" for dataset in real)
         raise UsageError(
-            f"--full: task {task.key!r} has {len(real)} real data sets; say which: {choices}",
+            (f"--full: task {task.key!r} has {len(real)} full datasets; choose one with {choices}"),
             code=Code.NO_FULL_DATASET,
         )
     (key,) = real
@@ -329,7 +334,7 @@ def _with_copy(origin: PlanOrigin, key: str, copy: Path | None) -> PlanOrigin:
         raise UsageError(f"--data-dir: there is no folder {str(copy)!r}", code=Code.NOTHING_THERE)
     if key in origin.datasets:
         raise UsageError(
-            f"--data-dir, --dataset {key}=…: both say which rows to take; give one of them",
+            f"--data-dir, --dataset {key}=…: both select the rows; use one of them",
             code=Code.OPTIONS_APART,
         )
     return replace(origin, datasets={**origin.datasets, key: str(copy.resolve())})
@@ -343,7 +348,7 @@ def _real_datasets(task: str) -> dict[str, Path]:
 
 
 def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str | None:
-    """Key of the one data set that a task runs on; `None` where it has none or several, or takes a result's
+    """Key of the one dataset that a task runs on; `None` where it has none or several, or takes a result's
     rows.
     """
     definition = bind_task(document.data, config).definition
@@ -353,7 +358,7 @@ def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str
 
 
 def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
-    """The parameter by which the task runs on a data set; `None` where it has none for that."""
+    """The parameter by which the task runs on a dataset; `None` where it has none for that."""
     for parameter in document.spec.config_spec:
         if parameter.type == "dataset":
             with suppress(TemplateError, ValidationError):

@@ -234,13 +234,13 @@ def _of_task(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue
             yield from _of_rows(document, origin)
         return
     except UsageError:
-        return  # an option is missing: the data set to evaluate
+        return  # an option is missing: the dataset to evaluate
     yield from plan.warnings
     yield from _contradictions(plan, document)
 
 
 def _of_rows(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue]:
-    """What is wrong with the rows of a task whose parameters are not known, if its data set is."""
+    """What is wrong with the rows of a task whose parameters are not known, if its dataset is."""
     definition = document.spec.definition
     reference = definition.dataset if isinstance(definition, BenchmarkDefinition) else None
     if reference is None or any(map(has_marker, (reference.key, *(reference.keys or ())))):

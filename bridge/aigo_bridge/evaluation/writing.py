@@ -78,7 +78,7 @@ def outcome_of(
     # Named after its log where names that are taken cannot be told: it replaces none, and what was paid for
     # is written.
     result = unread.attempt(
-        "the other results in the folder could not be looked at",
+        "the other results in the folder could not be read",
         "dataset",
         lambda: result_path(plan, evidence, engine, out, log.path),
         out / f"{plan.name}@{log.path.stem}{SUFFIX}",
@@ -96,9 +96,9 @@ def outcome_of(
         )
     except OSError as error:
         is_complete = evidence.execution.status == "success"
-        complete = "the native log is complete" if is_complete else "the native log stays"
+        complete = "the engine log is complete" if is_complete else "the engine log is kept"
         command = f"aigo-bridge import {from_here(Path(log.path))} --out {from_here(Path(out))}"
-        hint = f"{complete}; when there is room: {command}"
+        hint = f"{complete}; free some space, then run: {command}"
         message = f"the evidence cannot be written: {error.strerror or error}"
         raise EvidenceError(
             [Issue(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)]
@@ -159,7 +159,7 @@ def _read(plan: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults
     faults = Faults()
     nothing = Evidence(LoggedPlan.of(plan), Execution("error", 0.0, 0.0), {}, lambda: iter(()))
     evidence = faults.attempt(
-        f"the native log {log.path.name!r} could not be read back",
+        f"the engine log {log.path.name!r} could not be read",
         "dataset",
         lambda: engine.read(log.path),
         nothing,
@@ -268,7 +268,7 @@ class WrittenRun:
         stored = None if self.evidence.numbers is None else self.evidence.numbers.to_json()
         if not self.tally.outline.needs_code or numbers.to_json() == stored:
             return
-        what = "the metrics in Python and what action rules exclude could not be stored in the native log"
+        what = "the Python metrics and the exclusions of action rules could not be stored in the engine log"
         self.faults.attempt(what, "metric", partial(store, numbers), None)
 
 
@@ -441,7 +441,7 @@ def run_errors(execution: Execution, num_samples: int, planned: int | None) -> l
         return []
     message = execution.error or f"the run did not finish (status {execution.status!r})"
     if execution.status == "success":
-        message = "the run ended without an error, but not with every sample"
+        message = "the run ended without an error, but some samples are missing"
     if planned is not None and missing:
-        message += f"; {num_samples} of {plural(planned, 'sample')} are there"
+        message += f"; {num_samples} of {plural(planned, 'sample')} are complete"
     return [TaskResultError(error_type="IncompleteRun", message=message, stage=TaskResultErrorStage.solver)]

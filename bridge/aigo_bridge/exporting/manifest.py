@@ -29,14 +29,14 @@ Form = Literal["hosted", "native"]
 
 @dataclass(frozen=True)
 class PackedDataset:
-    """The data set whose rows are in the folder; what the rows alone do not say."""
+    """The dataset whose rows are in the folder; what the rows alone do not say."""
 
     key: str
     display_name: str
     total: int | None
     """Rows in the source, of which some were selected; `None` when not known."""
     keys: tuple[str, ...]
-    """Keys by which the task names it; several, where it runs on several data sets together."""
+    """Keys by which the task names it; several, where it runs on several datasets together."""
     tags: tuple[str, ...] = ()
     """As its file declared them."""
 

@@ -145,7 +145,7 @@ def _plain(path: str | Path) -> Path:
 
 
 def _keys(plan: TaskPlan) -> tuple[str, ...]:
-    """Keys of the data sets that the rows came from."""
+    """Keys of the datasets that the rows came from."""
     reference = plan.benchmark.dataset if plan.dataset is not None else None
     if reference is None:
         return () if plan.dataset is None else (plan.dataset.key,)
@@ -153,7 +153,7 @@ def _keys(plan: TaskPlan) -> tuple[str, ...]:
 
 
 def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
-    """The rows of each data set of a plan, as many of each as there are samples."""
+    """The rows of each dataset of a plan, as many of each as there are samples."""
     reference = plan.benchmark.dataset
     if reference is None or reference.keys is None:
         return [[sample.data for sample in plan.samples]]
@@ -161,7 +161,7 @@ def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
 
 
 def _rows_file(number: int) -> str:
-    """The file of the rows of the data set with that number."""
+    """The file of the rows of the dataset with that number."""
     return SAMPLES if number == 0 else f"samples_{number + 1}.jsonl"
 
 
@@ -231,7 +231,7 @@ def _origin(
         packed = manifest.config.get(parameter.key)
         if parameter.type == "dataset" and config.get(parameter.key, packed) != packed:
             raise UsageError(
-                f"parameter {parameter.key!r}: the export has the rows of data set {packed!r} only;"
+                f"parameter {parameter.key!r}: the export has the rows of dataset {packed!r} only;"
                 f" for another one export the task again with --config {parameter.key}=…",
                 code=Code.OTHER_EXPORT,
             )

@@ -114,7 +114,7 @@ def described(parameter: Parameter) -> str:
         if parameter.max is not None:
             facts.append(f"at most {parameter.max}")
     elif parameter.type in ("model", "dataset", "dataset_column", "task_result"):
-        facts.append({"model": "key of a model", "dataset": "key of a data set"}.get(parameter.type, ""))
+        facts.append({"model": "key of a model", "dataset": "key of a dataset"}.get(parameter.type, ""))
     return "; ".join(fact for fact in (text, *facts) if fact)
 
 

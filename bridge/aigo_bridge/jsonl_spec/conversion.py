@@ -1,4 +1,4 @@
-"""Task records as an AI GO task with a data set that gives the same prompts and the same scores; and AI GO
+"""Task records as an AI GO task with a dataset that gives the same prompts and the same scores; and AI GO
 tasks as records, where they fit.
 
 One file of records is one task. Its rows keep the record's fields, with `task_id` as `sample_id`; the
@@ -90,19 +90,19 @@ class Converted:
     task: dict[str, Any]
     """The task document."""
     rows: tuple[dict[str, Any], ...]
-    """Its data set, one row per record."""
+    """Its dataset, one row per record."""
     gaps: tuple[str, ...]
     """What the task cannot do that the records ask for; empty when it does it all."""
 
     @property
     def dataset_key(self) -> str:
-        """Key of the data set that the task names."""
+        """Key of the dataset that the task names."""
         key: str = self.task["definition"]["dataset"]["key"]
         return key
 
     @property
     def dataset_name(self) -> str:
-        """Shown name of that data set."""
+        """Shown name of that dataset."""
         return f"{self.task['display_name']}: records"
 
 
@@ -131,7 +131,7 @@ def to_aigo(
 
     Args:
         tasks: valid records with ids of their own.
-        key: key of the AI GO task, 1 to 240 letters, digits, `_` or `-`; the data set's is `{key}-records`.
+        key: key of the AI GO task, 1 to 240 letters, digits, `_` or `-`; the dataset's is `{key}-records`.
         display_name: shown name; `None` takes the key.
         description: shown description.
 
@@ -178,7 +178,7 @@ def to_aigo(
 
 
 def write_aigo(converted: Converted, folder: Path) -> Path:
-    """Write a converted task as `task.yaml`, with its data set (`KEY-records.yaml` and `.jsonl`) beside it.
+    """Write a converted task as `task.yaml`, with its dataset (`KEY-records.yaml` and `.jsonl`) beside it.
 
     Existing files of these names are replaced.
 
@@ -275,13 +275,13 @@ def from_aigo(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
 
     Args:
         document: the task, valid and as plain data, with its includes resolved.
-        rows: its data set; ids are taken from `sample_id`, else made of the task's key and the row's number.
+        rows: its dataset; ids are taken from `sample_id`, else made of the task's key and the row's number.
     """
     reasons = list(_structure(document))
     if reasons:
         return Recovered((), tuple(reasons))
     if not rows:
-        return Recovered((), ("the data set has no rows",))
+        return Recovered((), ("the dataset has no rows",))
     definition = document["definition"]
     template = definition["solver"]["input_builder"]["input_messages"][0]["content"]
     scorer = definition["scorers"][0]

@@ -43,7 +43,7 @@ _ROWS = "<rows "
 
 
 def rows_name(digest: str) -> str:
-    """Stands in an origin where a data set's file would, if its rows were given; of other rows it is
+    """Stands in an origin where a dataset's file would, if its rows were given; of other rows it is
     another.
     """
     return f"{_ROWS}{digest[:12]}>"
@@ -56,10 +56,10 @@ def is_unsaved(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Sample:
-    """One row of the data set, selected to be run."""
+    """One row of the dataset, selected to be run."""
 
     id: str | int
-    """The row's `sample_id` column if the data set has a usable one, else its 0-based number in the source.
+    """The row's `sample_id` column if the dataset has a usable one, else its 0-based number in the source.
     """
     data: Mapping[str, Any]
     """Column name → value, all columns of the row."""
@@ -81,7 +81,7 @@ class PlannedDataset:
 
     @property
     def is_sample(self) -> bool:
-        """Whether its rows only stand for those of another data set, so that a number says nothing of a
+        """Whether its rows only stand for those of another dataset, so that a number says nothing of a
         model.
         """
         return is_sample_data(self.tags)
@@ -105,7 +105,7 @@ class PlanOrigin:
     evaluation's.
     """
     datasets: Mapping[str, str] = field(default_factory=dict)
-    """Data set key → file, for those that were given explicitly; `rows_name` of those given as rows."""
+    """Dataset key → file, for those that were given explicitly; `rows_name` of those given as rows."""
     num_samples: int | None = None
     subsampling: Literal["head", "random"] | None = None
     """`None`: the first, or as the run file says."""
@@ -113,7 +113,7 @@ class PlanOrigin:
     root: str | None = None
     """Folder that the task's files may reach; `None` for its project, see `access.opening`."""
     stored: str | None = None
-    """Result log whose samples and outputs are scored again; `None` to take the task's data set and call its
+    """Result log whose samples and outputs are scored again; `None` to take the task's dataset and call its
     model.
     """
     allow_bad_tasks: bool = False
@@ -237,7 +237,7 @@ class TaskPlan:
     def benchmark(self) -> BenchmarkDefinition:
         """The definition of a benchmark task; a `TypeError` for system tasks."""
         if not isinstance(self.definition, BenchmarkDefinition):
-            raise TypeError(f"task {self.task.key!r} is a system task and has no solver, data set or scorers")
+            raise TypeError(f"task {self.task.key!r} is a system task and has no solver, dataset or scorers")
         return self.definition
 
     @property

@@ -29,7 +29,7 @@ MOST_RENDERINGS = 10_000
 rows.
 """
 
-INCOMPARABLE = "such samples cannot be compared, and fail"
+INCOMPARABLE = "these samples cannot be compared and will fail"
 """Hint of faults that no answer of a model overcomes."""
 
 Row = Mapping[str, Any]
@@ -117,14 +117,13 @@ def _text_faults(scorer: ScorerSpec, beside: Collection[str]) -> Callable[[Row],
         if not isinstance(truth, str):
             return truth
         if not truth.strip():
-            hint = "an empty answer is right there; fill in the cells, or leave such rows out"
+            hint = "an empty answer counts as correct; fill in the cells, or exclude these rows"
             return Fault(field, "is an empty text", hint)
         if exact and truth != truth.strip():
             hint = (
-                "answers are compared character for character; write {{ … | trim }} unless the model is "
-                "to give it"
+                "answers are compared character by character; write {{ … | trim }} to ignore the whitespace"
             )
-            return Fault(field, "begins or ends with white space", hint, short(truth))
+            return Fault(field, "begins or ends with whitespace", hint, short(truth))
         return None
 
     return find
@@ -136,7 +135,7 @@ def _choice_faults(scorer: ScorerSpec, beside: Collection[str]) -> Callable[[Row
     if field is None or truths is None or choices is None:
         return None
     by_letter = not scorer.compares_likelihoods
-    result = "such samples count as wrong, whatever the model says" if by_letter else INCOMPARABLE
+    result = "these samples always count as wrong" if by_letter else INCOMPARABLE
 
     def find(row: Row) -> Fault | None:
         try:
@@ -152,14 +151,14 @@ def _choice_faults(scorer: ScorerSpec, beside: Collection[str]) -> Callable[[Row
         if not isinstance(truth, str):
             return truth
         if by_letter and not truth:
-            hint = "an empty answer is right there, and no other; fill in the cells, or leave such rows out"
+            hint = "only an empty answer counts as correct; fill in the cells, or exclude these rows"
             return Fault(field, "is an empty text", hint)
         if truth not in options:
             shown = f"{short(truth)} of {short(options)}"
-            return Fault(field, "is none of the choices", result + _near(truth, options), shown)
+            return Fault(field, "is not one of the choices", result + _near(truth, options), shown)
         if by_letter and len(truth) != 1:
             hint = f"{result}: answers are compared by their first character"
-            return Fault(field, "has not one character", hint, short(truth))
+            return Fault(field, "does not start with a character", hint, short(truth))
         return None
 
     return find
@@ -167,7 +166,7 @@ def _choice_faults(scorer: ScorerSpec, beside: Collection[str]) -> Callable[[Row
 
 def _near(truth: str, choices: Sequence[str]) -> str:
     if truth.strip().casefold() in {choice.strip().casefold() for choice in choices}:
-        return "; it differs from a choice in case or white space only, which both count"
+        return "; it differs from a choice only in case or whitespace, which are compared"
     return ""
 
 

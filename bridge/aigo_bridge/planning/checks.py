@@ -1,4 +1,4 @@
-"""Checks of a bound definition against the data set's columns, before any model is called."""
+"""Checks of a bound definition against the dataset's columns, before any model is called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TemplateField:
     sees_output: bool
     """Whether the solver's output can be used in it."""
     sees_columns: bool = True
-    """Whether `sample` is a row of the data set; a post-processor may make rows with other columns."""
+    """Whether `sample` is a row of the dataset; a post-processor may make rows with other columns."""
 
 
 def definition_issues(
@@ -45,8 +45,8 @@ def definition_issues(
 
     Args:
         definition: config bound.
-        columns: of the data set; `None`: not known.
-        nested: columns of the rows that stand in a column, where several data sets stand side by side.
+        columns: of the dataset; `None`: not known.
+        nested: columns of the rows that stand in a column, where several datasets stand side by side.
     """
     issues: list[Issue] = []
     for field in template_fields(definition):
@@ -59,14 +59,14 @@ def definition_issues(
 def column_issues(
     parameters: Sequence[Parameter], config: Mapping[str, Any], columns: Sequence[str]
 ) -> list[Issue]:
-    """Parameters that name a column which the data set does not have (snippets would find out only per
+    """Parameters that name a column which the dataset does not have (snippets would find out only per
     sample).
     """
     issues: list[Issue] = []
     for parameter in parameters:
         name = config.get(parameter.key)
         if isinstance(parameter, DatasetColumnParameter) and name is not None and name not in columns:
-            message = f"parameter {parameter.key!r}: {name!r} is not a column of the data set"
+            message = f"parameter {parameter.key!r}: {name!r} is not a column of the dataset"
             issues.append(
                 Issue(
                     message,
@@ -117,7 +117,7 @@ def _template_issues(
     for name in sorted(template.reads):
         line = template.line_of(name)
         if name[0] not in names:
-            reason = "there is no solver, so only `sample` can be used here"
+            reason = "without a solver, only `sample` can be used here"
             hint = reason if name[0] in OUTPUT_NAMES else f"known names: {', '.join(names)}"
             issues.append(
                 Issue(
@@ -131,11 +131,11 @@ def _template_issues(
         elif name[0] != "sample" or not field.sees_columns or len(name) < 2 or columns is None:
             continue
         elif name[1] in nested and len(name) > 2 and name[2] not in nested[name[1]]:
-            message = f"`sample.{name[1]}.{name[2]}` is not a column of data set {name[1]!r}"
+            message = f"`sample.{name[1]}.{name[2]}` is not a column of dataset {name[1]!r}"
             hint = _columns_hint(str(name[2]), nested[name[1]])
             issues.append(Issue(message, line=line, path=field.path, hint=hint, code=Code.UNKNOWN_COLUMN))
         elif name[1] not in columns:
-            message = f"`sample.{name[1]}` is not a column of the data set"
+            message = f"`sample.{name[1]}` is not a column of the dataset"
             hint = _columns_hint(str(name[1]), columns)
             issues.append(Issue(message, line=line, path=field.path, hint=hint, code=Code.UNKNOWN_COLUMN))
     return issues
@@ -194,11 +194,11 @@ def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> I
 
 
 Place = tuple[str, ...]
-"""A column, or a data set and a column of it."""
+"""A column, or a dataset and a column of it."""
 
 
 def places_of(template: SampleTemplate, beside: Collection[str] = ()) -> list[Place]:
-    """The cells that a template reads; of data sets side by side (`beside`), those of the rows within the
+    """The cells that a template reads; of datasets side by side (`beside`), those of the rows within the
     sample.
     """
     names = (name for name in template.reads if name[0] == "sample" and len(name) > 1)
@@ -232,10 +232,10 @@ def _issues(field: TemplateField, template: SampleTemplate, cells: _Cells, total
     if missing and _prints(template, missing[0].data):
         null = str(cell_of(missing[0].data, cells.place))
         hint = (
-            "such samples cannot be compared, and fail"
+            "these samples cannot be compared and will fail"
             if compared and _is_all(template, missing[0].data)
-            else f"the template prints it as {null!r}; fill in the cells, or write e.g. {{{{ "
-            f"sample.{column} if sample.{column} is string else '' }}}}"
+            else f"the template renders it as {null!r}; fill in the cells, or write for example "
+            f"{{{{ sample.{column} if sample.{column} is string else '' }}}}"
         )
         yield _warning(field, column, "null" if null == "None" else "missing", missing, total, hint)
     elif missing and _takes_for_true(template, missing[0].data, cells.place):

@@ -102,7 +102,7 @@ def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
 
     Raises:
         UsageError: a name or option makes no sense.
-        SpecError: the task, its config or its data set file is invalid; carries every issue.
+        SpecError: the task, its config or its dataset file is invalid; carries every issue.
         DatasetError: the rows cannot be read.
     """
     file = find_task(origin.task)
@@ -242,7 +242,7 @@ def _are_seen_together(definition: BenchmarkDefinition | SystemDefinition) -> bo
 
 
 def _nested_columns(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
-    """The columns of each of several data sets whose rows stand side by side."""
+    """The columns of each of several datasets whose rows stand side by side."""
     if definition.dataset is None or definition.dataset.keys is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Whether the rows of a hub data set are the published ones: by revision, number and digest, as far as its
+"""Whether the rows of a hub dataset are the published ones: by revision, number and digest, as far as its
 file says them.
 """
 
@@ -22,8 +22,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def checked_rows(
     entity: Document[DatasetSpec], selection: Selection, load: Callable[[Selection], Rows]
 ) -> tuple[Rows, tuple[Issue, ...], tuple[str, ...]]:
-    """The selected rows of a data set, after all of them were compared with what its file says of them; what
-    could not be compared; and tags that say in the evidence which rows these are. Data sets that are on no
+    """The selected rows of a dataset, after all of them were compared with what its file says of them; what
+    could not be compared; and tags that say in the evidence which rows these are. Datasets that are on no
     hub are not compared.
 
     Raises:
@@ -41,7 +41,10 @@ def checked_rows(
     if source.digest is not None and all_rows.digest != source.digest:
         problems.append(("digest", f"found rows with the digest {all_rows.digest}, expected {source.digest}"))
     if problems:
-        hint = "these are not the rows that were published at this revision: take them anew, or mend the file"
+        hint = (
+            "these are not the rows published at this revision; download them again, or "
+            "correct the dataset file"
+        )
         raise DatasetError(
             [
                 entity.place(Issue(text, path=("source", name), hint=hint, code=Code.UNPINNED_SOURCE))
@@ -86,13 +89,13 @@ def _doubts(
     if not (isinstance(revision, str) and _COMMIT.fullmatch(revision)):
         unknown.append(f"the revision {revision!r} may change" if revision else "no revision is named")
     if source.num_rows is None:
-        unknown.append(f"the number of rows is not known (found {rows.total:,})")
+        unknown.append(f"the number of rows is unknown (found {rows.total:,})")
     if source.digest is None:
-        unknown.append(f"their digest is not known{f' (found {rows.digest})' if is_whole else ''}")
+        unknown.append(f"their digest is unknown{f' (found {rows.digest})' if is_whole else ''}")
     if not unknown:
         return ()
-    message = f"the rows of {entity.spec.key!r} are not compared with the published ones: "
-    hint = "what is known stands beside the revision, as `num_rows` and `digest`"
+    message = f"the rows of {entity.spec.key!r} cannot be compared with the published rows: "
+    hint = "add `num_rows` and `digest` next to the revision"
     issue = Issue(
         message + "; ".join(unknown),
         path=("source",),

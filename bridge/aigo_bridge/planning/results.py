@@ -1,4 +1,4 @@
-"""Earlier results as data sets (`dataset: {source: task_result}`): every trial of a result log is a row.
+"""Earlier results as datasets (`dataset: {source: task_result}`): every trial of a result log is a row.
 
 The columns are `sample` (the row that was run), `solver_output` (as in the log, of a trace also `messages`
 and `output`) and `errors`. Ours besides: the columns of the row itself, `sample_id`, `trace` (what the solver
@@ -69,7 +69,7 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
                 return path
     looked = ", ".join(dict.fromkeys(str(folder) for folder in folders))
     near = difflib.get_close_matches(key, given, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"give it: --dataset {key}=FILE{SUFFIX}"
+    hint = f"did you mean {near[0]!r}?" if near else f"pass it with --dataset {key}=FILE{SUFFIX}"
     message = f"task result {key!r} was not found; looked for {key}{SUFFIX} in {looked}"
     where = ("definition", "dataset", "key")
     raise SpecError(

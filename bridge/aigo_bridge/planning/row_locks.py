@@ -1,4 +1,4 @@
-"""Digests of published rows that no data set file knows: kept beside the evidence from the first run on all
+"""Digests of published rows that no dataset file knows: kept beside the evidence from the first run on all
 of them, and compared from then on.
 
 `datasets.lock.json` in the folder of the results:
@@ -33,7 +33,7 @@ _NOTE = re.compile(
 def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
     """Compare the rows of plans with those of earlier runs in a folder, and keep what is new.
 
-    Only rows of a hub whose digest their file does not say are looked at. Of some rows of a data set, only
+    Only rows of a hub whose digest their file does not say are looked at. Of some rows of a dataset, only
     the number of all is compared.
 
     Returns:
@@ -57,14 +57,15 @@ def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
             if digest is not None:
                 new[source] = {"num_rows": number, "digest": digest}
                 notices.append(
-                    f"the digest of {source} is kept in {file.name}: later runs here have these rows or none"
+                    f"the digest of {source} is stored in {file.name}; later runs in this folder "
+                    "must use the same rows"
                 )
             continue
         for name, value in (("num_rows", number), ("digest", digest)):
             if value is not None and entry.get(name) != value:
                 expected = f"expected {entry.get(name)} as in an earlier run"
                 text = f"the rows of {source} have the {name} {value}, {expected}"
-                hint = f"take the same rows again, or another --out; if these are right, delete {file.name}"
+                hint = f"use the same rows, or another --out; if the new rows are correct, delete {file.name}"
                 problems.append(Issue(text, file=str(file), hint=hint, code=Code.CHANGED_ROWS))
         if digest is not None:
             notices.append(f"the rows of {source} are those of {file.name}")
@@ -108,7 +109,7 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
                 Issue(
                     message,
                     file=str(file),
-                    hint="delete it, and the next run on all rows writes it anew",
+                    hint="delete the file; the next run on all rows writes it again",
                     code=Code.CHANGED_ROWS,
                 )
             ]

@@ -1,4 +1,4 @@
-"""The data set side of planning: which data sets a task runs on, where they are, which of their rows."""
+"""The dataset side of planning: which datasets a task runs on, where they are, which of their rows."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ class Surroundings:
     """What a task finds beside its own file; empty for a task that is run by itself."""
 
     datasets: Mapping[str, Document[DatasetSpec]] = field(default_factory=dict)
-    """Data sets that the run file declares, by key; they come before files that lie beside the task."""
+    """Datasets that the run file declares, by key; they come before files that lie beside the task."""
     evaluated: str | None = None
-    """Key of the data set under evaluation, for tasks that evaluate one."""
+    """Key of the dataset under evaluation, for tasks that evaluate one."""
     results: Mapping[str, Path] = field(default_factory=dict)
     """Stored results that the run file names, by the key of their specification."""
     folders: tuple[Path, ...] = ()
     """Further folders in which results are looked for."""
     read_traces: Callable[[Path], TraceReader] | None = None
-    """From the folder that paths may not leave to the reader of data sets that are made of an engine's logs.
+    """From the folder that paths may not leave to the reader of datasets that are made of an engine's logs.
     """
     siblings: Mapping[str, Sibling] = field(default_factory=dict)
     """Specifications of the same evaluation, by the names that tasks may have for their results."""
     several_tasks: bool = False
     """Whether data files were given for several tasks, so that this one need not use each of them."""
     rows: Mapping[str, tuple[str, Sequence[dict[str, Any]]]] = field(default_factory=dict)
-    """Data sets whose rows are at hand already, by key: shown name and rows. A file that was given for the
+    """Datasets whose rows are at hand already, by key: shown name and rows. A file that was given for the
     key comes before them.
     """
     at_hand_only: bool = False
-    """Whether data sets that lie elsewhere (addresses, hubs, logs of engines) are left alone: planning for
+    """Whether datasets that lie elsewhere (addresses, hubs, logs of engines) are left alone: planning for
     its checks, without a run.
     """
 
@@ -81,11 +81,11 @@ def planned_rows(
     origin: PlanOrigin,
     around: Surroundings = ALONE,
 ) -> tuple[PlannedDataset, Sequence[Sample], tuple[Issue, ...]]:
-    """The data set of a task, its selected rows, and what is doubtful about them.
+    """The dataset of a task, its selected rows, and what is doubtful about them.
 
     Raises:
-        UsageError: data sets were given that the task does not have, or none where it needs one.
-        SpecError: a data set is not found, or its file is invalid.
+        UsageError: datasets were given that the task does not have, or none where it needs one.
+        SpecError: a dataset is not found, or its file is invalid.
         DatasetError: rows cannot be read, or there are none.
     """
     selection = Selection(
@@ -107,7 +107,7 @@ def planned_rows(
         files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
         raise DatasetError(
-            [Issue(f"data set {named} has no rows, expected at least one", file=files, code=Code.NO_ROWS)]
+            [Issue(f"dataset {named} has no rows, expected at least one", file=files, code=Code.NO_ROWS)]
         )
     return _planned(keys, name, rows, tags)
 
@@ -116,7 +116,7 @@ def _planned(
     keys: Sequence[str], name: str, rows: Rows, tags: tuple[str, ...]
 ) -> tuple[PlannedDataset, Sequence[Sample], tuple[Issue, ...]]:
     _refuse_broken_text(rows, keys)
-    # AI GO's evidence has room for one data set; several are named together.
+    # AI GO's evidence has room for one dataset; several are named together.
     dataset = PlannedDataset("-".join(keys)[:250], name, rows.columns, rows.digest, rows.total, tags)
     if isinstance(rows.rows, Mapped):
         stored = rows.rows
@@ -141,12 +141,12 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
         except UnicodeEncodeError as error:
             broken = error.object[error.start : error.start + 1]
             message = (
-                f"sample {row.sample_id!r} of data set {keys[0]!r} has half a character "
-                f"({broken!a}), expected Unicode text"
+                f"sample {row.sample_id!r} of dataset {keys[0]!r} contains half of a surrogate "
+                f"pair ({broken!a}), expected Unicode text"
             )
             issues.append(
                 Issue(
-                    message, hint="write the character whole, or leave it out", code=Code.VALUE_WITHOUT_JSON
+                    message, hint="write the complete character, or remove it", code=Code.VALUE_WITHOUT_JSON
                 )
             )
     if issues:
@@ -154,7 +154,7 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
 
 
 def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
-    """The rows of several data sets side by side: the first of each is `{data set key: row}` of the first
+    """The rows of several datasets side by side: the first of each is `{dataset key: row}` of the first
     sample, and so on.
 
     A sample has its rows' id where all of them have the same, else its number.
@@ -165,11 +165,11 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
     counts = {key: len(part) for key, part in parts.items()}
     if len(set(counts.values())) > 1:
         row_counts = ", ".join(f"{key!r} has {count:,}" for key, count in counts.items())
-        hint = "row n of each becomes sample n, so each needs the same rows in the same order"
+        hint = "row n of each dataset becomes sample n, so all need the same rows in the same order"
         raise DatasetError(
             [
                 Issue(
-                    f"'keys' names data sets with different numbers of rows: {row_counts}",
+                    f"the datasets in 'keys' have different numbers of rows: {row_counts}",
                     hint=hint,
                     code=Code.UNEQUAL_LENGTHS,
                 )
@@ -186,7 +186,7 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
     elif all("sample_id" in part.columns for part in parts.values()):
         ids = " and ".join(repr(row.sample_id) for row in beside[unlike[0]])
         message = (
-            f"rows are aligned by their position, and in {len(unlike)} of {len(beside)} positions "
+            f"rows are combined by position, but in {len(unlike)} of {len(beside)} positions "
             f"their ids differ (first: {ids})"
         )
         warnings.append(Issue(message, severity="warning", code=Code.DOUBTFUL_ROWS))
@@ -242,7 +242,7 @@ def _file(key: str, document: Document[TaskSpec], origin: PlanOrigin, around: Su
 
 
 def _copy(key: str, origin: PlanOrigin) -> Path | None:
-    """The folder that was given for a data set, with a copy of what its file names on a hub."""
+    """The folder that was given for a dataset, with a copy of what its file names on a hub."""
     folder = Path(origin.datasets.get(key, ""))
     return folder if key in origin.datasets and is_folder(folder) else None
 
@@ -250,15 +250,15 @@ def _copy(key: str, origin: PlanOrigin) -> Path | None:
 def _of_hub(
     key: str, document: Document[TaskSpec], origin: PlanOrigin, folder: Path
 ) -> Document[DatasetSpec]:
-    """The data set file whose rows a folder has a copy of."""
+    """The dataset file whose rows a folder has a copy of."""
     file = find_hub_datasets(document.file).get(key)
     if file is None:
         raise DatasetError(
             [
                 Issue(
-                    f"a folder was given for the data set {key!r}, which is no data set of a hub",
+                    f"found a folder for dataset {key!r}, which is not a hub dataset",
                     file=str(folder),
-                    hint=f"give a file: --dataset {key}=FILE",
+                    hint=f"pass a file: --dataset {key}=FILE",
                     option="--dataset",
                     code=Code.MISSING_COPY,
                 )
@@ -279,7 +279,7 @@ def _load(
     around: Surroundings,
     selection: Selection,
 ) -> tuple[str, tuple[str, ...], Rows]:
-    """Display name, tags and rows of one data set."""
+    """Display name, tags and rows of one dataset."""
     if key in around.rows and is_unsaved(origin.datasets.get(key, TEXT)):
         name, rows = around.rows[key]
         return name, (), collect(ObjectTable(rows), selection)
@@ -297,11 +297,10 @@ def _load(
         raise DatasetError(
             [
                 Issue(
-                    f"data set {key!r} is a generated one; its rows have to be made first, so that they "
-                    "are a file",
+                    f"dataset {key!r} is generated; generate its rows first",
                     file=str(entity.file),
-                    hint=f"aigo-bridge generate {from_here(entity.file)} --out {key}.jsonl, then --dataset "
-                    f"{key}={key}.jsonl",
+                    hint=f"run `aigo-bridge generate {from_here(entity.file)} --out {key}.jsonl`, then "
+                    f"use --dataset {key}={key}.jsonl",
                     option="--dataset",
                     code=Code.ROWS_NOT_GENERATED,
                 )
@@ -331,10 +330,10 @@ def is_at_hand(dataset: DatasetSpec) -> bool:
 
 
 def check_entity(entity: Document[DatasetSpec]) -> None:
-    """What a data set's source names may be read, as far as can be seen without reading it.
+    """What a dataset's source names may be read, as far as can be seen without reading it.
 
     Raises:
-        DatasetError: it may not, with the place in the data set file.
+        DatasetError: it may not, with the place in the dataset file.
     """
     source = entity.spec.source
     if source is None:
@@ -348,7 +347,7 @@ def check_entity(entity: Document[DatasetSpec]) -> None:
 def entity_rows(
     entity: Document[DatasetSpec], selection: Selection = _ALL, tools: DatasetTools = _NO_TOOLS
 ) -> Rows:
-    """The selected rows of a data set file that has a source.
+    """The selected rows of a dataset file that has a source.
 
     The file may come from a stranger, like a task: what it reads stays below its root.
 
@@ -383,7 +382,7 @@ def _of_source(issue: Issue, entity: Document[DatasetSpec]) -> Issue:
 def _keys(
     definition: BenchmarkDefinition, document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings
 ) -> Sequence[str]:
-    """Keys of the data sets a task runs on: its own, or for data-set tasks the one that was given."""
+    """Keys of the datasets a task runs on: its own, or for dataset tasks the one that was given."""
     reference = definition.dataset
     if reference is None:
         if around.evaluated is not None:
@@ -392,9 +391,8 @@ def _keys(
             return tuple(origin.datasets)
         number_given = f"{len(origin.datasets)} were given" if origin.datasets else "none was given"
         raise UsageError(
-            f"task {document.spec.key!r} evaluates a data set, and {number_given}; give exactly one: "
-            "--dataset "
-            "KEY=FILE",
+            f"task {document.spec.key!r} evaluates a dataset, and {number_given}; pass "
+            "exactly one with --dataset KEY=FILE",
             code=Code.DATASET_NOT_GIVEN,
         )
     keys = reference.keys or (reference.key,)
@@ -402,6 +400,6 @@ def _keys(
     unknown = sorted(set(origin.datasets) - set(named))
     if unknown and not around.several_tasks:
         quoted = ", ".join(map(repr, named))
-        has = f"its data set is {quoted}" if len(named) == 1 else f"its data sets are {quoted}"
-        raise UsageError(f"the task has no data set {unknown[0]!r}; {has}", code=Code.SURPLUS_ARGUMENT)
+        has = f"its dataset is {quoted}" if len(named) == 1 else f"its datasets are {quoted}"
+        raise UsageError(f"the task has no dataset {unknown[0]!r}; {has}", code=Code.SURPLUS_ARGUMENT)
     return named

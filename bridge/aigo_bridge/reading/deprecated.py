@@ -17,21 +17,22 @@ from aigo_bridge.reading.document import Dialect
 from aigo_bridge.reading.nodes import MAP, NULL, STR, issue_at
 
 OLD_KEYS = {
-    "metric": "old form: write a 'python' scorer under 'scorers' with a 'mean' metric over its score",
-    "code": "old form: write 'compute_metrics_snippet' that defines compute_metrics(scores: "
-    "list[SampleScore])",
-    "entity_key": "old form: write 'model_key', or 'dataset_key' for tasks that evaluate a data set",
-    "entity_id": "old form: write 'model_key', or 'dataset_key' for tasks that evaluate a data set",
-    "task_id": "old form: write 'task_key'",
-    "evaluated_entity_type": "no longer needed: what is evaluated follows from the presence of a solver",
-    "fast_subset_size": "no longer has a meaning: remove it",
-    "response_format": "not part of the format: say in the prompt what the answer must look like",
+    "metric": ("deprecated: write a 'python' scorer under 'scorers' with a 'mean' metric over its score"),
+    "code": "deprecated: write 'compute_metrics_snippet' with compute_metrics(scores: list[SampleScore])",
+    "entity_key": ("deprecated: write 'model_key', or 'dataset_key' for tasks that evaluate a dataset"),
+    "entity_id": ("deprecated: write 'model_key', or 'dataset_key' for tasks that evaluate a dataset"),
+    "task_id": "deprecated: write 'task_key'",
+    "evaluated_entity_type": (
+        "no longer needed: a task with a solver evaluates a model, other tasks evaluate a dataset"
+    ),
+    "fast_subset_size": "no longer supported: remove it",
+    "response_format": "not part of the format: describe the answer format in the prompt",
 }
 
 
 _NO_SOLVER = (
-    "'evaluated_entity_type' is 'model', but the definition has no solver to ask one",
-    "add a 'solver'; a task without one scores a data set: remove 'evaluated_entity_type' if that is meant",
+    ("'evaluated_entity_type' is 'model', but the definition has no solver to call it"),
+    ("add a 'solver', or remove 'evaluated_entity_type' if the task should score a dataset"),
 )
 
 
@@ -71,7 +72,7 @@ def _entity_type(task: MappingNode, definition: Node | None, rewriter: Rewriter)
         rewriter.refuse(
             outer,
             f"'evaluated_entity_type' is {written!r} here and {inner!r} in the definition",
-            "remove both: what is evaluated follows from the presence of a solver",
+            ("remove both; a task with a solver evaluates a model, other tasks evaluate a dataset"),
         )
     elif written == "model" and inner is None and not _has_solver(definition):
         rewriter.refuse(outer, *_NO_SOLVER)
@@ -84,8 +85,8 @@ def _entity_type(task: MappingNode, definition: Node | None, rewriter: Rewriter)
     else:
         rewriter.warn(
             outer,
-            "'evaluated_entity_type' is an old form",
-            "remove it: what is evaluated follows from the presence of a solver",
+            "'evaluated_entity_type' is deprecated",
+            ("remove it; a task with a solver evaluates a model, other tasks evaluate a dataset"),
         )
     rewriter.drop(task, "evaluated_entity_type")
 
@@ -94,15 +95,15 @@ def _old_definition(definition: MappingNode, rewriter: Rewriter) -> None:
     _renamed(definition, "kind", "type", rewriter)
     if text_of(definition, "type") == "declarative_task":
         kind = get(definition, "type") or definition
-        rewriter.warn(kind, "'declarative_task' is an old form", "write 'benchmark_task'")
+        rewriter.warn(kind, "'declarative_task' is deprecated", "write 'benchmark_task'")
         rewriter.set_scalar(definition, "type", "benchmark_task")
     dataset, solver = get(definition, "dataset"), get(definition, "solver")
     if isinstance(dataset, MappingNode):
         source = get(dataset, "source")
         if isinstance(source, MappingNode) and get(source, "id") is not None and get(dataset, "key") is None:
-            rewriter.warn(source, "'source: {id: …}' is an old form", f"write 'key: {text_of(source, 'id')}'")
+            rewriter.warn(source, "'source: {id: …}' is deprecated", f"write 'key: {text_of(source, 'id')}'")
             rewriter.replace_by_inner(dataset, "source", "id", "key")
-        hint = "remove it, and use num_samples of the run"
+        hint = "remove it, and set num_samples in the run"
         _dropped(dataset, "fast_subset_size", rewriter, hint=hint)
     _renamed(solver, "key", "type", rewriter)
     _renamed(get(solver, "input_builder"), "key", "type", rewriter)
@@ -120,9 +121,13 @@ def _deprecated_definition(definition: MappingNode, rewriter: Rewriter, wide: bo
         if wide and entity == "model" and not has_solver:
             rewriter.refuse(node, *_NO_SOLVER)
         elif has_solver != (entity == "model"):
-            is_what = "a model" if has_solver else "a data set"
+            is_what = "a model" if has_solver else "a dataset"
             message = f"'evaluated_entity_type: {entity}' is ignored: this task evaluates {is_what}"
-            rewriter.warn(node, message, "remove it; what is evaluated follows from the presence of a solver")
+            rewriter.warn(
+                node,
+                message,
+                ("remove it; a task with a solver evaluates a model, other tasks evaluate a dataset"),
+            )
         elif not wide:
             rewriter.warn(node, "'evaluated_entity_type' is deprecated and ignored", "remove it")
     solver = get(definition, "solver")
@@ -139,7 +144,7 @@ def _has_solver(definition: Node | None) -> bool:
 def _renamed(mapping: Node | None, old: str, new: str, rewriter: Rewriter) -> None:
     value = get(mapping, old)
     if value is not None and isinstance(mapping, MappingNode) and get(mapping, new) is None:
-        rewriter.warn(value, f"{old!r} is an old form", f"write {new!r}")
+        rewriter.warn(value, f"{old!r} is deprecated", f"write {new!r}")
         rewriter.rename(mapping, old, new)
 
 
@@ -148,14 +153,14 @@ def _dropped(
 ) -> None:
     value = get(mapping, old)
     if value is not None:
-        rewriter.warn(value, f"{old!r}{whose} no longer has a meaning", hint)
+        rewriter.warn(value, f"{old!r}{whose} is no longer supported", hint)
         rewriter.drop(mapping, old)
 
 
 def _dataset(dataset: MappingNode, rewriter: Rewriter, wide: bool) -> None:
     path = get(dataset, "file_path")
     if wide and path is not None and get(dataset, "source") is None:
-        rewriter.warn(path, "'file_path' is an old form", "write 'source: {type: local, file_path: …}'")
+        rewriter.warn(path, "'file_path' is deprecated", "write 'source: {type: local, file_path: …}'")
         rewriter.wrap(dataset, "file_path", "source", ("type", "local"))
 
 
@@ -178,10 +183,10 @@ def _model(model: MappingNode, rewriter: Rewriter, wide: bool) -> None:
         return
     for old in ("adapter", "adapter_id"):
         if (adapter := get(model, old)) is not None and get(config, "adapter") is None:
-            rewriter.warn(adapter, f"{old!r} is an old form here", "write 'adapter: {key: …}' under 'config'")
+            rewriter.warn(adapter, f"{old!r} is deprecated here", "write 'adapter: {key: …}' under 'config'")
             rewriter.move_adapter(model, old, config)
     if (adapter := get(config, "adapter_id")) is not None and get(config, "adapter") is None:
-        rewriter.warn(adapter, "'adapter_id' is an old form", "write 'adapter: {key: …}'")
+        rewriter.warn(adapter, "'adapter_id' is deprecated", "write 'adapter: {key: …}'")
         rewriter.rename(config, "adapter_id", "key")
         rewriter.wrap(config, "key", "adapter")
 
@@ -212,10 +217,10 @@ def _mode(evaluation: MappingNode, rewriter: Rewriter) -> None:
     if node is None or mode not in {"debug", "full"}:
         return
     if mode == "full" or get(evaluation, "num_samples") is not None:
-        rewriter.warn(node, f"'mode: {mode}' is an old form", "remove it")
+        rewriter.warn(node, f"'mode: {mode}' is deprecated", "remove it")
         rewriter.drop(evaluation, "config" if nested else "mode")
         return
-    rewriter.warn(node, "'mode: debug' is an old form", "write 'num_samples: 10'")
+    rewriter.warn(node, "'mode: debug' is deprecated", "write 'num_samples: 10'")
     if nested:
         rewriter.replace_by_inner(evaluation, "config", "mode", "num_samples")
     else:

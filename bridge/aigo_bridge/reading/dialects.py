@@ -29,7 +29,7 @@ def refuse_wide_forms(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
 
 def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
     if task.get("needs") is not None:
-        yield _refused("'needs' is an extension of ours", (*path, "needs"))
+        yield _refused("'needs' is an aigo-bridge extension", (*path, "needs"))
     definition = mapping(task.get("definition"))
     place = (*path, "definition")
     yield from _parameters(task.get("config_spec"), (*path, "config_spec"))
@@ -39,7 +39,7 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
         yield from _literal(key, (*place, "dataset", "keys", index))
     kind = str(mapping(definition.get("solver")).get("type"))
     if SOLVERS.get(kind, SolverSpec).is_extension:
-        yield _refused(f"'type': {kind!r} is an extension of ours", (*place, "solver", "type"))
+        yield _refused(f"'type': {kind!r} is an aigo-bridge extension", (*place, "solver", "type"))
     for at, part in walk(definition.get("solver"), (*place, "solver")):
         yield from _template_only(part, "model_key", at)
         if part.get("type") == "loop":
@@ -47,7 +47,7 @@ def _task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
         yield from _half_template(part, ("role", "output_role", "include_conversation"), at)
         for name in ("choices", "unconditioned_query", "original_query", "fewshot_sorting_class"):
             if part.get(name) is not None:
-                yield _refused(f"{name!r} is an extension of ours", (*at, name))
+                yield _refused(f"{name!r} is an aigo-bridge extension", (*at, name))
     trials = mapping(definition.get("trials"))
     yield from _half_template(trials, ("num_trials",), (*place, "trials"))
     yield from _at_least(trials, "num_trials", 2, (*place, "trials"))
@@ -60,9 +60,9 @@ def _scorer(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
     spec = SCORERS.get(kind, ScorerSpec)
     for name in spec.extension_fields:
         if scorer.get(name) is not None:
-            yield _refused(f"{name!r} is an extension of ours", (*path, name))
+            yield _refused(f"{name!r} is an aigo-bridge extension", (*path, name))
     if spec.is_extension:
-        yield _refused(f"'type': {kind!r} is an extension of ours", (*path, "type"))
+        yield _refused(f"'type': {kind!r} is an aigo-bridge extension", (*path, "type"))
     yield from _template_only(scorer, "model_key", path)
     yield from _template_only(scorer, "judge_model_key", path)
     if spec.snippet is not None and scorer.get("metrics") is None:
@@ -82,7 +82,7 @@ def _scorer(scorer: dict[str, Any], path: Path) -> Iterator[Issue]:
         at = (*path, "metrics", index)
         kind = str(metric.get("type"))
         if METRICS.get(kind, MetricSpec).is_extension:
-            yield _refused(f"'type': {kind!r} is an extension of ours", (*at, "type"))
+            yield _refused(f"'type': {kind!r} is an aigo-bridge extension", (*at, "type"))
         yield from _half_template(metric, ("weights",), at)
 
 
@@ -133,7 +133,7 @@ def _evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
         listed = evaluation.get(name)
         if isinstance(listed, list) and "any" in listed:
             place = (*path, name, listed.index("any"))
-            yield _refused(f"{name!r}: found 'any' in a list", place, f"write '{name}: any', or name some")
+            yield _refused(f"{name!r}: found 'any' in a list", place, f"write '{name}: any', or list names")
     for index, specification in mappings(evaluation.get("task_specifications")):
         holder = (*path, "task_specifications", index)
         for name in ("model_key", "dataset_key", "subsampling"):
@@ -202,7 +202,7 @@ def _template_only(part: dict[str, Any], name: str, path: Path) -> Iterator[Issu
 
 def _no_template(part: dict[str, Any], name: str, path: Path) -> Iterator[Issue]:
     if has_marker(part.get(name)):
-        yield _refused(f"{name!r}: a '<< config.… >>' makes that release's loader fail here", (*path, name))
+        yield _refused(f"{name!r}: AI GO 3.17 cannot load '<< config.… >>' here", (*path, name))
 
 
 def _half_template(part: dict[str, Any], names: tuple[str, ...], path: Path) -> Iterator[Issue]:

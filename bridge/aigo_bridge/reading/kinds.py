@@ -47,7 +47,7 @@ KINDS: dict[Kind, KindOfFile] = {
     "task": KindOfFile(spec.TaskSpec, "a task", names=frozenset({"task", "tasks"})),
     "generator": KindOfFile(
         spec.DatasetGeneratorSpec,
-        "a data set generator",
+        "a dataset generator",
         names=frozenset({"generator", "generators", "dataset_generator", "dataset_generators"}),
     ),
     "plan": KindOfFile(
@@ -82,7 +82,7 @@ KINDS: dict[Kind, KindOfFile] = {
     "action_rule": KindOfFile(spec.ActionRule, "an action rule", frozenset({"filter", "action"})),
     "dataset": KindOfFile(
         spec.DatasetSpec,
-        "a data set",
+        "a dataset",
         frozenset({"source", "generator_specification", "file_path"}),
         frozenset({"dataset", "datasets"}),
     ),
@@ -112,19 +112,19 @@ def is_part(data: Any) -> bool:
 
 
 # What is no file of AI GO's at all, by keys that it has all of: what it is, and what takes it.
-_IMPORT = "`aigo-bridge import` takes it"
+_IMPORT = "import it with `aigo-bridge import`"
 _OTHER: tuple[tuple[frozenset[str], str, str], ...] = (
     (
         frozenset({"evidence", "format_version"}),
         "a result log",
-        "`aigo-bridge validate`, `score` and `export` take it",
+        "use it with `aigo-bridge validate`, `score` or `export`",
     ),
     (frozenset({"eval", "status"}), "a log of Inspect", _IMPORT),
     (frozenset({"config_general", "results"}), "the results of a lighteval run", _IMPORT),
     (
         frozenset({"evaluation", "results", "policies", "format"}),
         "the summary of an evaluation",
-        "name the run file; the result logs are beside it",
+        "name the run file; the result logs are next to it",
     ),
 )
 

@@ -185,7 +185,7 @@ class Loader:
         stripped = self._included[name]
         self._num_included += len(stripped)
         if self._num_included > MAX_CHARACTERS:
-            raise TooLarge(f"stands for more than {MAX_CHARACTERS:,} characters", node.start_mark)
+            raise TooLarge(f"expands to more than {MAX_CHARACTERS:,} characters", node.start_mark)
         skipped = text[: len(text) - len(text.lstrip())].count("\n")
         return IncludedNode(node, stripped, name, skipped)
 
@@ -201,7 +201,7 @@ class Loader:
             )
         if _REMOTE.match(reference.value):
             message = f"'$ref' takes the path of a file, found {shown(reference.value)}"
-            hint = "addresses and fragments are not followed"
+            hint = "URLs and fragments are not supported"
             return self._failed(reference, issue_at(reference, message, code=Code.WRONG_REFERENCE, hint=hint))
         try:
             path, real = self._confined(reference.value, folder)
@@ -221,7 +221,7 @@ class Loader:
             self.issues.append(
                 issue_at(
                     reference,
-                    "a '$ref' beside other keys needs a file with a mapping to merge with",
+                    "a '$ref' next to other keys needs a file that contains a mapping",
                     code=Code.WRONG_REFERENCE,
                 )
             )
@@ -255,10 +255,10 @@ class Loader:
 
 
 _BINARY = {
-    b"PK\x03\x04": "it is an archive: logs of Inspect are imported with `aigo-bridge import`",
-    b"PAR1": "it is a Parquet file: rows of a data set, or details of lighteval for `aigo-bridge import`",
-    b"\x1f\x8b": "it is compressed; unpack it first",
-    b"\x28\xb5\x2f\xfd": "it is compressed; unpack it first",
+    b"PK\x03\x04": "the file is an archive; import Inspect logs with `aigo-bridge import`",
+    b"PAR1": ("the file is Parquet: dataset rows, or lighteval details for `aigo-bridge import`"),
+    b"\x1f\x8b": "the file is compressed; decompress it first",
+    b"\x28\xb5\x2f\xfd": "the file is compressed; decompress it first",
 }
 """How files begin that are no texts → what they are."""
 
@@ -324,13 +324,22 @@ _HINTS = (
         "a tab cannot indent YAML; and values that start with % @ ` need quotes",
     ),
     ("mapping values are not allowed", "a text with ': ' in it needs quotes"),
-    ("expected a single document", "one file is one entity; remove the '---' and what follows"),
+    (
+        "expected a single document",
+        "a file can contain only one document; remove '---' and the text after it",
+    ),
     ("found undefined alias", "a value that starts with '*' needs quotes"),
-    ("invalid Unicode character escape", "write the character itself; pairs of \\u escapes are JSON only"),
+    (
+        "invalid Unicode character escape",
+        "write the character itself; pairs of \\u escapes are only valid in JSON",
+    ),
     ("control characters are not allowed", "remove the character"),
     (
         "did not find expected <document start>",
-        "one file is one entity; lines of JSON are rows or task records: `aigo-bridge validate` tells which",
+        (
+            "a file can contain only one document; for JSON lines (rows or task records), "
+            "run `aigo-bridge validate`"
+        ),
     ),
     (
         "did not find expected",

@@ -1,4 +1,4 @@
-"""Find what a user names: shipped tasks, task files, data sets beside a task."""
+"""Find what a user names: shipped tasks, task files, datasets beside a task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TASK_FILES = ("task.yaml", "tasks.jsonl")
 
 DATA_SUFFIXES = (".jsonl", ".csv", ".json", ".parquet")
 DATASET_KEYS = {"source", "generator_specification", "file_path"}
-"""Top-level keys that only data set files have."""
+"""Top-level keys that only dataset files have."""
 
 TASK_KEYS = {"definition"}
 """Top-level keys that task files have (and generators, whose keys are others)."""
@@ -71,10 +71,10 @@ def find_task(name: str) -> Path:
         names = [shipped_name.removeprefix(f"{SHIPPED}/") for shipped_name in shipped]
         near = difflib.get_close_matches(name.removeprefix(f"{SHIPPED}/"), names, n=1)
         hint = f"did you mean '{SHIPPED}/{near[0]}'?" if near else "`aigo-bridge list` shows them"
-        raise UsageError(f"there is no shipped task {name!r} ({hint})", code=Code.UNKNOWN_CHOICE)
+        raise UsageError(f"no shipped task {name!r} ({hint})", code=Code.UNKNOWN_CHOICE)
     if is_folder(path):
         raise UsageError(
-            f"folder {name!r} holds no {' and no '.join(TASK_FILES)}; name the task file",
+            f"folder {name!r} has no {' and no '.join(TASK_FILES)}; name the task file",
             code=Code.NOTHING_THERE,
         )
     raise UsageError(
@@ -104,10 +104,10 @@ def find_task_with_key(key: str, run_file: Path, *, root: Path | None = None) ->
 
 
 def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path | None = None) -> Path:
-    """The file of a data set: the one given for its key, else the one that lies beside the task.
+    """The file of a dataset: the one given for its key, else the one that lies beside the task.
 
     Beside the task means: in its folder, or in `datasets/` there or in a folder above, up to the project's
-    (without a project: `datasets/` next to the task's folder). A data set file (YAML with this `key`) comes
+    (without a project: `datasets/` next to the task's folder). A dataset file (YAML with this `key`) comes
     before a data file that is named after the key. What lies beside the task is taken when it lies in the
     project, links followed, or in `root`.
 
@@ -118,12 +118,12 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
     if key in given:
         path = Path(given[key])
         if not is_file(path):
-            raise UsageError(f"data set {key!r}: there is no file {given[key]!r}", code=Code.NOTHING_THERE)
+            raise UsageError(f"dataset {key!r}: there is no file {given[key]!r}", code=Code.NOTHING_THERE)
         return path
     beside = neighbours_of(task, "datasets", root)
     hint = f"--dataset {key}=FILE"
     if (
-        entity := _declaring(key, beside, DATASET_KEYS, f"data set {key!r}", f"say which: {hint}")
+        entity := _declaring(key, beside, DATASET_KEYS, f"dataset {key!r}", f"say which: {hint}")
     ) is not None:
         return entity
     for folder in beside.folders:
@@ -131,7 +131,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
             if is_file(path := folder / f"{key}{suffix}"):
                 return beside.require(path)
     message = (
-        f"data set {key!r} was not found; looked for a data set file with that key, or"
+        f"dataset {key!r} was not found; looked for a dataset file with that key, or"
         f" {key}.jsonl/.csv/.json/.parquet, in {beside.looked}"
     )
     raise SpecError(
@@ -139,7 +139,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
             Issue(
                 message,
                 path=("definition", "dataset", "key"),
-                hint=f"give it: {hint}",
+                hint=f"pass it with {hint}",
                 option="--dataset",
                 code=Code.DATASET_NOT_GIVEN,
             )
@@ -148,7 +148,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
 
 
 def find_generator(key: str, dataset: Path, *, root: Path | None = None) -> Path:
-    """The file of a data set generator that lies beside the data set's file: in its folder, or in
+    """The file of a dataset generator that lies beside the dataset's file: in its folder, or in
     `dataset_generators/`, see `find_dataset`.
 
     Raises:
@@ -171,7 +171,7 @@ def find_generator(key: str, dataset: Path, *, root: Path | None = None) -> Path
 
 
 def find_hub_datasets(task: Path) -> dict[str, Path]:
-    """Key → file of the data sets beside a task whose rows are on the Hugging Face hub.
+    """Key → file of the datasets beside a task whose rows are on the Hugging Face hub.
 
     Of the folders that `find_dataset` goes through, the first that has any.
     """
@@ -193,7 +193,7 @@ def _declaring(key: str, beside: Neighbours, marks: set[str], what: str, hint: s
             raise SpecError(
                 [
                     Issue(
-                        f"{what} is declared by several files in {folder}: {names}",
+                        f"several files in {folder} declare {what}: {names}",
                         hint=hint,
                         code=Code.SEVERAL_DECLARATIONS,
                     )

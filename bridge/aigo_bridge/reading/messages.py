@@ -232,7 +232,7 @@ def _value_words(path: Path, details: Sequence[ErrorDetails], value_words: str) 
             hint = _key_suggestion(detail["input"], context["pattern"])
             return f"{name}: found {value_words}, expected letters, digits, {signs} only", hint
         case "string_too_short":
-            return f"{name}: found an empty text", "it must hold at least one character"
+            return f"{name}: found an empty text", "expected at least one character"
         case "string_too_long":
             length = f"a text of {len(detail['input'])} characters"
             return f"{name}: found {length}, expected at most {context['max_length']}", None

@@ -55,7 +55,7 @@ class Neighbours:
             for reason, paths in self._left_out(folder).items():
                 left_out[reason] += paths
         notes = [
-            f" (left out, since {reason}: {_some(paths)})" for reason, paths in left_out.items() if paths
+            f" (skipped, because {reason}: {_some(paths)})" for reason, paths in left_out.items() if paths
         ]
         return ", ".join(map(str, existing)) + "".join(notes)
 
@@ -107,9 +107,9 @@ def _refusal(path: Path, reach: tuple[Path, ...], own: Path | None) -> Issue | N
 
 
 _OUTSIDE, _PRIVATE, _UNREADABLE = _REASONS = (
-    "they lead out of the root folder",
-    "they are private, which --allow-file changes",
-    "they cannot be read as YAML",
+    "they are outside the root folder",
+    "they are private; allow them with --allow-file",
+    "they are not valid YAML",
 )
 
 

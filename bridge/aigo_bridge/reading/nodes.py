@@ -86,7 +86,7 @@ class _Composer(CParser):
         if self._depth > MAX_DEPTH:
             raise TooLarge(f"nested more than {MAX_DEPTH} levels deep", mark)
         if self._count > MAX_NODES:
-            raise TooLarge(f"holds more than {MAX_NODES:,} values", mark)
+            raise TooLarge(f"contains more than {MAX_NODES:,} values", mark)
 
     def ascend_resolver(self) -> None:
         self._depth -= 1
@@ -148,7 +148,7 @@ def measure(node: Node, sizes: Sizes) -> tuple[int, int, int]:
     if id(node) in sizes:
         measured = sizes[id(node)]
         if measured is None:
-            raise TooLarge("holds itself: an alias stands inside its own anchor", node.start_mark)
+            raise TooLarge("contains itself: an alias is inside its own anchor", node.start_mark)
         return measured
     sizes[id(node)] = None
     count, characters, levels = 1, 0, 0
@@ -159,9 +159,9 @@ def measure(node: Node, sizes: Sizes) -> tuple[int, int, int]:
         characters += part_characters
         levels = max(levels, part_levels + 1)
         if count > MAX_NODES:
-            raise TooLarge(f"stands for more than {MAX_NODES:,} values", node.start_mark)
+            raise TooLarge(f"expands to more than {MAX_NODES:,} values", node.start_mark)
         if characters > MAX_CHARACTERS:
-            raise TooLarge(f"stands for more than {MAX_CHARACTERS:,} characters", node.start_mark)
+            raise TooLarge(f"expands to more than {MAX_CHARACTERS:,} characters", node.start_mark)
         if levels > MAX_DEPTH:
             raise TooLarge(f"nested more than {MAX_DEPTH} levels deep", node.start_mark)
     sizes[id(node)] = (count, characters, levels)
@@ -280,7 +280,7 @@ def _first_lines(node: MappingNode) -> dict[Any, int]:
 def unknown_tag(node: Node) -> Issue:
     """A tag that means nothing in AI GO."""
     tag = node.tag.replace(_PREFIX, "!!")
-    hint = "AI GO knows only '!include <file>'; a value that starts with '!' needs quotes"
+    hint = "only '!include <file>' is supported; put a value that starts with '!' in quotes"
     return issue_at(node, f"unknown tag {tag!r}", code=Code.UNKNOWN_TAG, hint=hint)
 
 

@@ -84,7 +84,7 @@ def read(
     if not isinstance(data, dict):
         problems.append(
             document.place(
-                Issue(f"expected {KINDS[kind].noun} (a mapping), found something else", code=Code.WRONG_TYPE)
+                Issue(f"found another type, expected {KINDS[kind].noun} (a mapping)", code=Code.WRONG_TYPE)
             )
         )
         raise SpecError([_shown(issue, loader.texts) for issue in (*loader.issues, *problems)])
@@ -112,12 +112,14 @@ def read(
         severity: Severity = "error" if any(issue.severity == "error" for issue in more) else "warning"
         problems = problems[:MOST_ISSUES]
         problems.append(
-            Issue("there are more problems than these", file=str(path), severity=severity, code=Code.TOO_MUCH)
+            Issue(
+                "more problems exist than are listed", file=str(path), severity=severity, code=Code.TOO_MUCH
+            )
         )
     if spec is None or any(issue.severity == "error" for issue in problems):
         actual = told_kind(data)
         if actual not in (None, kind):
-            message = f"this is {KINDS[actual].noun}, expected {KINDS[kind].noun}"
+            message = f"found {KINDS[actual].noun}, expected {KINDS[kind].noun}"
             problems.insert(0, Issue(message, file=str(path), code=Code.OTHER_KIND))
         raise SpecError(problems)
     return replace(document, spec=cast("M", spec), issues=tuple(problems))
@@ -178,7 +180,7 @@ def open_nodes(
     except Unreadable as error:
         raise SpecError([_shown(issue, loader.texts) for issue in (*loader.issues, error.issue)]) from error
     if node is None:
-        expected = "a file of AI GO" if kind is None else KINDS[kind].noun
+        expected = "an AI GO file" if kind is None else KINDS[kind].noun
         raise SpecError(
             [
                 *loader.issues,
@@ -200,7 +202,7 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
     data = construct(node, problems)
     kind = recognise(data, path)
     if kind is None and is_part(data):
-        part = f"this is a part of another file (type {data['type']!r}), and is checked with that"
+        part = f"this file is only a part (type {data['type']!r}) of another file"
         issue = Issue(
             part,
             file=str(path),
@@ -214,8 +216,8 @@ def _kind(node: Node, path: Path, loader: Loader) -> Kind:
         keys = ", ".join(repr(key) for key in data) if isinstance(data, dict) and data else "no keys"
         hints = (nearest(str(key), ["definition"]) for key in (data if isinstance(data, dict) else ()))
         hint = next(filter(None, hints), None)
-        hint = hint or "expected a task, a run file, a data set or another file of AI GO"
-        message = f"cannot tell what this file is: found {keys}"
+        hint = hint or "expected a task, a run file, a dataset or another AI GO file"
+        message = f"unknown kind of file: found {keys}"
         raise UnknownKindError(
             [
                 *loader.issues,

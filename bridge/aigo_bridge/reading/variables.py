@@ -8,10 +8,10 @@ Only values of mappings that start with `$` and hold no white space are looked a
   code) take any variable.
 * What else stands in models, adapters and run files is the user's, too, and takes any variable that is no
   secret.
-* Tasks, data sets, generators, policies, evaluations, apps and whatever else may come from strangers, also
+* Tasks, datasets, generators, policies, evaluations, apps and whatever else may come from strangers, also
   where a run file holds or includes them, take variables that the user has named (`--env NAME`), and no
   secrets.
-* A trace service's key in a data set stays as it is written: nothing here calls that service.
+* A trace service's key in a dataset stays as it is written: nothing here calls that service.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ CONNECTION_FIELDS = frozenset(
 """Fields of a model's `config` that are used to reach it and for nothing else."""
 
 _HINT = (
-    "keys belong into a model's file or a run file's models: config.api_key, custom_headers, "
-    "environment, secrets"
+    "put API keys into a model file or the models of a run file: config.api_key, "
+    "custom_headers, environment, secrets"
 )
 
 
@@ -200,19 +200,19 @@ class Variables:
             )
 
         if name not in self.env:
-            return issue("is not set; the text stays as it is", None, "warning")
+            return issue("is not set; the text is kept unchanged", None, "warning")
         if trust == "connection":
             return None
         if SECRET_NAMES.search(name):
-            return issue("is named like a secret, and none is put in here", _HINT)
+            return issue("looks like a secret; secrets cannot be used here", _HINT)
         if trust == "granted" and not allows_variable(name):
             hint = (
-                f"if this file may have its value: --env {name}; for good:"
-                f' env = ["{name}"] under [tool.aigo-bridge] in your own project\'s pyproject.toml'
+                f'to allow it, use --env {name}; to allow it permanently, add env = ["{name}"] '
+                "under [tool.aigo-bridge] in pyproject.toml of your own project"
             )
-            return issue("is not put in here: it was not allowed", hint)
+            return issue("is not allowed here", hint)
         if holds_secret(self.env[name], self.env):
-            return issue("holds what looks like a secret, and none is put in here", _HINT)
+            return issue("contains a value that looks like a secret; secrets cannot be used here", _HINT)
         return None
 
 

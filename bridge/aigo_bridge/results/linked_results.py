@@ -61,7 +61,7 @@ class LinkedEvaluation:
 def linked_evaluation(file: Path, root: Path | None = None) -> LinkedEvaluation | None:
     """Return the evaluation of a run file with its linked results; `None`: the file links none.
 
-    Only the task specifications are checked: results can be read without the models and data sets of a run.
+    Only the task specifications are checked: results can be read without the models and datasets of a run.
 
     Args:
         file: a YAML file.
@@ -134,7 +134,7 @@ def _log_of(spec: Specification, file: Path, root: Path | None) -> tuple[Path | 
     if "\0" in written or not written.strip():
         return None, Issue(f"found {written!r}, expected a path", hint=hint, code=Code.WRONG_VALUE)
     if not all(is_below(log, place) for place in (folder, root) if place is not None):
-        message = f"{written!r} leads out of the folder of the run file, {str(folder)!r}"
+        message = f"{written!r} is outside the folder of the run file, {str(folder)!r}"
         hint = "copy the result log into that folder, or name the result log itself"
         return None, Issue(message, hint=hint, code=Code.OUTSIDE_ROOT)
     if not is_file(log):

@@ -49,7 +49,7 @@ class RunIdentity:
     others: Names = None
     """AI GO key of each other model → its name."""
     datasets: Names = None
-    """Data set key → file, for those that were named."""
+    """Dataset key → file, for those that were named."""
     engine: str | None = None
     """That asked the model; `None`: unknown, and equal to any."""
     scorers: str = ""

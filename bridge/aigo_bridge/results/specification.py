@@ -1,6 +1,6 @@
 """The specification part of a result log: what was evaluated, and how, from a plan.
 
-Entities of AI GO (model, data set) need ids and adapters, also where they live in no AI GO workspace; what we
+Entities of AI GO (model, dataset) need ids and adapters, also where they live in no AI GO workspace; what we
 write is derived from names, so it is the same in every run.
 """
 
@@ -94,7 +94,7 @@ def model_entity(
 
 
 def dataset_entity(key: str, display_name: str) -> dict[str, Any]:
-    """A data set entity."""
+    """A dataset entity."""
     return {"display_name": display_name, "key": key, "id": key}
 
 
@@ -107,14 +107,14 @@ def stored_model(
 
 
 def stored_dataset(key: str, display_name: str) -> StoredDataset:
-    """A data set entity."""
+    """A dataset entity."""
     return StoredDataset.model_validate(dataset_entity(key, display_name))
 
 
 _ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
 
 KEY = r"[a-zA-Z0-9_\-]{1,250}"
-"""Keys of data sets in AI GO."""
+"""Keys of datasets in AI GO."""
 
 TAG_COLOR = "#808080"
 """Tags need a colour in AI GO; files give none."""
@@ -156,7 +156,7 @@ def _entity(plan: AnyPlan, model: str | None, engine: str) -> StoredModel | Stor
         declared = {} if plan.specification is None else dict(plan.specification.model)
         return None if model is None else stored_model(model, engine=engine, **declared)
     if plan.entity == "dataset" and plan.dataset is not None:
-        # The key of a data set that was given on the command line is the user's own.
+        # The key of a dataset that was given on the command line is the user's own.
         key = plan.dataset.key if re.fullmatch(KEY, plan.dataset.key) else slug(plan.dataset.key)
         return stored_dataset(key, plan.dataset.display_name).model_copy(
             update={"tags": _tags(plan.dataset.tags)}
@@ -199,7 +199,7 @@ def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dataset_tags(specification: TaskResultSpecification) -> tuple[str, ...]:
-    """What a result says of the rows that it was made with, as tags of a data set."""
+    """What a result says of the rows that it was made with, as tags of a dataset."""
     from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
 
     noted = any(tag.value == SAMPLE_NOTE for tag in specification.task.tags)

@@ -54,7 +54,7 @@ def _misfits(model: type[LFBaseModel], data: Any, *, file: str, path: tuple[str 
     """What is wrong with the data as it stands, unknown fields not dropped first.
 
     Dropping them can turn a value into another kind of value, silently: a model with a field too many is read
-    as a data set. So their absence is not taken as given here.
+    as a dataset. So their absence is not taken as given here.
     """
     try:
         model(**data)

@@ -1,6 +1,6 @@
 """Scores that the author computes in Python, which runs in the snippet worker: scorers, and system tasks.
 
-A system task computes metrics by itself, without a model or a data set. Its snippet defines
+A system task computes metrics by itself, without a model or a dataset. Its snippet defines
 `compute_evidence()` and returns `{"metrics": {name: {"value": number, "reason": text}}}`; `reason` may be
 missing. It may use the network (it often looks at a running system).
 """
@@ -52,7 +52,7 @@ class PythonScores:
 
 
 class PythonAllSamplesScores:
-    """`compute_scores(samples)`, called once for the whole data set; each sample then gets its entry."""
+    """`compute_scores(samples)`, called once for the whole dataset; each sample then gets its entry."""
 
     def __init__(self, snippet: Snippet, host: SnippetHost, samples: Sequence[Sample]):
         self._snippet = snippet

@@ -66,9 +66,9 @@ class Side:
     name: str
     text: str
     given: tuple[str, ...] | None
-    """Claims that the data set has for it; `None`: the judge extracts them."""
+    """Claims that the dataset has for it; `None`: the judge extracts them."""
     labels: tuple[str, ...] | None
-    """Labels that the data set has for these claims; `None`: the judge gives them, where the mode asks."""
+    """Labels that the dataset has for these claims; `None`: the judge gives them, where the mode asks."""
 
 
 class RagChecker:
@@ -156,7 +156,7 @@ class RagChecker:
             if known_claims is None
             else list(known_claims)
         )
-        record: dict[str, Any] = {"from": "judge" if known_claims is None else "data set", "claims": claims}
+        record: dict[str, Any] = {"from": "judge" if known_claims is None else "dataset", "claims": claims}
         counted = _COUNTED.get(spec.mode)
         if counted is None:
             return claims, record

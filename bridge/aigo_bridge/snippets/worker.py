@@ -39,7 +39,7 @@ _FILES = (
 )
 _FOLDER = (
     "snippets work in an empty folder, not in the task's, whose files they cannot read: data belongs into"
-    " the data set"
+    " the dataset"
 )
 _CALLS = "this is not there for snippets, which run in a jail"
 _MORE = "docs/reference/snippets.md lists what works, and what `--snippets worker` allows"

@@ -1,6 +1,6 @@
 """Solvers that run no code of the author: one question (`single_turn_solver`), questions whose answers
 scorers see together (`grouped_single_turn_solver`), a growing conversation (`multi_turn_solver`), recorded
-traces in a column of the data set (`pass_through_solver`).
+traces in a column of the dataset (`pass_through_solver`).
 
 The template of a group gives a JSON list of chat completion bodies, or a mapping from names to bodies, each
 answered on its own; the output is a `GroupedSolverTrace` of the same shape. (The format has a class for the

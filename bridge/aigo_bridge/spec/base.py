@@ -31,7 +31,7 @@ KEY_PATTERN = r"^[a-zA-Z0-9_\-]+$"
 MODEL_KEY_PATTERN = r"^[a-zA-Z0-9_\-$]+$"
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=250, pattern=KEY_PATTERN)]
-"""Identifier of a task, data set, evaluation, rule …: 1 to 250 letters, digits, `_` or `-`."""
+"""Identifier of a task, dataset, evaluation, rule …: 1 to 250 letters, digits, `_` or `-`."""
 
 ModelKey = Annotated[str, StringConstraints(min_length=1, max_length=250, pattern=MODEL_KEY_PATTERN)]
 """Identifier of a model or adapter: as `Key`, and `$` after a provider's name (`openai$gpt-4-1-nano`)."""
@@ -94,7 +94,7 @@ Templated = Annotated[Union[T, str], _UntilBound()]  # noqa: UP007  # `T | str` 
 """A value of type T, or text with a `<< config.x >>` that becomes one when the parameters are bound."""
 
 TemplatedKey = Annotated[Key, _UntilBound()]
-"""Key of a data set or stored result, written out or as `<< config.x >>`."""
+"""Key of a dataset or stored result, written out or as `<< config.x >>`."""
 
 TemplatedModelKey = Annotated[ModelKey, _UntilBound()]
 """Key of a model, written out or as `<< config.x >>`."""
@@ -290,7 +290,7 @@ def duplicates(
             continue
         if key in seen:
             yield Issue(
-                f"{what} {key!r} is given twice; the other is [{seen[key]}]",
+                f"{what} {key!r} is declared twice; the other is [{seen[key]}]",
                 path=(*path, index, name),
                 code=Code.REPEATED_ENTRY,
             )

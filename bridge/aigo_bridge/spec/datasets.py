@@ -1,4 +1,4 @@
-"""Data sets: where rows come from; and generators: rows made from other rows, templates, code or models."""
+"""Datasets: where rows come from; and generators: rows made from other rows, templates, code or models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from aigo_bridge.spec.parameters import Parameter
 Moment = datetime | date
 
 SAMPLE_TAG = "sample data"
-"""Tag of a data set whose rows only stand for those of another one."""
+"""Tag of a dataset whose rows only stand for those of another one."""
 SAMPLE_NOTE = "sample data, not the benchmark"
 """What is said of numbers that were made with such rows."""
 
@@ -34,12 +34,12 @@ ROWS_TAG = "rows of "
 
 
 def rows_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Those tags of a data set that evidence says of its rows."""
+    """Those tags of a dataset that evidence says of its rows."""
     return tuple(tag for tag in tags if tag.startswith(ROWS_TAG))
 
 
 def is_sample_data(tags: Iterable[str]) -> bool:
-    """Whether tags say that the rows stand for those of another data set."""
+    """Whether tags say that the rows stand for those of another dataset."""
     return any(tag.strip().lower() == SAMPLE_TAG for tag in tags)
 
 

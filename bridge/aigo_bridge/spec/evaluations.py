@@ -221,7 +221,7 @@ class TaskSpecification(SpecModel):
     model_key: TemplatedModelKey | None = None
     """Model under evaluation."""
     dataset_key: TemplatedKey | None = None
-    """Deprecated: data set under evaluation; the same as `task_config.dataset_key`."""
+    """Deprecated: dataset under evaluation; the same as `task_config.dataset_key`."""
     num_samples: Templated[int] | None = None
     """First so many samples; `None`: as the run says."""
     subsampling: Templated[Subsampling] | None = None
@@ -376,9 +376,9 @@ class RunSpec(SpecModel):
     models: tuple[ModelEntry, ...] = ()
     """Models, written out or declared by `$provider`."""
     dataset_generators: tuple[DatasetGeneratorSpec, ...] = ()
-    """Data set generators."""
+    """Dataset generators."""
     datasets: tuple[DatasetSpec, ...] = ()
-    """Data sets."""
+    """Datasets."""
     tasks: tuple[TaskSpec, ...] = ()
     """Tasks."""
     evaluation: EvaluationSpec | None = None

@@ -198,9 +198,9 @@ def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
         else:
             issues.append(
                 Issue(
-                    f"missing value for the parameter {parameter.key!r} ({parameter.display_name})",
+                    f"parameter {parameter.key!r} ({parameter.display_name}) has no value",
                     path=("config", parameter.key),
-                    hint=f"give it: --config {parameter.key}=…",
+                    hint=f"set it with --config {parameter.key}=…",
                     option="--config",
                     code=Code.MISSING_PARAMETER,
                 )
@@ -214,7 +214,7 @@ def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
                 Issue(
                     f"unknown parameter {key!r}",
                     path=("config", key),
-                    hint=f"did you mean {near[0]!r}?" if near else f"the task's parameters: {listed}",
+                    hint=f"did you mean {near[0]!r}?" if near else f"task parameters: {listed}",
                     code=Code.UNKNOWN_PARAMETER,
                 )
             )

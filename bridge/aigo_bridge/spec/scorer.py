@@ -47,7 +47,7 @@ class ScorerSpec(TypedSpec):
     snippet: ClassVar[str | None] = None
     """Field with the author's code."""
     sees_all_samples: ClassVar[bool] = False
-    """Whether the author's code is called once, with the rows of the data set."""
+    """Whether the author's code is called once, with the rows of the dataset."""
     runs_answers: ClassVar[bool] = False
     """Whether code that a model wrote is run, so that the engine has to have a sandbox."""
 

@@ -128,7 +128,7 @@ class StringEqualsMCQAScorer(ScorerSpec):
         if document.get("method", "first_character") == "first_character":
             for name, usual in (("continuations", None), ("length_normalisation", "none")):
                 if document.get(name) not in (None, usual):
-                    message = f"{name!r} has no meaning here: answers are compared by their first character"
+                    message = f"{name!r} has no effect here: answers are compared by their first character"
                     yield Issue(
                         message,
                         path=(*path, name),
@@ -216,7 +216,7 @@ class ModelAsAJudgeClassifierScorer(_Judge):
             if label in incorrect:
                 at = (*path, "incorrect_labels", incorrect.index(label))
                 yield Issue(
-                    f"label {label!r} is in 'correct_labels' and in 'incorrect_labels'",
+                    f"label {label!r} is in both 'correct_labels' and 'incorrect_labels'",
                     path=at,
                     code=Code.LABELS_OVERLAP,
                 )
@@ -267,7 +267,7 @@ class ModelAsAJudgeScorer(_Judge):
         yield from not_finite(document.get("score_max"), (*path, "score_max"))
         low, high = number(document.get("score_min", 0.0)), number(document.get("score_max", 1.0))
         if low is not None and high is not None and low >= high:
-            message = f"'score_min' is {low:g} and 'score_max' is {high:g}, expected less than that"
+            message = f"'score_min' is {low:g}, expected less than 'score_max' ({high:g})"
             yield Issue(
                 message,
                 path=(*path, "score_min" if "score_min" in document else "score_max"),
@@ -442,7 +442,7 @@ def _check_letters(value: Any, path: Path) -> Iterator[Issue]:
             return
     for index, choice in enumerate(value) if isinstance(value, list) else ():
         if isinstance(choice, str) and len(choice) != 1 and "{" not in choice:
-            message = f"choice {choice!r} can never be given: answers are compared by their first character"
+            message = f"choice {choice!r} can never match: answers are compared by their first character"
             yield Issue(message, path=(*path, index), code=Code.WRONG_CHOICES)
 
 

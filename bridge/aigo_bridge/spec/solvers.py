@@ -348,7 +348,7 @@ class AgentSolver(SolverSpec):
             raise PydanticCustomError(
                 "relation",
                 "{problem}",
-                {"problem": "expected a list of names, or a template that gives one; found a text"},
+                {"problem": "found text, expected a list of names or a template that returns one"},
             )
         return value
 

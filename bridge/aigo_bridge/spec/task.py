@@ -29,11 +29,11 @@ SOLVER_WITHOUT_DATASET = "a task with a solver needs 'dataset', found none"
 
 
 def dataset_ref_problem(source: object, key: object, keys: object) -> str | None:
-    """What is wrong with the combination of a data set reference's fields; `None` when nothing is."""
+    """What is wrong with the combination of a dataset reference's fields; `None` when nothing is."""
     if source == "task_result":
         if key is None:
             return "a 'task_result' needs 'key'"
-        return "a 'task_result' takes 'key' only" if keys is not None else None
+        return "a 'task_result' accepts only 'key'" if keys is not None else None
     if (key is None) == (keys is None):
         return f"expected one of 'key' and 'keys', found {'neither' if key is None else 'both'}"
     return None

@@ -1,7 +1,7 @@
 """The two template languages of AI GO.
 
 `<< config.x >>` is filled in once, when a task and its parameters come together (`bind_config`);
-`{{ sample.x }}` is rendered for every sample (`SampleTemplate`). What a data set contains is never a
+`{{ sample.x }}` is rendered for every sample (`SampleTemplate`). What a dataset contains is never a
 template.
 """
 

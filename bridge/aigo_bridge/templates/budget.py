@@ -69,7 +69,7 @@ class Budget:
         """Pay for work that is about to be done; `OverBudgetError` when it is too much."""
         self.left -= units
         if self.left < 0:
-            msg = f"the template makes more than {WORK:,} characters and list items on the way to its result"
+            msg = f"the template creates more than {WORK:,} characters and list items"
             raise OverBudgetError(msg)
 
     def tick(self) -> bool:

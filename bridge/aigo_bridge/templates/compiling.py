@@ -151,7 +151,7 @@ _FEW_LOOPS = 6
 # Together far from the budget of a rendering.
 _SHORT = 10_000
 _MOST_PIECES = 100
-# Names that a data set may have in a message, so that a hostile one does not fill the screen.
+# Names that a dataset may have in a message, so that a hostile one does not fill the screen.
 _LONGEST_NAME = 80
 _MOST_NAMES = 1_000
 
@@ -326,7 +326,7 @@ class Compiled:
         if len(self._slow) >= _MOST_SLOW_ROWS:
             count = f"{_MOST_SLOW_ROWS} different rows"
             raise TemplateError(
-                f"the template took too long with {count}, and is not rendered again",
+                f"the template took too long with {count} and is not rendered again",
                 code=Code.TEMPLATE_TOO_COSTLY,
             )
 

@@ -164,7 +164,7 @@ def _dumped(value: Any) -> Any:
         return dict(value)
     dump = getattr(value, "model_dump", None)
     if dump is None:
-        raise TypeError(f"a value of type {type(value).__name__!r} has no JSON form")
+        raise TypeError(f"a value of type {type(value).__name__!r} cannot be written as JSON")
     return dump(mode="json", exclude_unset=True)
 
 

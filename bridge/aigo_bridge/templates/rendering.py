@@ -105,7 +105,7 @@ def _tagged(value: Any) -> Any:
             return {"member": [kind.__module__, kind.__name__, value.name]}
         if hasattr(value, "model_dump"):
             return {"model": [kind.__module__, kind.__name__, _tagged(value.__getstate__())]}
-    raise TypeError(f"the template gives a value of type {kind.__name__!r}, which no field can hold")
+    raise TypeError(f"the template returns a value of type {kind.__name__!r}, which a field cannot contain")
 
 
 def _untagged(value: Any) -> Any:
@@ -221,7 +221,7 @@ class _Worker:
     def __init__(self) -> None:
         if os.name != "posix":
             raise RenderingStoppedError(
-                f"it is rendered in a process of its own, which needs a Unix system, found {sys.platform}"
+                f"it is rendered in its own process, which needs a Unix system, found {sys.platform}"
             )
         # -I: neither PYTHON* variables nor the user's site-packages; it imports from where this process does.
         paths = [str(Path(path).absolute()) for path in sys.path]
@@ -237,7 +237,7 @@ class _Worker:
                 start_new_session=True,
             )
         except OSError as error:
-            raise RenderingStoppedError(f"no process can be started for the template: {error}") from error
+            raise RenderingStoppedError(f"cannot start a process for the template: {error}") from error
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self._requests, self._answers = self.process.stdin.fileno(), self.process.stdout.fileno()
@@ -253,7 +253,7 @@ class _Worker:
             self._send(request, deadline)
             (length,) = FRAME.unpack(self._receive(FRAME.size, deadline))
             if length > LARGEST_ANSWER:
-                raise RenderingStoppedError(f"the template gives more than {LARGEST_ANSWER:,} bytes")
+                raise RenderingStoppedError(f"the template returns more than {LARGEST_ANSWER:,} bytes")
             return self._receive(length, deadline)
         except TimeoutError as error:
             message = f"the template computes for more than {WALL_SECONDS:g} s"

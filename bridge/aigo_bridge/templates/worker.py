@@ -67,9 +67,7 @@ def _answer(request: bytes) -> bytes:
         return _problem(error)
     except (MemoryError, RecursionError) as error:
         what = "takes too much memory" if isinstance(error, MemoryError) else "is nested too deeply"
-        return _problem(
-            TemplateError(f"the template, or what it gives, {what}", code=Code.TEMPLATE_TOO_COSTLY)
-        )
+        return _problem(TemplateError(f"the template or its result {what}", code=Code.TEMPLATE_TOO_COSTLY))
     except TypeError as error:  # a value that no field can hold
         return _problem(TemplateError(str(error), code=Code.TEMPLATE_FAILED))
 

@@ -79,7 +79,7 @@ async function showPrompt(task, row) {
 
 async function askForRow() {
   const text = await vscode.window.showInputBox({
-    prompt: "Row of the data set, counted from 1",
+    prompt: "Row of the dataset, counted from 1",
     value: "1",
     validateInput: (value) => (/^[1-9]\d*$/.test(value) ? undefined : "a number from 1"),
   });

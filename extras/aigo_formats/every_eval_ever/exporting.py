@@ -221,7 +221,7 @@ def _higher_is_better(log: TaskResultLog, metric: MetricData, name: str) -> tupl
 
 
 def _source(log: TaskResultLog) -> Json:
-    """The data set: on the Hub where a foreign task names it there."""
+    """The dataset: on the Hub where a foreign task names it there."""
     config = log.specification.config or {}
     for repository in (
         _member(config, "lm_eval", "task", "dataset_path"),

@@ -29,7 +29,7 @@ class Rows:
     file: Path | None = None
     """A file beside the `eval.yaml`."""
     repository: str | None = None
-    """A data set on the Hub, `ORG/NAME`."""
+    """A dataset on the Hub, `ORG/NAME`."""
     revision: str | None = None
     """Its revision."""
 

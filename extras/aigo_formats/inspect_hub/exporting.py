@@ -1,4 +1,4 @@
-"""Export to `eval.yaml`: a task as a data set for the Hugging Face Hub that `inspect eval hf/ORG/NAME` runs.
+"""Export to `eval.yaml`: a task as a dataset for the Hugging Face Hub that `inspect eval hf/ORG/NAME` runs.
 
 Inspect takes a closed list of solvers and scorers there. A task that was converted from an `eval.yaml`, and
 is as it was, becomes that file again. Of others the prompts are rendered, and stand in columns of the rows;
@@ -63,10 +63,10 @@ _PATTERNS = {
 
 
 class HubTasks:
-    """Writes tasks as data sets for the Hub."""
+    """Writes tasks as datasets for the Hub."""
 
     def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
-        """Write `eval.yaml`, the rows, and the card of the data set.
+        """Write `eval.yaml`, the rows, and the card of the dataset.
 
         Raises:
             InexactExportError: a part of the task has no exact form there.
@@ -187,7 +187,7 @@ def _short(entry: Json) -> Json:
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
     """Every part of a task with its fidelity in an `eval.yaml`."""
     if plan.entity != "model" or plan.dataset is None:
-        yield unsupported("definition", "an eval.yaml asks a model the rows of a data set")
+        yield unsupported("definition", "an eval.yaml asks a model the rows of a dataset")
         return
     benchmark = plan.benchmark
     solver = benchmark.solver

@@ -51,7 +51,7 @@ def converted_tasks(
     """The tasks of an `eval.yaml` as AI GO tasks.
 
     Args:
-        path: the file, or the folder of a data set that has it.
+        path: the file, or the folder of a dataset that has it.
         repository: where the rows are on the Hub, `ORG/NAME` or `ORG/NAME@REVISION`; `None`: beside the
             file, or as the folder of the Hub's cache says.
         key: key of the AI GO task, where it is one.
@@ -127,7 +127,7 @@ def _rows(folder: Path, entry: Any, hub: Rows) -> Rows:
 
 
 def _patterns(folder: Path, config: str, split: str) -> list[str]:
-    """Patterns of the files of a split: as the data set's card says, else by the names that the Hub knows."""
+    """Patterns of the files of a split: as the dataset's card says, else by the names that the Hub knows."""
     listed = [
         pattern
         for entry in _configs(folder)
@@ -147,7 +147,7 @@ def _is_inside(pattern: str) -> bool:
 
 
 def _configs(folder: Path) -> list[dict[str, Any]]:
-    """`configs` of the data set's card; none where there is no card, or none that can be read."""
+    """`configs` of the dataset's card; none where there is no card, or none that can be read."""
     try:
         card = _FRONT.match(read_regular(folder / "README.md", MOST_BYTES).decode("utf-8-sig"))
         front = yaml.safe_load(card[1]) if card else None

@@ -62,7 +62,7 @@ def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> It
     except EvidenceError as error:
         raise DatasetError(error.issues) from error
     if reading.damage:
-        # A data set that lacks rows, or traces that lack a part, would give other numbers.
+        # A dataset that lacks rows, or traces that lack a part, would give other numbers.
         raise DatasetError(
             [
                 Issue(part.reason, file=part.member, code=Code.WRONG_TRACE_SOURCE)

@@ -1,4 +1,4 @@
-"""The sources of traces by name: which files are theirs, their traces, and rows of a data set."""
+"""The sources of traces by name: which files are theirs, their traces, and rows of a dataset."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _moment(moment: datetime | date) -> int:
 
 
 def row_of(trace: dict[str, Any], base: Path) -> dict[str, Any]:
-    """A row of a data set: the trace in the column `trace`, and what is asked of traces beside it.
+    """A row of a dataset: the trace in the column `trace`, and what is asked of traces beside it.
 
     `base` is the folder that `source_uri` starts from.
     """

@@ -33,7 +33,7 @@ class Schema:
 _RESULT = (
     Column("result", "string", "the result log, by the path that leads to it"),
     Column("task", "string", "key of the task"),
-    Column("model", "string", "the evaluated model or data set"),
+    Column("model", "string", "the evaluated model or dataset"),
 )
 _SAMPLE = (
     *_RESULT,

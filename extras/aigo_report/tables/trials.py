@@ -18,7 +18,7 @@ from aigo_bridge.results.values import value_text as cut_text
 
 
 def data_of(sample: Json, trial: Json) -> Json:
-    """The row of the data set."""
+    """The row of the dataset."""
     for data in (member(trial, "sample", "data"), member(sample, "sample", "data")):
         if isinstance(data, dict):
             return data

@@ -67,7 +67,7 @@ class Columns:
     """What was evaluated, as it is written."""
     ids: list[SampleId]
     digests: NDArray[np.int64]
-    """Of the values in the data set; equal for equal rows within one process, 0 for a sample without any."""
+    """Of the values in the dataset; equal for equal rows within one process, 0 for a sample without any."""
     states: NDArray[np.int8]
     """A `State` each (see `results.counts`)."""
     excluded: NDArray[np.bool_]
@@ -86,7 +86,7 @@ class Columns:
     scored_by: dict[str, array[int]]
     """Key of a scorer → positions of the samples that it gave scores to."""
     values: dict[str, list[Any]]
-    """Column of the data set that was asked for → its value in each sample."""
+    """Column of the dataset that was asked for → its value in each sample."""
     num_trials: int
     """The most trials that a sample has."""
     runs: int = 0
@@ -149,7 +149,7 @@ def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
 
     Args:
         path: a result log.
-        names: of columns of the data set whose values are needed.
+        names: of columns of the dataset whose values are needed.
 
     Raises:
         EvidenceError: the file cannot be read, is cut off or malformed.

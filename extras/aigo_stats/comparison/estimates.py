@@ -165,7 +165,7 @@ def estimates(columns: Columns, *, cluster: str | None = None, level: float = LE
 
     Args:
         columns: the result.
-        cluster: column of the data set, read with it, whose equal values make samples a group; `None`: rows
+        cluster: column of the dataset, read with it, whose equal values make samples a group; `None`: rows
             of one sample are a group.
         level: of confidence.
     """

@@ -103,7 +103,7 @@ def judge_quality(
 
     Args:
         columns: the result.
-        labels: column of the data set, read with it, that has them; a sample without one is unlabelled.
+        labels: column of the dataset, read with it, that has them; a sample without one is unlabelled.
         cluster: as in `estimates`.
         level: of confidence.
     """

@@ -109,7 +109,7 @@ def unprobed(plan: TaskPlan, spec: ScorerSpec) -> str | None:
     if spec.runs_answers:
         return "it runs code that the evaluated model wrote, for which a run has a sandbox"
     if spec.sees_all_samples:
-        return "it is given the rows of the data set, and no answers"
+        return "it is given the rows of the dataset, and no answers"
     if isinstance(spec, FunctionCallCoverageScorer):
         return "it reads function calls, and no text"
     if spec.compares_likelihoods:

@@ -54,7 +54,7 @@ def sample_parts(text: Text) -> list[Part]:
 
 
 def scanned(text: Text) -> tuple[str, Text | None, list[Part]]:
-    """The id of a sample as it stands there (`3`, `"a"`, `null`), the text of what it has of the data set
+    """The id of a sample as it stands there (`3`, `"a"`, `null`), the text of what it has of the dataset
     (`None`: nothing), and its parts, in the order of their paths.
 
     Raises:

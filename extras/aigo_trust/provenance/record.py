@@ -158,7 +158,7 @@ def sample_id(sample: SampleText) -> str:
 
 
 def row_of(sample: SampleText) -> Any:
-    """The values that a sample has in the data set; `None` where it does not say."""
+    """The values that a sample has in the dataset; `None` where it does not say."""
     return _row_in(scanned(sample.text)[1])
 
 

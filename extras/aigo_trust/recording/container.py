@@ -272,7 +272,7 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
                 yield line, content
     if num_read == 0:
         raise EvidenceError(
-            [Issue("this is no cassette: it is empty", file=str(path), code=Code.DAMAGED_CASSETTE)]
+            [Issue("not a cassette: the file is empty", file=str(path), code=Code.DAMAGED_CASSETTE)]
         )
     if tail is not None:
         yield from _tail_lines(tail, num_read, tell)
@@ -320,8 +320,8 @@ def _parsed(raw: bytes, path: Path) -> tuple[Json | None, bytes]:
 
 
 def _tell_no_line(raw: bytes, path: Path, number: int, tell: Callable[[Issue], None]) -> None:
-    what = "altered: its checksum is another one" if raw.endswith(b"\n") else "cut off"
-    message = f"this line was {what}; it is left out"
+    what = "modified: the checksum does not match" if raw.endswith(b"\n") else "cut off"
+    message = f"this line was {what}; it is skipped"
     tell(Issue(message, file=str(path), line=number, severity="warning", code=Code.DAMAGED_CASSETTE))
 
 
@@ -332,10 +332,8 @@ def _check_head(line: Any, path: Path) -> None:
         EvidenceError: it is none, or one of another format.
     """
     if not (isinstance(line, dict) and "cassette" in line):
-        hint = "make one with: aigo-bridge run … --record FILE"
-        raise EvidenceError(
-            [Issue("this is no cassette", file=str(path), hint=hint, code=Code.DAMAGED_CASSETTE)]
-        )
+        hint = "create one with: aigo-bridge run … --record FILE"
+        raise EvidenceError([Issue("not a cassette", file=str(path), hint=hint, code=Code.DAMAGED_CASSETTE)])
     if line["cassette"] != FORMAT:
         message = f"found a cassette of format {line['cassette']!r}, expected {FORMAT}"
         raise EvidenceError([Issue(message, file=str(path), code=Code.OTHER_RELEASE)])
@@ -370,13 +368,13 @@ def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int
                 number += 1
                 size += len(line)
                 if len(line) > LINE_BYTES or size > most:
-                    raise _refused("unpacked, it is larger than any recording can be", path)
+                    raise _refused("unpacked, the file is larger than any recording can be", path)
                 if number > most_lines:
-                    raise _refused(f"it has more than {most_lines:,} lines in {packed:,} bytes", path)
+                    raise _refused(f"the file has more than {most_lines:,} lines in {packed:,} bytes", path)
                 yield number, line
     except FileNotFoundError as error:
         raise EvidenceError(
-            [Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)]
+            [Issue("the file does not exist", file=str(path), code=Code.NOTHING_THERE)]
         ) from error
     except OSError as error:
         raise EvidenceError(

@@ -38,7 +38,7 @@ MOST_COMPARED = 200
 MOST_SEARCHES = 50
 """Missing calls for which that is done where nothing was recorded at their place."""
 
-HINT = "record it anew: aigo-bridge run … --record FILE"
+HINT = "record it again: aigo-bridge run … --record FILE"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,9 @@ class Cassette:
             raise EvidenceError(
                 [
                     Issue(
-                        f"it cannot be unpacked: {error.strerror}", file=str(path), code=Code.DAMAGED_CASSETTE
+                        f"the file cannot be unpacked: {error.strerror}",
+                        file=str(path),
+                        code=Code.DAMAGED_CASSETTE,
                     )
                 ]
             ) from error
@@ -161,7 +163,7 @@ class Cassette:
             self._tell_odd(str(error), tell)
 
     def _tell_odd(self, problem: str, tell: Callable[[Issue], None]) -> None:
-        message = f"a line says nothing that a cassette says: {problem}; it is left out"
+        message = f"a line is not a cassette record: {problem}; it is skipped"
         tell(Issue(message, file=str(self.path), severity="warning", code=Code.DAMAGED_CASSETTE))
 
     def _keep(self, place: Place, request: Any, content: bytes) -> None:
@@ -297,9 +299,9 @@ class Player:
         if asked.problem is not None:
             return asked.problem
         if (reason := self.cassette.loss_at(asked.place)) is not None:
-            return f"it could not be recorded: {reason}"
+            return f"the call could not be recorded: {reason}"
         if self.cassette.records(asked):
-            return "it was recorded less often than it is asked"
+            return "the call was recorded fewer times than this run makes it"
         request = orjson.loads(asked.content)
         number = self.cassette.anything_at(asked.place)
         if number is not None:
@@ -309,10 +311,10 @@ class Player:
         if nearest is None:
             key = asked.place.model_key
             of_model = f"model {key!r}" if key else "the evaluated model"
-            return f"no call of {of_model} was recorded that is like it"
+            return f"no similar call of {of_model} was recorded"
         place = Place(**nearest["call"])
         differences = request_differences(nearest["request"], request)
-        return "; ".join([f"the nearest one recorded ({place}) differs", *differences])
+        return "; ".join([f"the closest recorded call ({place}) differs", *differences])
 
     def _nearest(self, model_key: str, request: Any) -> dict[str, Any] | None:
         with self._lock:

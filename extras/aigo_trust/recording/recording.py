@@ -130,7 +130,7 @@ class Recorder:
         try:
             line = orjson.dumps({"lost": asked.place.to_json(), "reason": reason[:1000]})
         except TypeError:  # an id that is no text in UTF-8
-            self._file.write(orjson.dumps({"lost": None, "reason": "the id of its sample is no text"}))
+            self._file.write(orjson.dumps({"lost": None, "reason": "the id of its sample is not text"}))
             return
         self._write(asked.place.task, redact_json(line))
 

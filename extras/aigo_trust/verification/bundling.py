@@ -67,11 +67,11 @@ class Contents:
 
     result: Path
     materials: Materials
-    """Task, data sets and root."""
+    """Task, datasets and root."""
     log: Path | None = None
     cassette: Path | None = None
     with_data: bool = True
-    """Whether the rows of the data set go in; else their digests."""
+    """Whether the rows of the dataset go in; else their digests."""
 
 
 def write_bundle(contents: Contents, out: Path) -> list[str]:
@@ -313,7 +313,7 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
             or "\\" in entry.filename
             or ":" in entry.filename.split("/")[0]
         ):
-            problem = f"member {entry.filename!r:.80} leads out of it"
+            problem = f"member {entry.filename!r:.80} points outside the folder"
         elif kind not in (0, 8) or not entry.filename or entry.is_dir():
             problem = f"member {entry.filename!r:.80} is no regular file"
     if problem is not None:

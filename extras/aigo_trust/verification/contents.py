@@ -279,7 +279,7 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
     for sample in texts.samples:
         name = json.dumps(read_json(sample_id(sample)), ensure_ascii=False)
         if name not in rows:
-            yield Finding("the task's data set has no such row", sample.path, name)
+            yield Finding("the task's dataset has no such row", sample.path, name)
             continue
         seen.add(name)
         row = row_of(sample)
@@ -287,9 +287,9 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
         for column in dict.fromkeys([*own, *(row if isinstance(row, Mapping) else ())]):
             value = row.get(column) if isinstance(row, Mapping) else None
             if not same(own.get(column), value):
-                message = f"the result has {_short(value)}, the data set {_short(own.get(column))}"
+                message = f"the result has {_short(value)}, the dataset {_short(own.get(column))}"
                 yield Finding(message, (*sample.path, "sample", "data", column), name, field=column)
     for name in (name for name in rows if complete and name not in seen):
         yield Finding(
-            "the data set has this row, the result has no sample of it", ("evidence", "samples"), name
+            "the dataset has this row, the result has no sample of it", ("evidence", "samples"), name
         )

@@ -224,10 +224,10 @@ def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
     for sample in texts.samples:
         name = json.dumps(read_json(sample_id(sample)), ensure_ascii=False)
         if name not in rows:
-            yield Finding("the data set has no such row", sample.path, name)
+            yield Finding("the dataset has no such row", sample.path, name)
         elif rows[name] != digest_or_none(row_of(sample)):
             yield Finding(
-                "its row has another digest than that of the data set", sample.path, name, field="data"
+                "its row has another digest than that of the dataset", sample.path, name, field="data"
             )
 
 

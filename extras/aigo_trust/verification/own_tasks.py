@@ -20,7 +20,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan, digest_of
 from aigo_bridge.reading.locating import find_task
 from aigo_trust.verification.materials import Materials
 
-SCORED = "the rows are those of the result that was scored, and the task's data set has others"
+SCORED = "the rows are those of the result that was scored, and the task's dataset has others"
 
 
 @dataclass(frozen=True)

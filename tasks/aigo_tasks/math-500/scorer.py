@@ -1,6 +1,6 @@
 """The final answer of a solution, found and compared as one of two published definitions does it.
 
-`inspect-evals` (its task `math`): what stands behind the last "ANSWER:", compared as text by the rules of Hendrycks et al. (2021), `math_equivalence.py` of the MATH data set.
+`inspect-evals` (its task `math`): what stands behind the last "ANSWER:", compared as text by the rules of Hendrycks et al. (2021), `math_equivalence.py` of the MATH dataset.
 The right answer is what stands in the last box of the solution.
 
 `lighteval` (its task `math_500`): the metric `pass@k` of expressions. Answer and solution are searched alike, for the likeliest place of a final answer first (`PLACES`);

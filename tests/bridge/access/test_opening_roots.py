@@ -118,11 +118,11 @@ def test_without_a_project_it_is_the_files_own_folder(tmp_path: Path) -> None:
         read(TaskSpec, task, env={})
     (issue,) = caught.value.issues
     own = str(tmp_path / "p" / "tasks")
-    assert issue.message == f"!include: '../parts/x.md' leads out of the root folder {own!r}"
+    assert issue.message == f"!include: '../parts/x.md' is outside the root folder {own!r}"
     wider = tmp_path / "p"
     assert issue.hint == (
-        f"if that is meant, name a wider root: --root {wider};"
-        f" for good: a run file, app.yaml, pyproject.toml or .git in {wider}"
+        f"to allow it, use a wider root: --root {wider};"
+        f" to allow it permanently, create a run file, app.yaml, pyproject.toml or .git in {wider}"
     )
     assert (issue.line, issue.column) == (3, 14)
 
@@ -132,7 +132,7 @@ def test_the_hint_proposes_no_root_that_holds_everything(tmp_path: Path) -> None
     task.write_text(TASK.replace("../parts/x.md", "/etc/passwd"))
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, task, env={})
-    assert caught.value.issues[0].hint == "if that is meant, name a wider root: --root DIR"
+    assert caught.value.issues[0].hint == "to allow it, use a wider root: --root DIR"
 
 
 @pytest.mark.parametrize("mark", [".git/", "pyproject.toml", "run.yaml"])
@@ -184,7 +184,7 @@ def test_a_link_does_not_lead_out_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("TOP SECRET")
     (tmp_path / "p" / "parts" / "x.md").unlink()
     (tmp_path / "p" / "parts" / "x.md").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(SpecError, match="leads out of the root folder"):
+    with pytest.raises(SpecError, match="is outside the root folder"):
         read(TaskSpec, task, env={})
 
 
@@ -206,7 +206,7 @@ def test_the_hint_names_paths_as_seen_from_the_current_folder(
         with pytest.raises(SpecError) as caught:
             read(TaskSpec, task, env={})
         assert (caught.value.issues[0].hint or "").startswith(
-            f"if that is meant, name a wider root: --root {wider};"
+            f"to allow it, use a wider root: --root {wider};"
         )
 
 

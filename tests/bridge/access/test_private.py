@@ -114,7 +114,7 @@ def test_ignored_files_are_those_of_git(repository: Path) -> None:
 def test_hidden_files_and_key_files_are_private(name: str, tmp_path: Path) -> None:
     issue = refusal(tmp_path / name, tmp_path, repr(name))
     assert issue is not None
-    assert "which a task may not read" in issue.message
+    assert "a task may not read it" in issue.message
     assert "--allow-file" in str(issue.hint)
 
 

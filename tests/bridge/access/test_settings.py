@@ -55,7 +55,7 @@ def test_two_files_with_settings_are_one_too_many(tmp_path: Path) -> None:
     write(tmp_path, "pyproject.toml", "[project]\n[tool.aigo-bridge]\nenv = []\n")
 
     with pytest.raises(
-        SettingsError, match=r"pyproject\.toml:2:2: \[tool\.aigo-bridge\] stands beside aigo-bridge\.toml"
+        SettingsError, match=r"pyproject\.toml:2:2: \[tool\.aigo-bridge\] and aigo-bridge\.toml"
     ):
         project_settings(tmp_path)
 

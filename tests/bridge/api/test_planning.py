@@ -112,9 +112,9 @@ def test_rows_that_are_none_are_all_told(folder: Path) -> None:
         aigo_bridge.plan_task("task.yaml", datasets={"q": rows})
 
     assert [issue.message for issue in raised.value.issues] == [
-        "data set 'q': row 0, column 'answer': a value of type 'object' has no JSON form",
-        "data set 'q': row 1 is a value of type 'str', expected a mapping from columns to values",
-        "data set 'q': row 2, column 'question': a value of type 'set' has no JSON form",
+        "dataset 'q': row 0, column 'answer': a value of type 'object' cannot be written as JSON",
+        "dataset 'q': row 1 is a value of type 'str', expected a mapping from columns to values",
+        "dataset 'q': row 2, column 'question': a value of type 'set' cannot be written as JSON",
     ]
 
 
@@ -124,7 +124,7 @@ def test_rows_that_are_none_are_all_told(folder: Path) -> None:
         (5, "found a value of type 'int', expected rows"),
         ({"question": ["a"]}, "found a value of type 'dict', expected rows"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "several columns are called 'a'"),
-        ([], "data set 'q' has no rows"),
+        ([], "dataset 'q' has no rows"),
     ],
 )
 def test_what_is_no_table_is_told(folder: Path, table: Any, message: str) -> None:
@@ -157,13 +157,13 @@ def test_mistakes_in_a_text_have_their_places(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "no task was given"),
+        ({}, "no task given"),
         ({"task": "nowhere.yaml"}, "there is no file 'nowhere.yaml'"),
         ({"task": "task.yaml#t"}, "found 'task.yaml#t', expected a task"),
         ({"task": "task.yaml", "subsampling": "first"}, "subsampling: found 'first'"),
         ({"task": "task.yaml", "num_samples": 0}, "num_samples is 0, expected at least 1"),
         ({"task": "task.yaml", "num_trials": 0}, "num_trials is 0, expected at least 1"),
-        ({"task": "task.yaml", "datasets": {"r": ROWS}}, "the task has no data set 'r'; its data set is 'q'"),
+        ({"task": "task.yaml", "datasets": {"r": ROWS}}, "the task has no dataset 'r'; its dataset is 'q'"),
         ({"task": "task.yaml", "datasets": {"q": "r.jsonl"}}, "there is no file"),
         ({"task": "task.yaml", "addresses": ["a/b"]}, "a/b"),
     ],

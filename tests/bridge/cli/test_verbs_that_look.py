@@ -381,7 +381,7 @@ def test_columns_that_a_template_needs_are_checked_in_run_files(aigo: Run, run_f
 
     assert done.code == 1
     assert "task.yaml:12:" in done.out
-    assert "`sample.quesion` is not a column of the data set" in done.out
+    assert "`sample.quesion` is not a column of the dataset" in done.out
     assert "did you mean 'question'?" in done.out
     assert aigo("validate", run_file, "--dialect", "aigo-3.17").out.count("error: `sample") == 0
 

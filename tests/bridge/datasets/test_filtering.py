@@ -1,4 +1,4 @@
-"""Filters: what a data set filter and an action rule make of a value."""
+"""Filters: what a dataset filter and an action rule make of a value."""
 
 from __future__ import annotations
 

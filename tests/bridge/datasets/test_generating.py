@@ -1,4 +1,4 @@
-"""Generated data sets: start rows, synthesizers, and what is refused."""
+"""Generated datasets: start rows, synthesizers, and what is refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_inline_rows() -> None:
 def test_no_more_rows_than_asked_for_and_a_warning_for_fewer() -> None:
     assert data(make(INLINE, num_samples=1)) == CITIES[:1]
     (warning,) = make(INLINE, num_samples=3).warnings
-    assert warning.message == "the generator made 2 rows, 3 were asked for"
+    assert warning.message == "the generator created 2 rows, but 3 were requested"
 
 
 def test_empty_rows_and_dropped_columns() -> None:
@@ -109,7 +109,7 @@ def test_a_seed_gives_another_order_always_the_same(loaders: dict[str, Callable[
 
 
 def test_unknown_data_sets_and_generators_are_named() -> None:
-    with pytest.raises(DatasetError, match="the data set 'cities' cannot be read here"):
+    with pytest.raises(DatasetError, match="the dataset 'cities' cannot be read"):
         make({"type": "dataset_samples", "key": "cities"})
     spec = DatasetSpec.model_validate(
         {
@@ -171,7 +171,7 @@ def test_config_values_are_bound_and_checked() -> None:
 
 def test_a_python_synthesizer_runs_where_it_is_allowed() -> None:
     snippet = {"type": "python", "synthesize_snippet": "def synthesize(source): ..."}
-    with pytest.raises(DatasetError, match="snippets are not allowed to run here"):
+    with pytest.raises(DatasetError, match="snippets cannot be executed here"):
         make(INLINE, snippet)
     made = make(
         INLINE, snippet, run_snippet=lambda code, row: [{"code": code[:3], **row}, {"n": 1}], num_samples=3
@@ -278,7 +278,7 @@ def test_without_models_and_for_files_a_model_synthesizer_is_refused() -> None:
     files = {key: value for key, value in LLM.items() if key != "user_prompt_template"} | {
         "file_ids_field": "f"
     }
-    with pytest.raises(DatasetError, match="only the platform"):
+    with pytest.raises(DatasetError, match="only works on the platform"):
         make(INLINE, files, ask=lambda question: "")
 
 
@@ -351,7 +351,7 @@ def test_questions_are_written_about_documents() -> None:
 
 
 def test_an_earlier_task_result_is_not_available() -> None:
-    with pytest.raises(DatasetError, match="the task result 'k' cannot be read here"):
+    with pytest.raises(DatasetError, match="the task result 'k' cannot be read"):
         make({"type": "task_result", "ai_app_key": "a", "key": "k"})
 
 

@@ -55,14 +55,14 @@ def test_an_address_of_no_object_or_of_many_is_refused(url: str) -> None:
 def test_nothing_is_asked_that_the_user_did_not_name(tmp_path: Path) -> None:
     told = refusal(URL, tmp_path)
     assert told == (
-        "'s3://team/data/rows.csv' lies in object storage, where a task reads what you allow and no more"
-        " (if that is meant: --allow-url s3://team/data)"
+        "'s3://team/data/rows.csv' is in object storage; a task may only read addresses that you allow"
+        " (to allow it, use --allow-url s3://team/data)"
     )
     assert refusal(URL, tmp_path, "s3://team/dat", "gs://team", "team", "https://team") == told
 
 
 def test_without_a_network_nothing_is_fetched(tmp_path: Path) -> None:
-    assert "would be fetched" in refusal(URL, tmp_path, "s3://team", network=False)
+    assert "must be downloaded" in refusal(URL, tmp_path, "s3://team", network=False)
 
 
 def test_an_object_that_is_no_file_of_rows_is_refused_first(tmp_path: Path) -> None:

@@ -140,12 +140,15 @@ def test_other_separators_are_suspected(separator: str, tmp_path: Path) -> None:
     (doubt,) = load_file(path).warnings
     assert (doubt.severity, doubt.line, doubt.column) == ("warning", 1, 1)
     assert doubt.message == (
-        f"the only column is {f'question{separator}answer'!r}: {separator!r} seems to separate the cells, expected ','"
+        f"the only column is {f'question{separator}answer'!r}; the cells seem to be separated by {separator!r}, expected ','"
     )
     path.write_text(f"question{separator}answer\nWhere, please?{separator}there\n")
     with pytest.raises(DatasetError) as raised:
         load_file(path)
-    assert raised.value.issues[0].hint == f"{separator!r} seems to separate the cells, and only commas do"
+    assert (
+        raised.value.issues[0].hint
+        == f"the cells seem to be separated by {separator!r}; only commas are supported"
+    )
 
 
 def test_columns_with_semicolons_in_their_names_are_nothing_odd(tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_rows_that_are_too_short_are_told(tmp_path: Path) -> None:
         (
             "warning",
             4,
-            "2 rows have fewer cells than the header, the first in this line; their last columns are missing values",
+            "2 rows have fewer cells than the header, first in this line; the missing cells have no value",
         )
     ]
 
@@ -284,7 +287,7 @@ def test_a_bad_line_has_its_column_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as raised:
         lines(tmp_path, b'{"a": 1}\n  {"a": 1,}\n' + '{"a": "é"}\n'.encode("cp1252"))
     broken, encoded = raised.value.issues
-    assert (broken.line, broken.column, broken.hint) == (2, 11, "every line is one whole JSON object")
+    assert (broken.line, broken.column, broken.hint) == (2, 11, "each line must be one complete JSON object")
     assert encoded.line == 3
     assert encoded.hint is not None
     assert "iconv -f CP1252 -t UTF-8" in encoded.hint
@@ -315,7 +318,7 @@ def test_a_json_file_is_a_list_of_objects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"a": 1}', "one JSON object per line is a .jsonl file"),
+        ('{"a": 1}', "for one JSON object per line, use the extension .jsonl"),
         ("", "not JSON: expecting value at character 1"),
         ("3", "found a number, expected a list of objects"),
         ("[" * 100_000, "nested too deeply"),

@@ -45,7 +45,7 @@ def test_a_value_becomes_json(value: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, 3j])
 def test_a_value_without_a_json_form_is_refused(value: object) -> None:
-    with pytest.raises(DatasetError, match="has no JSON form"):
+    with pytest.raises(DatasetError, match="cannot be written as JSON"):
         plain(value)
 
 

@@ -61,7 +61,7 @@ def test_every_value_in_scope_has_to_hold_and_broken_ones_are_named() -> None:
     results = [measured("a", Accuracy=0.9), measured("b", Accuracy=0.1)]
     found = verdict(threshold(">=", 0.5), results)
     assert not found.passed
-    assert found.reason == "Accuracy >= 0.5 does not hold: b has 0.1"
+    assert found.reason == "Accuracy >= 0.5 failed: b has 0.1"
     assert [value.value for value in found.values] == [0.9, 0.1]
 
 
@@ -79,10 +79,10 @@ def test_a_rule_that_finds_nothing_has_failed() -> None:
     results = [measured("a", Accuracy=0.9)]
     misspelt = verdict(threshold(">=", 0.5, "Acuracy"), results)
     assert not misspelt.passed
-    assert misspelt.reason == "there is no metric 'Acuracy' in its scope; there are: Accuracy"
+    assert misspelt.reason == "no metric 'Acuracy' in its scope; available: Accuracy"
     assert not verdict({"type": "exists", "metric": "Acuracy"}, results).passed
     nowhere = verdict(threshold(">=", 0.5), results, {"evaluation_keys": ["elsewhere"]})
-    assert nowhere.reason == "no result of this run is in its scope (evaluation keys: elsewhere)"
+    assert nowhere.reason == "no result of this run matches its scope (evaluation keys: elsewhere)"
     assert not nowhere.passed
     assert not verdict(threshold(">=", 0.5), []).passed
 

@@ -36,9 +36,12 @@ def test_all_mistakes_are_told_with_their_places(tmp_path: Path) -> None:
         line for line, _ in issues
     } == {1, 3, 4, 5, 6}
     assert (1, "'curency' is unknown; expected currency, models") in issues
-    assert (4, "'a' stands there twice") in issues
-    assert (3, "'output': found '-1', expected the price of a million tokens, a number from 0") in issues
-    assert (6, "'output': found nothing, expected the price of a million tokens, a number from 0") in issues
+    assert (4, "'a' is in the table twice") in issues
+    assert (3, "'output': found '-1', expected a price per million tokens (a number of at least 0)") in issues
+    assert (
+        6,
+        "'output': found nothing, expected a price per million tokens (a number of at least 0)",
+    ) in issues
 
 
 @pytest.mark.parametrize(

@@ -73,5 +73,5 @@ def test_what_all_specifications_share_is_looked_at_once(
     (evaluation,) = plan_evaluations(origin)
 
     assert len(evaluation.entries) == number
-    # One for each data set, and the task of each specification.
+    # One for each dataset, and the task of each specification.
     assert len(parts) <= 4 * number

@@ -1,4 +1,4 @@
-"""`validate` looks at a task together with the data set that lies beside it."""
+"""`validate` looks at a task together with the dataset that lies beside it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def messages(folder: Path) -> list[tuple[str, str]]:
 def test_a_column_that_the_data_set_beside_the_task_lacks_is_told(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "rows.jsonl").write_text('{"frage": "?"}\n')
-    # An error, as a run would say: which other data set it will run on, nothing in the file tells.
-    assert messages(tmp_path) == [("error", "`sample.question` is not a column of the data set")]
+    # An error, as a run would say: which other dataset it will run on, nothing in the file tells.
+    assert messages(tmp_path) == [("error", "`sample.question` is not a column of the dataset")]
 
 
 def test_a_fitting_data_set_is_fine_and_none_at_all_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     ((severity, message),) = messages(tmp_path)
-    assert (severity, message.split(";")[0]) == ("warning", "data set 'rows' was not found")
+    assert (severity, message.split(";")[0]) == ("warning", "dataset 'rows' was not found")
     (tmp_path / "rows.jsonl").write_text('{"question": "?"}\n')
     assert messages(tmp_path) == []
 

@@ -120,5 +120,5 @@ def test_a_file_that_changes_between_two_reports_is_read_again_in_the_next_call(
     assert next(reports).is_valid(strict=True)
     write(tmp_path / "other.yaml", ROWS.format(n=1))
     (report,) = validate([tmp_path / "task1.yaml"])  # while the first call has not ended
-    assert "is declared by several files" in report.issues[0].message
+    assert report.issues[0].message.startswith("several files")
     assert next(reports, None) is not None

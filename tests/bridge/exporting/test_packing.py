@@ -201,7 +201,7 @@ def test_another_data_set_is_not_in_the_export(tmp_path: Path) -> None:
     made = plan(PlanOrigin(str(file)))
     packed(made, tmp_path / "packed")
 
-    with pytest.raises(UsageError, match="the export has the rows of data set 'rows' only") as caught:
+    with pytest.raises(UsageError, match="the export has the rows of dataset 'rows' only") as caught:
         packed_plan(tmp_path / "packed", {**made.config, "d": "other"})
     assert caught.value.code == Code.OTHER_EXPORT
 

@@ -105,7 +105,7 @@ def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) ->
     assert engines("rows.parquet") == {"lighteval": ["rows.parquet"]}
     # It may have been a log: its report says what is wrong with it.
     assert engines("cut.json") == {"inspect": ["cut.json"]}
-    # In a folder the content decides as well, but any data set may be a Parquet file.
+    # In a folder the content decides as well, but any dataset may be a Parquet file.
     assert engines() == {"inspect": ["in.json", "mine.eval"], "lighteval": ["lh.json"]}
     with pytest.raises(UsageError, match=r"odd\.json' is no log of an engine: it is JSON without"):
         engines("odd.json")

@@ -102,7 +102,7 @@ def test_a_file_is_one_task_with_a_mean_for_each_of_its_metrics(fixture_file: Pa
 def test_code_execution_is_a_stated_gap(fixture_file: Path) -> None:
     ten = load_tasks(fixture_file)
     (gap,) = to_aigo(ten).gaps
-    assert gap.startswith("2 samples use the metric 'code_exec', whose scorer is an extension of ours")
+    assert gap.startswith("2 samples use the metric 'code_exec', whose scorer is an aigo-bridge extension")
     assert to_aigo([task for task in ten if task.category != "code_exec"]).gaps == ()
 
 
@@ -266,7 +266,7 @@ def test_all_reasons_are_given_at_once_but_no_more_than_anyone_reads() -> None:
     many = from_aigo(FOREIGN, [{"country": "x"}] * 50).reasons
     assert len(many) == 21
     assert many[-1] == "and 30 more reasons"
-    assert from_aigo(FOREIGN, []).reasons == ("the data set has no rows",)
+    assert from_aigo(FOREIGN, []).reasons == ("the dataset has no rows",)
 
 
 def test_two_rows_with_one_id_do_not_fit() -> None:

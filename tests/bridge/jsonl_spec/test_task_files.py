@@ -55,7 +55,7 @@ def test_a_file_is_planned_as_the_task_that_convert_writes(aigo: Run, tmp_path: 
 def test_a_folder_and_a_shipped_name_lead_to_the_records(tmp_path: Path) -> None:
     assert planned(fixture_file().parent).digest == planned(fixture_file()).digest
     assert planned(Path("aigo_tasks/jsonl-fixture")).digest == planned(fixture_file()).digest
-    with pytest.raises(UsageError, match=r"holds no task\.yaml and no tasks\.jsonl"):
+    with pytest.raises(UsageError, match=r"has no task\.yaml and no tasks\.jsonl"):
         planned(tmp_path)
 
 
@@ -177,7 +177,7 @@ def test_other_verbs_know_lines_of_json_from_a_broken_bracket(aigo: Run, tmp_pat
     done = aigo(verb, "t.jsonl", *(("--out", "x.jsonl") if verb == "generate" else ()))
 
     assert done.code == 2
-    assert "lines of JSON are rows or task records" in done.err
+    assert "for JSON lines (rows or task records)" in done.err
     assert "bracket" not in done.err
 
 
@@ -191,7 +191,7 @@ def test_options_that_records_do_not_have_are_refused(aigo: Run, tmp_path: Path,
 
     for arguments, message in (
         (("t.jsonl", "--config", "a=b"), "'a'"),
-        (("t.jsonl", "--dataset", "other=t.jsonl"), "its data set is 't-records'"),
+        (("t.jsonl", "--dataset", "other=t.jsonl"), "its dataset is 't-records'"),
         (("run.yaml", "--allow-bad-tasks"), "--allow-bad-tasks: only for JSONL files with task records"),
         ((capitals, "--allow-bad-tasks"), "--allow-bad-tasks: only for JSONL files with task records"),
     ):

@@ -84,7 +84,7 @@ def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
     unknown = aigo("validate", with_metric(written, bond=1))
     assert "known keys: key, name, field, type, bound" in unknown.out + unknown.err
     strict = aigo("validate", with_metric(written), "--dialect", "aigo-3.17")
-    assert "'type': 'at_least' is an extension of ours" in strict.out + strict.err
+    assert "'type': 'at_least' is an aigo-bridge extension" in strict.out + strict.err
 
 
 def test_it_is_explained(aigo: Run, written: Path) -> None:

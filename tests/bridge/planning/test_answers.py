@@ -49,18 +49,18 @@ def test_a_right_choice_that_is_none_is_told_with_its_rows_equal_ones_once(tmp_p
     (issue,) = issues(tmp_path, MCQA, *cells("A", "E", "a", "B", "E", "F", "G", "E"))
 
     assert issue.message == (
-        "'ground_truth_choice' is none of the choices in 6 of 8 samples: 'E' of ['A', 'B'] (sample 1 and 2 more),"
+        "'ground_truth_choice' is not one of the choices in 6 of 8 samples: 'E' of ['A', 'B'] (sample 1 and 2 more),"
         " 'a' of ['A', 'B'] (sample 2), 'F' of ['A', 'B'] (sample 5), and 1 other values"
     )
-    assert issue.hint == "such samples count as wrong, whatever the model says"
+    assert issue.hint == "these samples always count as wrong"
     assert (issue.severity, issue.line) == ("warning", 10)
 
 
 @pytest.mark.parametrize(
     ("scorer", "rows", "message", "hint"),
     [
-        (MCQA, cells("A", " B"), "' B' of ['A', 'B'] (sample 1)", "in case or white space only"),
-        (MCQA, cells("A", "b"), "is none of the choices", "in case or white space only"),
+        (MCQA, cells("A", " B"), "' B' of ['A', 'B'] (sample 1)", "only in case or whitespace"),
+        (MCQA, cells("A", "b"), "is not one of the choices", "only in case or whitespace"),
         (MCQA, cells("A", 1), "'1' of ['A', 'B']", "count as wrong"),
         (OF_ROWS, [{"a": "A", "c": ["A", "B"]}, {"a": "C", "c": ["A", "B"]}], "'C' of ['A', 'B']", "wrong"),
         (OF_ROWS, [{"a": "A", "c": '["B", "C"]'}], "'A' of ['B', 'C']", "count as wrong"),
@@ -68,10 +68,10 @@ def test_a_right_choice_that_is_none_is_told_with_its_rows_equal_ones_once(tmp_p
         (OF_ROWS, [{"a": "A", "c": ["A", "B"]}, {"a": "A", "c": "A or B"}], "'choices' cannot be read", "fail"),
         (OF_ROWS, [{"a": "A", "c": ["A"]}, {"a": "A", "c": 5}], "'choices' cannot be read in 1 of 2", "fail"),
         (OF_ROWS, [{"a": "1", "c": [1, 2]}], "expected a list of texts", "fail"),
-        (OF_ROWS, [{"a": "Oslo", "c": ["Oslo", "Rome"]}], "has not one character", "first character"),
+        (OF_ROWS, [{"a": "Oslo", "c": ["Oslo", "Rome"]}], "does not start with a character", "first character"),
         (LIKELY, [{"a": "Oslo", "c": ["Oslo", "Rome"]}, {"a": "Bern", "c": ["x", "y"]}], "'Bern' of", "fail"),
-        (EQUALS, cells("x", " Oslo"), "white space in 1 of 2 samples: ' Oslo' (sample 1)", "trim"),
-        (EQUALS, cells("x", "Oslo\n"), "begins or ends with white space", "trim"),
+        (EQUALS, cells("x", " Oslo"), "whitespace in 1 of 2 samples: ' Oslo' (sample 1)", "trim"),
+        (EQUALS, cells("x", "Oslo\n"), "begins or ends with whitespace", "trim"),
         (EQUALS, cells("x", "  "), "is an empty text in 1 of 2 samples: sample 1", "empty answer"),
         (EQUALS.replace("sample.a", "sample.a.b"), cells({"b": "x"}, {"b": None}), "null or missing", "fail"),
         (EQUALS.replace("sample.a", "sample.a.b"), cells({"b": "x"}, {}), "cannot be rendered", "fail"),
@@ -135,7 +135,7 @@ def test_cells_of_data_sets_side_by_side_are_told_once(tmp_path: Path) -> None:
 def test_validate_tells_the_same(tmp_path: Path) -> None:
     issues(tmp_path, MCQA, *cells("A", "E"))
     (issue,) = planning_issues("task", read(TaskSpec, tmp_path / "t.yaml"), None)
-    assert issue.message.startswith("'ground_truth_choice' is none of the choices in 1 of 2 samples")
+    assert issue.message.startswith("'ground_truth_choice' is not one of the choices in 1 of 2 samples")
     assert issue.severity == "warning"
 
 

@@ -92,19 +92,19 @@ UNKNOWN = [
         "the task has no scorer 'labeler'",
         "did you mean 'labeller'?",
     ),
-    ("{{ sample.Q }}", "`sample.Q` is not a column of the data set", "did you mean"),
+    ("{{ sample.Q }}", "`sample.Q` is not a column of the dataset", "did you mean"),
     (
         "{{ sample['mycol'] }}",
-        "`sample.mycol` is not a column of the data set",
+        "`sample.mycol` is not a column of the dataset",
         "did you mean 'my col'?",
     ),
-    ("{{ solver_output.outptu }}", "the solver's output has no 'outptu'", "did you mean 'output'?"),
-    ("{{ solver_output.solver_outputs }}", "the solver's output has no 'solver_outputs'", None),
+    ("{{ solver_output.outptu }}", "the solver output has no 'outptu'", "did you mean 'output'?"),
+    ("{{ solver_output.solver_outputs }}", "the solver output has no 'solver_outputs'", None),
     ("{{ scores.labeller }}", "all scores of the scorer", "{{ scores.labeller.label }}"),
     ("{{ scores }}", "all scores of the sample", None),
     ("{{ sample }}", "the whole row", "{{ sample.x }}"),
     ("{{ solver_output }}", "the whole output of the solver", "{{ solver_output.output }}"),
-    ("sample.q", "plain text, the same for every sample", "{{ sample.q }}"),
+    ("sample.q", "plain text and the same for every sample", "{{ sample.q }}"),
     ("scores.string_equals.is_correct", "plain text", "{{ scores.string_equals.is_correct }}"),
     ("{ sample.q }", "plain text", "{{ sample.q }}"),
     ("q", "plain text", "{{ sample.q }}"),
@@ -210,8 +210,8 @@ def test_all_rules_are_told_at_once_and_each_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op", "expression", "operand", "message"),
     [
-        ("equals", "{{ scores.labeller.label }}", {"value": "OTHR"}, "'OTHR' is none of the labels"),
-        ("in", "{{ scores.labeller.label }}", {"values": ["DE", "FR"]}, "'FR' is none of the labels"),
+        ("equals", "{{ scores.labeller.label }}", {"value": "OTHR"}, "'OTHR' is not a label"),
+        ("in", "{{ scores.labeller.label }}", {"values": ["DE", "FR"]}, "'FR' is not a label"),
         ("equals", "{{ scores.string_equals.is_correct }}", {"value": "yes"}, "'yes' is no number"),
         ("equals", "{{ scores.string_equals.is_correct }}", {"value": "1"}, "'1' is text"),
         ("in", "{{ sample.q }}", {"values": []}, "selects no sample"),
@@ -297,7 +297,7 @@ def test_a_filter_of_a_data_set_without_an_expression_is_a_warning(aigo: Run, tm
     )
     done = aigo("validate", "d.yaml")
     assert done.code == 0, done.out + done.err
-    assert "plain text, the same for every row" in done.out + done.err
+    assert "plain text and the same for every row" in done.out + done.err
     assert "{{ sample.q }}" in done.out + done.err
 
 

@@ -43,10 +43,10 @@ def test_a_null_in_a_prompt_is_a_warning_with_its_first_sample(tmp_path: Path) -
 
     assert asked.message == "column 'q' is null in 2 of 4 samples (first: sample 1)"
     assert (asked.severity, asked.line) == ("warning", 8)
-    assert "prints it as 'None'" in str(asked.hint)
+    assert "renders it as 'None'" in str(asked.hint)
     assert truth.message == "column 'a' is missing in 1 of 4 samples (first: sample 2)"
     assert truth.line == 10
-    assert truth.hint == "such samples cannot be compared, and fail"
+    assert truth.hint == "these samples cannot be compared and will fail"
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_an_empty_text_to_compare_with_is_a_warning(tmp_path: Path) -> None:
 
     assert found.message == "'ground_truth' is an empty text in 1 of 2 samples: sample 1"
     assert found.line == 10
-    assert "an empty answer is right there" in str(found.hint)
+    assert "an empty answer counts as correct" in str(found.hint)
 
 
 def test_a_null_within_a_compared_text_is_a_part_of_it(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"q": "x", "a": 1, "unit": "kg"}, {"q": "x", "a": 2, "unit": None}]
     (found,) = warnings(tmp_path, rows, asked="{{ sample.q }}", truth="{{ sample.a }} {{ sample.unit }}")
     assert found.message == "column 'unit' is null in 1 of 2 samples (first: sample 1)"
-    assert "prints it as 'None'" in str(found.hint)
+    assert "renders it as 'None'" in str(found.hint)
 
 
 def test_a_condition_that_takes_a_missing_cell_for_true_is_a_warning(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`--full`: the real rows of a shipped task, compared with what its data set file says of them."""
+"""`--full`: the real rows of a shipped task, compared with what its dataset file says of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHERS = [{**row, "answer": "#### 7"} for row in ROWS]
 
 @pytest.fixture
 def task(tmp_path: Path) -> Callable[..., Path]:
-    """A copy of gsm8k whose data set file says other things of its rows."""
+    """A copy of gsm8k whose dataset file says other things of its rows."""
 
     def make(**source: Any) -> Path:
         folder = tmp_path / "mine"
@@ -123,8 +123,8 @@ def test_what_is_not_known_of_the_rows_is_said(task: Callable[..., Path], tmp_pa
     text = warnings(full(task(**unpinned), tmp_path / "copy", num_samples=2))
 
     assert "the revision 'main' may change" in text
-    assert "the number of rows is not known (found 6)" in text
-    assert text.endswith("their digest is not known")  # of two rows there is none
+    assert "the number of rows is unknown (found 6)" in text
+    assert text.endswith("their digest is unknown")  # of two rows there is none
 
 
 def test_a_copy_without_the_split_says_where_it_was_looked_for(

@@ -26,7 +26,7 @@ Plan = Callable[..., TaskPlan]
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Plan:
-    """gsm8k on a copy of its data set that has these rows."""
+    """gsm8k on a copy of its dataset that has these rows."""
 
     def make(rows: Sequence[dict[str, Any]], digest: str | None = None, **options: Any) -> TaskPlan:
         shutil.copytree(TASKS / "gsm8k", tmp_path / "mine", dirs_exist_ok=True)
@@ -52,7 +52,7 @@ def test_the_first_run_on_all_rows_keeps_their_digest(tmp_path: Path, planned: P
     (entry,) = json.loads((out / LOCK).read_text("utf-8")).values()
     (again,) = compare_rows([planned(ROWS)], out)
 
-    assert "is kept" in first
+    assert "is stored" in first
     assert "are those of" in again
     assert entry == {"num_rows": 4, "digest": planned(ROWS).dataset.digest}  # type: ignore[union-attr]
 

@@ -65,16 +65,16 @@ NEW_TASK = dedent(
 def test_an_old_task_is_read_with_one_warning_per_form(tmp_path: Path) -> None:
     issues = issues_of(OLD_TASK, tmp_path)
     assert [(issue.severity, issue.line, issue.message) for issue in issues] == [
-        ("warning", 5, "'evaluated_entity_type' is an old form"),
-        ("warning", 6, "'modalities' no longer has a meaning"),
-        ("warning", 9, "'kind' is an old form"),
-        ("warning", 9, "'declarative_task' is an old form"),
-        ("warning", 12, "'source: {id: …}' is an old form"),
-        ("warning", 13, "'fast_subset_size' no longer has a meaning"),
-        ("warning", 15, "'key' is an old form"),
-        ("warning", 16, "'key' is an old form"),
-        ("warning", 19, "'build_sample_evidence_snippet' is an old form"),
-        ("warning", 19, "compute_scores(sample, model_input, model_output) is an old form"),
+        ("warning", 5, "'evaluated_entity_type' is deprecated"),
+        ("warning", 6, "'modalities' is no longer supported"),
+        ("warning", 9, "'kind' is deprecated"),
+        ("warning", 9, "'declarative_task' is deprecated"),
+        ("warning", 12, "'source: {id: …}' is deprecated"),
+        ("warning", 13, "'fast_subset_size' is no longer supported"),
+        ("warning", 15, "'key' is deprecated"),
+        ("warning", 16, "'key' is deprecated"),
+        ("warning", 19, "'build_sample_evidence_snippet' is deprecated"),
+        ("warning", 19, "compute_scores(sample, model_input, model_output) is deprecated"),
     ]
     assert all(issue.hint for issue in issues)
 
@@ -96,7 +96,7 @@ def test_upgrade_changes_only_what_is_old(tmp_path: Path) -> None:
 
 
 UPGRADES = {
-    "data set": (
+    "dataset": (
         "key: d\ndisplay_name: D  # shown\nfile_path: ./x.csv  # rows\ntags: []\n",
         "key: d\ndisplay_name: D  # shown\nsource: {type: local, file_path: ./x.csv}  # rows\ntags: []\n",
     ),
@@ -197,7 +197,7 @@ def test_a_task_that_evaluates_a_model_needs_a_solver(
     outer = "evaluated_entity_type: model\n" if place == "outer" else ""
     inner = "  evaluated_entity_type: model\n" if place == "inner" else ""
     errors = errors_of(entity_task(outer, inner, solver), tmp_path)
-    message = "'evaluated_entity_type' is 'model', but the definition has no solver to ask one"
+    message = "'evaluated_entity_type' is 'model', but the definition has no solver to call it"
     assert [issue.message for issue in errors] == ([message] if wrong else [])
 
 
@@ -207,7 +207,7 @@ def test_the_platform_ignores_what_a_task_says_it_evaluates(tmp_path: Path) -> N
         entity_task("", "  evaluated_entity_type: model\n", "").replace("{key: d}", "{key: << config.d >>}")
     )
     document = read(TaskSpec, path, dialect="aigo-3.17")
-    assert "'evaluated_entity_type: model' is ignored: this task evaluates a data set" in [
+    assert "'evaluated_entity_type: model' is ignored: this task evaluates a dataset" in [
         issue.message for issue in document.issues
     ]
 
@@ -229,8 +229,8 @@ definition:
                 return {}
 """
     assert [issue.message for issue in issues_of(text, tmp_path)] == [
-        "'code' is an old form",
-        "aggregate(scores: list[dict]) is an old form",
+        "'code' is deprecated",
+        "aggregate(scores: list[dict]) is deprecated",
     ]
     path = tmp_path / "new.yaml"
     path.write_text(text)
@@ -242,7 +242,7 @@ definition:
     [
         (
             "  metric: {key: x}\n",
-            "old form: write a 'python' scorer under 'scorers' with a 'mean' metric over its score",
+            "deprecated: write a 'python' scorer under 'scorers' with a 'mean' metric over its score",
         ),
     ],
 )
@@ -255,4 +255,4 @@ def test_forms_that_are_not_carried_over_say_what_to_write(old: str, hint: str, 
 def test_an_old_specification_says_what_to_write(tmp_path: Path) -> None:
     text = "key: e\ndisplay_name: E\ntask_specifications:\n  - {task_id: t, entity_key: m}\n"
     hints = [issue.hint for issue in errors_of(text, tmp_path)]
-    assert "old form: write 'model_key', or 'dataset_key' for tasks that evaluate a data set" in hints
+    assert "deprecated: write 'model_key', or 'dataset_key' for tasks that evaluate a dataset" in hints

@@ -79,7 +79,7 @@ ACCEPTED_BY_BOTH = {
     "empty labels": scorer(
         "{type: model_as_a_judge_classifier, model_key: << config.m >>, user_prompt: x, correct_labels: [], incorrect_labels: []}"
     ),
-    "data set": DATASET,
+    "dataset": DATASET,
     "model": MODEL,
     "policy": POLICY,
     "plan": PLAN,
@@ -92,7 +92,7 @@ ACCEPTED_BY_BOTH = {
 }
 
 WIDE_ONLY = {
-    "literal data set key": BASE.replace("{key: << config.d >>}", "{key: rows}"),
+    "literal dataset key": BASE.replace("{key: << config.d >>}", "{key: rows}"),
     "half a template": BASE.replace("{key: << config.d >>}", "{key: x-<< config.d >>}"),
     "literal keys": BASE.replace("{key: << config.d >>}", "{keys: [<< config.d >>, rows]}"),
     "literal judge": BASE.replace("model_key: << config.m >>", "model_key: openai$gpt"),
@@ -153,7 +153,7 @@ WIDE_ONLY = {
     "samples in the evaluation": "key: e\ndisplay_name: E\ndescription: ''\nnum_samples: 3\ntask_specifications: []\n",
     "mode": "key: e\ndisplay_name: E\ndescription: ''\nmode: debug\ntask_specifications: []\n",
     "literal model of a specification": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: [{task_key: t, model_key: m}]\n",
-    "literal data set of a specification": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: [{task_key: t, dataset_key: m}]\n",
+    "literal dataset of a specification": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: [{task_key: t, dataset_key: m}]\n",
     "literal subsampling of a specification": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: [{task_key: t, subsampling: head}]\n",
     "config of a repeatability": "key: e\ndisplay_name: E\ndescription: ''\ntask_specifications: [{type: repeatability, config: {num_runs: 2}, inputs: [{evaluation_key: a, task_specification_key: b}]}]\n",
     "run files in a plan": "key: p\ndisplay_name: P\nevaluations: [{}]\n",
@@ -189,7 +189,7 @@ UNCHECKED_BY_THE_LOADER = {
     "field that no score has": scorer(
         "{type: bleu, ground_truth: x, metrics: [{type: mean, field: is_correct}]}"
     ),
-    "data set without rows": "key: d\ndisplay_name: D\nsource: null\n",
+    "dataset without rows": "key: d\ndisplay_name: D\nsource: null\n",
 }
 
 

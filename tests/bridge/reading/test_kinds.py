@@ -26,7 +26,7 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_are_no_files_by_themselves(name: str, tmp_path: Path) -> None:
-    """They were taken for apps, or data sets, and refused."""
+    """They were taken for apps, or datasets, and refused."""
     write(tmp_path, {"scorers/part.yaml": PARTS[name]})
 
     (in_folder,) = validate_paths([tmp_path], env={})
@@ -35,7 +35,7 @@ def test_parts_are_no_files_by_themselves(name: str, tmp_path: Path) -> None:
     assert (in_folder.skipped, in_folder.issues) == (True, ())
     (issue,) = alone.issues
     kind = PARTS[name].split("type: ")[1].split("\n")[0]
-    assert issue.message == f"this is a part of another file (type {kind!r}), and is checked with that"
+    assert issue.message == f"this file is only a part (type {kind!r}) of another file"
     assert issue.hint == "validate the file that refers to it"
 
 

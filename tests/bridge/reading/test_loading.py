@@ -154,9 +154,9 @@ def test_other_encodings_are_refused_with_the_place(
     [
         ("", "the file is empty"),
         ("# nothing\n", "the file is empty"),
-        ("[]", "expected a task (a mapping), found something else"),
-        ("a task", "expected a task (a mapping), found something else"),
-        ("null", "expected a task (a mapping), found something else"),
+        ("[]", "found another type, expected a task (a mapping)"),
+        ("a task", "found another type, expected a task (a mapping)"),
+        ("null", "found another type, expected a task (a mapping)"),
     ],
 )
 def test_files_that_hold_no_mapping(text: str, message: str, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_an_unset_variable_stays_with_a_warning(tmp_path: Path) -> None:
     document = read(ModelSpec, tmp_path / "m.yaml", env={})
     assert document.data["config"]["url"] == "$URL"
     assert [(issue.severity, issue.message, issue.line, issue.column) for issue in document.issues] == [
-        ("warning", "environment variable 'URL' is not set; the text stays as it is", 3, 15)
+        ("warning", "environment variable 'URL' is not set; the text is kept unchanged", 3, 15)
     ]
 
 
@@ -269,7 +269,7 @@ def test_keys_that_are_no_text_are_refused_wherever_they_stand(key: str, where: 
 
 def test_nothing_tells_the_kind(tmp_path: Path) -> None:
     (issue,) = issues_of("name: x\nvalue: 1\n", tmp_path)
-    assert issue.message == "cannot tell what this file is: found 'name', 'value'"
+    assert issue.message == "unknown kind of file: found 'name', 'value'"
 
 
 def test_a_file_of_another_kind_is_refused_by_the_reader_of_one(tmp_path: Path) -> None:

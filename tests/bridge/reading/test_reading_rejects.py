@@ -52,7 +52,7 @@ TASK: list[Row] = [
         "key: capital-quiz",
         'key: ⟦""',
         "'key': found an empty text",
-        "it must hold at least one character",
+        "expected at least one character",
     ),
     (
         SINGLE_TURN,
@@ -184,7 +184,7 @@ PARAMETERS: list[Row] = [
         SINGLE_TURN,
         "min: 0, max: 10, default_value: 0.5",
         "min: ⟦11, max: 10",
-        "'min' is 11 and 'max' is 10: no value fits",
+        "'min' is 11 and 'max' is 10, so no value is allowed",
         None,
     ),
     (
@@ -317,7 +317,7 @@ PARAMETERS: list[Row] = [
         SINGLE_TURN,
         "type: int, key: high",
         "type: int, key: ⟦low",
-        "parameter 'low' is given twice; the other is [2]",
+        "parameter 'low' is declared twice; the other is [2]",
         None,
     ),
     (
@@ -413,21 +413,21 @@ SOLVER: list[Row] = [
         "{{ sample.country }}?",
         "{{ ⟦country }}?",
         "unknown name 'country' in a template",
-        "known here: sample; columns are written {{ sample.country }}",
+        "available names: sample; write columns as {{ sample.country }}",
     ),
     (
         SINGLE_TURN,
         "{{ sample.country }}?",
         "{{ ⟦solver_output.output }}?",
         "unknown name 'solver_output' in a template",
-        "there is no solver output here, only 'sample'",
+        "no solver output is available here, only 'sample'",
     ),
     (
         SINGLE_TURN,
         "{{ sample.country }}?",
         "{{ ⟦model_input.messages }}?",
         "unknown name 'model_input' in a template",
-        "old form: write 'messages', or columns of 'sample'",
+        "deprecated: write 'messages', or columns of 'sample'",
     ),
     (
         SINGLE_TURN,
@@ -462,7 +462,7 @@ SOLVER: list[Row] = [
         "postprocess_snippet: |\n        def postprocess(",
         "postprocess_snippet: ⟦|\n        def post_process(",
         "the snippet does not define 'postprocess'",
-        "'post_process' looks like it",
+        "'post_process' has a similar name",
     ),
     (
         MULTI_TURN,
@@ -601,7 +601,7 @@ SOLVER: list[Row] = [
         PASS_THROUGH,
         "{source: task_result, key: earlier}",
         "⟦{source: task_result, key: a, keys: [b]}",
-        "a 'task_result' takes 'key' only",
+        "a 'task_result' accepts only 'key'",
         None,
     ),
     (
@@ -668,7 +668,7 @@ SCORERS: list[Row] = [
         SINGLE_TURN,
         "- type: bleu\n",
         "- type: bleu\n      key: ⟦exact\n",
-        "scorer 'exact' is given twice; the other is [0]",
+        "scorer 'exact' is declared twice; the other is [0]",
         None,
     ),
     (
@@ -689,7 +689,7 @@ SCORERS: list[Row] = [
         SINGLE_TURN,
         'choices: \'["A", "B"]\'',
         "choices: [A, ⟦BB]",
-        "choice 'BB' can never be given: answers are compared by their first character",
+        "choice 'BB' can never match: answers are compared by their first character",
         None,
     ),
     (
@@ -703,14 +703,14 @@ SCORERS: list[Row] = [
         SINGLE_TURN,
         "choices: [Paris, Lyon]",
         "choices: ⟦[Lyon, Nice]",
-        "'choices': found ['Lyon', 'Nice'], expected 'Paris' among them",
+        "'choices': found ['Lyon', 'Nice'], expected 'Paris' to be one of them",
         None,
     ),
     (
         SINGLE_TURN,
         "content: Capital of France?",
         'content: Capital of France?\n          choices: ⟦["Capital of France?"]',
-        "'choices' are those of an answer, and this message is the user's",
+        "'choices' are only allowed for answers, but the role of this message is user",
         None,
     ),
     (
@@ -752,7 +752,7 @@ SCORERS: list[Row] = [
         SINGLE_TURN,
         "incorrect_labels: [wrong]",
         "incorrect_labels: [wrong, ⟦right]",
-        "label 'right' is in 'correct_labels' and in 'incorrect_labels'",
+        "label 'right' is in both 'correct_labels' and 'incorrect_labels'",
         None,
     ),
     (
@@ -780,7 +780,7 @@ SCORERS: list[Row] = [
         SINGLE_TURN,
         "score_min: << config.low >>\n      score_max: << config.high >>",
         "score_min: ⟦5\n      score_max: 1",
-        "'score_min' is 5 and 'score_max' is 1, expected less than that",
+        "'score_min' is 5, expected less than 'score_max' (1)",
         None,
     ),
     (
@@ -889,7 +889,7 @@ METRICS: list[Row] = [
         SINGLE_TURN,
         "{type: min, field: is_correct}",
         "{type: min, key: ⟦mean, field: is_correct}",
-        "metric 'mean' is given twice; the other is [0]",
+        "metric 'mean' is declared twice; the other is [0]",
         None,
     ),
     (
@@ -981,7 +981,7 @@ METRICS: list[Row] = [
         "compute_metrics_snippet: |\n            async def compute_metrics(",
         "compute_metrics_snippet: ⟦|\n            async def compute_metric(",
         "the snippet does not define 'compute_metrics'",
-        "'compute_metric' looks like it",
+        "'compute_metric' has a similar name",
     ),
     (SINGLE_TURN, "metrics: []", "metrics: ⟦mean", "'metrics': found 'mean', expected a list", None),
 ]
@@ -1090,7 +1090,7 @@ TRIALS: list[Row] = [
         SINGLE_TURN,
         "key: drop-some",
         "key: ⟦drop-other",
-        "action rule 'drop-other' is given twice; the other is [0]",
+        "action rule 'drop-other' is declared twice; the other is [0]",
         None,
     ),
 ]
@@ -1188,7 +1188,7 @@ ENTITIES: list[Row] = [
         "synthesize_snippet: |\n        def synthesize(",
         "synthesize_snippet: ⟦|\n        def synthesise(",
         "the snippet does not define 'synthesize'",
-        "'synthesise' looks like it",
+        "'synthesise' has a similar name",
     ),
     (GENERATOR, "fields: {b: [1, 2]}", "fields: {b: ⟦1}", "'b': found the number 1, expected a list", None),
     (
@@ -1411,7 +1411,7 @@ YAML: list[Row] = [
         SINGLE_TURN,
         "description: Asks for capitals.",
         "description: ⟦!include ../x.md",
-        "!include: '../x.md' leads out of the root folder",
+        "!include: '../x.md' is outside the root folder",
         None,
     ),
     (
@@ -1433,7 +1433,7 @@ YAML: list[Row] = [
         "- {type: dataset, key: dataset_key, display_name: Data, default_value: capitals}",
         "- $ref: ⟦https://example.org/x.yaml",
         "'$ref' takes the path of a file, found 'https://example.org/x.yaml'",
-        "addresses and fragments are not followed",
+        "URLs and fragments are not supported",
     ),
     (
         SINGLE_TURN,

@@ -245,7 +245,7 @@ def test_claims_of_the_data_set_are_not_extracted() -> None:
         scores_to_compute=["recall", "precision"],
     )
     assert outcome.values == {"recall": 1 / 2, "precision": 1.0}
-    assert outcome.metadata["target_claims"] == {"from": "data set", "claims": ["One", "Four"]}
+    assert outcome.metadata["target_claims"] == {"from": "dataset", "claims": ["One", "Four"]}
     assert all("claims" in asked for asked in judge.asked)
 
 

@@ -77,13 +77,13 @@ def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
         in unknown.out + unknown.err
     )
     strict = aigo("validate", written, "--dialect", "aigo-3.17")
-    assert "'type': 'known_words' is an extension of ours" in strict.out + strict.err
+    assert "'type': 'known_words' is an aigo-bridge extension" in strict.out + strict.err
 
 
 def test_its_templates_are_checked_against_the_columns(aigo: Run, written: Path, tmp_path: Path) -> None:
     said = aigo("explain", with_scorer(written, expected="{{ sample.txt }}"))
     assert said.code == 2
-    assert "`sample.txt` is not a column of the data set" in said.err + said.out
+    assert "`sample.txt` is not a column of the dataset" in said.err + said.out
 
 
 def test_it_is_previewed(aigo: Run, written: Path) -> None:

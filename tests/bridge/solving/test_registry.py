@@ -77,7 +77,7 @@ def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
 def test_its_templates_are_checked_against_the_columns(aigo: Run, written: Path) -> None:
     explained = aigo("explain", with_solver(written, question="{{ sample.questoin }}"))
     assert explained.code == 2
-    assert "`sample.questoin` is not a column of the data set" in explained.err + explained.out
+    assert "`sample.questoin` is not a column of the dataset" in explained.err + explained.out
 
 
 def test_it_is_previewed(aigo: Run, written: Path) -> None:

@@ -188,11 +188,11 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         resolve_config(parameters, {"tine": "dry", "n": 2, "zzz": 1})
     messages = [(issue.message, issue.hint) for issue in caught.value.issues]
     assert messages == [
-        ("missing value for the parameter 'p' (P)", "give it: --config p=…"),
-        ("missing value for the parameter 'tone' (P)", "give it: --config tone=…"),
+        ("parameter 'p' (P) has no value", "set it with --config p=…"),
+        ("parameter 'tone' (P) has no value", "set it with --config tone=…"),
         ("parameter 'n': found 2, expected at most 1", None),
         ("unknown parameter 'tine'", "did you mean 'tone'?"),
-        ("unknown parameter 'zzz'", "the task's parameters: p, tone, n"),
+        ("unknown parameter 'zzz'", "task parameters: p, tone, n"),
     ]
 
 

@@ -113,7 +113,7 @@ def test_whether_a_name_exists_is_asked_there_too() -> None:
 
 
 def test_what_no_field_can_hold_is_an_error() -> None:
-    with pytest.raises(TemplateError, match=r"of type 'Cycler', which no field can hold"):
+    with pytest.raises(TemplateError, match=r"of type 'Cycler', which a field cannot contain"):
         SampleTemplate("{{ cycler(1) }}").evaluate()
 
 

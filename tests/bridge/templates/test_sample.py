@@ -276,7 +276,7 @@ def test_tojson_sorts_keys_escapes_and_keeps_nan() -> None:
     assert render("{{ [1] | tojson(indent=2) }}") == "[\n  1\n]"
     # Not Markup: adding text to it must not escape the text.
     assert render("{{ ([1] | tojson) + '<' }}") == "[1]<"
-    with pytest.raises(TemplateError, match="no JSON form"):
+    with pytest.raises(TemplateError, match="cannot be written as JSON"):
         render("{{ v | tojson }}", v={1, 2})
 
 

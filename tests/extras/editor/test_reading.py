@@ -51,7 +51,7 @@ def test_code_of_a_task_is_looked_at_and_not_run(tmp_path: Path) -> None:
     write(tmp_path, "rows.jsonl", '{"question": "a", "answer": "b"}\n')
     task = write(tmp_path, "task.yaml", TASK)
     assert problems(task, {}, planned=True) == []
-    assert "the author's code `run_solver` makes the conversation" in prompt(task, {}, 1)
+    assert "the `run_solver` code of the task creates the conversation" in prompt(task, {}, 1)
     assert not list(tmp_path.rglob("ran"))
     assert not Path("ran").exists()
 

@@ -80,7 +80,7 @@ def test_problems_are_those_of_the_text_in_the_editor_through_parts_and_rows(fol
             # Of the rows.
             await opened.type(TASK, TEXT.replace("sample.answer", "sample.anwser"))
             assert await opened.messages(TASK, "is not a column") == [
-                "`sample.anwser` is not a column of the data set\ndid you mean 'answer'?"
+                "`sample.anwser` is not a column of the dataset\ndid you mean 'answer'?"
             ]
             await opened.type(TASK, TEXT)
             await opened.until(TASK, none)
@@ -294,7 +294,7 @@ async def _prompts(opened: Editor) -> None:
     assert "𝄞𝄞 Capital of Norway?" in shown.markdown
     row["row"] = 7
     shown = await opened.ask(opened.request("aigoBridge/prompt", row))
-    assert shown.markdown == "There is no row 7: the data set has 1."
+    assert shown.markdown == "There is no row 7: the dataset has 1."
 
 
 def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) -> None:

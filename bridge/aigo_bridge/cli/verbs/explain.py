@@ -225,7 +225,7 @@ def _print(plan: TaskPlan, shown: list[SamplePreview]) -> None:
     _row(f"{plan.task.display_name} ({plan.task.key}): evaluates a {plan.entity}")
     if plan.dataset is not None:
         trials = f", {plural(plan.num_trials, 'trial')} each" if plan.num_trials > 1 else ""
-        _row(f"data set: {plan.dataset.key}, {plural(len(plan.samples), 'sample')}{trials}")
+        _row(f"dataset: {plan.dataset.key}, {plural(len(plan.samples), 'sample')}{trials}")
     note = sample_note(plan)
     if note is not None:
         _say(note)

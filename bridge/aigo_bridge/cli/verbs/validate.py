@@ -83,7 +83,7 @@ def validate(
             )
         reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
     valid = all(report.is_valid(strict=strict) for report in reports)
-    # Mistakes of a data set or of a task are those of all that refer to it, and told once: where they stand
+    # Mistakes of a dataset or of a task are those of all that refer to it, and told once: where they stand
     # says it, and not the way there.
     issues = list(
         {

@@ -1,4 +1,4 @@
-"""Data sets, generators, models, adapters and evaluations, each by itself; and run files and plans, which
+"""Datasets, generators, models, adapters and evaluations, each by itself; and run files and plans, which
 bring them together.
 """
 
@@ -26,7 +26,7 @@ from aigo_bridge.spec.base import Path, duplicates, mapping, mappings, not_finit
 
 
 def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """A data set needs rows from somewhere, and filters that can be evaluated."""
+    """A dataset needs rows from somewhere, and filters that can be evaluated."""
     source, generated = dataset.get("source"), dataset.get("generator_specification")
     if source is None and generated is None:
         yield Issue(
@@ -38,7 +38,7 @@ def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
         yield Issue(
             "'source' and 'generator_specification' are both given",
             path=(*path, "generator_specification"),
-            hint="a data set is read or generated; remove one",
+            hint="a dataset is either read or generated; remove one of them",
             code=Code.CONTRADICTION,
         )
     for index, entry in mappings(mapping(source).get("filters")):
@@ -120,10 +120,10 @@ def check_evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 _LISTS = (
     ("tasks", "task", check_task),
-    ("datasets", "data set", check_dataset),
+    ("datasets", "dataset", check_dataset),
     ("models", "model", check_model),
     ("model_adapters", "model adapter", check_adapter),
-    ("dataset_generators", "data set generator", check_generator),
+    ("dataset_generators", "dataset generator", check_generator),
 )
 
 
@@ -200,7 +200,7 @@ def _specification(
         and specification.get("dataset_key") is None
     ):
         yield Issue(
-            f"'dataset_key' is missing: task {key!r} evaluates a data set", path=path, code=Code.MISSING_KEY
+            f"'dataset_key' is missing: task {key!r} evaluates a dataset", path=path, code=Code.MISSING_KEY
         )
 
 
@@ -246,7 +246,7 @@ def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
         key = mapping(dataset.get("generator_specification")).get("dataset_generator_key")
         if isinstance(key, str) and key not in generators:
             yield Issue(
-                f"no data set generator {key!r} in this run file",
+                f"no dataset generator {key!r} in this run file",
                 path=(*path, "datasets", index, "generator_specification", "dataset_generator_key"),
                 hint=nearest(key, generators) or "list its file under 'dataset_generators'",
                 code=Code.UNKNOWN_ENTITY,

@@ -44,8 +44,8 @@ def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
             yield from _scorer(scorer, spec, place, solved=solved)
         if scorer.get("length_normalisation") == "pmi" and not _has_unconditioned_query(definition):
             yield Issue(
-                "'pmi' needs the 'unconditioned_query' of a chat_completion input, against which "
-                "choices are weighed",
+                "'pmi' needs 'unconditioned_query' in a chat_completion input, to normalize the "
+                "likelihood of each choice",
                 path=(*place, "length_normalisation"),
                 hint='add it to the solver\'s input_builder, e.g. unconditioned_query: "Answer:"',
                 code=Code.CONTRADICTION,
@@ -76,13 +76,11 @@ def _of_a_group(scorer: dict[str, Any], spec: type[ScorerSpec], path: Path) -> I
     kind = scorer["type"]
     if spec.answer == "unless_value" and scorer.get("value") is None:
         hint = "pick one, e.g. {{ solver_output.solver_outputs[0].trace.get_last_assistant_text() }}"
-        message = (
-            f"{kind!r} needs 'value' here: the solver gives a group of answers, and no single one to compare"
-        )
+        message = f"{kind!r} needs 'value' here: the solver returns a group of answers, not a single one"
         yield Issue(message, path=path, hint=hint, code=Code.NO_ANSWER_TO_SCORE)
     if not spec.takes_group:
-        hint = "take the group apart with a post-processor, or use a python scorer"
-        message = f"{kind!r} cannot be used here: the solver gives a group of answers, and no single one"
+        hint = "split the group with a post-processor, or use a python scorer"
+        message = f"{kind!r} cannot be used here: the solver returns a group of answers, not a single one"
         yield Issue(message, path=(*path, "type"), hint=hint, code=Code.NO_ANSWER_TO_SCORE)
 
 
@@ -96,7 +94,7 @@ def _scorer(scorer: dict[str, Any], spec: type[ScorerSpec], path: Path, *, solve
         )
     if spec.answer == "needed" and not solved:
         yield Issue(
-            f"{kind!r} needs a solver: it looks at the model's answer",
+            f"{kind!r} needs a solver, because it scores the answer of the model",
             path=(*path, "type"),
             code=Code.NO_ANSWER_TO_SCORE,
         )
@@ -188,7 +186,7 @@ def check_constant(expression: str, path: Path, rows: str, example: str | None) 
     template = compiled_template(expression)
     if template is not None and template.is_constant and not has_marker(expression):
         hint = f"write {example}" if example is not None else "write an expression, such as {{ sample.x }}"
-        message = f"'expression': found {expression!r}, plain text, the same for every {rows}"
+        message = f"'expression': found {expression!r}, which is plain text and the same for every {rows}"
         yield Issue(message, line=1, column=1, path=path, hint=hint, code=Code.CONSTANT_EXPRESSION)
 
 
@@ -229,7 +227,7 @@ class _Known:
             case "sample" if self.columns is not None and name[1] not in self.columns:
                 return (
                     Code.UNKNOWN_COLUMN,
-                    f"`sample.{name[1]}` is not a column of the data set",
+                    f"`sample.{name[1]}` is not a column of the dataset",
                     _choice(name[1], self.columns, "columns"),
                 )
             case "scores" if not self.is_certain:
@@ -253,7 +251,7 @@ class _Known:
                 if name[1] not in views:
                     return (
                         Code.UNKNOWN_NAME,
-                        f"the solver's output has no {name[1]!r}",
+                        f"the solver output has no {name[1]!r}",
                         _choice(name[1], views, "it has"),
                     )
         return None
@@ -364,14 +362,14 @@ def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Know
             if labels and text not in labels and not any(map(has_marker, labels)):
                 hint = _choice(text, labels, "its labels")
                 yield Issue(
-                    f"{text!r} is none of the labels of scorer {name[1]!r}",
+                    f"{text!r} is not a label of scorer {name[1]!r}",
                     path=at,
                     hint=hint,
                     severity="warning",
                     code=Code.NEVER_EQUAL,
                 )
         elif rule.get("op") not in _ORDERING and (wrong := _no_number(text)) is not None:
-            message = f"score {name[2]!r} is a number, and {text!r} is {wrong}, so they are never equal"
+            message = f"score {name[2]!r} is a number and {text!r} is {wrong}, so they are never equal"
             yield Issue(
                 message,
                 path=at,

@@ -94,7 +94,7 @@ def _is_ours(module: str) -> bool:
 
 def _module(module: str, place: ast.alias | ast.stmt) -> Iterator[_Problem]:
     if module not in (*MODULES, *PACKAGES) and not is_installed(module):
-        yield place, f"there is no module {module!r} here", f"the types are those of {MODULES[0]!r}"
+        yield place, f"module {module!r} is not available", f"the AI GO types are in {MODULES[0]!r}"
 
 
 def _name(module: str, name: str, place: ast.alias | ast.expr) -> Iterator[_Problem]:
@@ -107,7 +107,7 @@ def _name(module: str, name: str, place: ast.alias | ast.expr) -> Iterator[_Prob
         else "docs/reference/core-types.md lists all names; import names that only annotations use"
         " under `if TYPE_CHECKING:`"
     )
-    yield place, f"{module!r} has no {name!r} here", hint
+    yield place, f"{module!r} does not provide {name!r}", hint
 
 
 def _dotted(node: ast.Attribute, modules: dict[str, str]) -> str | None:
@@ -220,7 +220,7 @@ _CALLS = {
 }
 _OF_A_MODEL = Call(("sample", "solver_output"), old=OLD_SCORES)
 _OF_A_DATA_SET = Call(
-    ("sample",), hint="without a solver there is no output: the scorer sees the sample alone"
+    ("sample",), hint="without a solver there is no output, so the scorer only receives the sample"
 )
 _OF_ALL_SAMPLES = Call(("samples",), hint="it is called once, with the list of all samples")
 
@@ -249,7 +249,7 @@ def check_signature(text: str, path: Path, function: str, call: Call) -> Iterato
     if not definitions or any(_fits(node, call) for node in definitions):
         swapped = [node for node in definitions if _is_swapped(node, call)]
         for node in swapped[:1]:
-            yield _issue(node, path, function, call, "the arguments are given by their places", "warning")
+            yield _issue(node, path, function, call, "arguments are passed by position", "warning")
         return
     yield _issue(definitions[-1], path, function, call, call.hint, "error")
 

@@ -136,16 +136,16 @@ def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
         return
     builders = list(walk(solver["message_builders"], place))
     if not any(builder.get("type") in ("generate", "load_trace") for _, builder in builders):
-        message = "there is no 'generate', so the evaluated model is never asked"
+        message = "no 'generate' in the conversation, so the evaluated model is never called"
         yield Issue(
             message,
             path=place,
-            hint="add '- {type: generate}' where it is to answer",
+            hint="add '- {type: generate}' at the turn that the model should answer",
             code=Code.WRONG_CONVERSATION,
         )
     for at, builder in builders:
         if "extra_input_messages" in at and builder.get("terminate_if") is not None:
-            message = "'terminate_if' means nothing for a message that does not stay in the conversation"
+            message = "'terminate_if' has no effect on a message that is not kept in the conversation"
             yield Issue(
                 message,
                 path=(*at, "terminate_if"),
@@ -161,9 +161,9 @@ def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
         inner = mappings(part.get("message_builders"))
         if not any(builder.get("terminate_if") for _, builder in inner):
             yield Issue(
-                "nothing in this loop ends it, so every sample will fail at its last iteration",
+                ("this loop has no end condition, so every sample will fail at the last iteration"),
                 path=place,
-                hint="write 'on_max_iterations: continue', or a 'terminate_if' in one of its builders",
+                hint=("write 'on_max_iterations: continue', or add 'terminate_if' to one of its builders"),
                 severity="warning",
                 code=Code.WRONG_CONVERSATION,
             )
@@ -177,7 +177,7 @@ def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
         place = (*path, "solver", "input_builder", "input_messages", index, "choices")
         if choices is not None and role in ("user", "system"):
             yield Issue(
-                f"'choices' are those of an answer, and this message is the {role}'s",
+                f"'choices' are only allowed for answers, but the role of this message is {role}",
                 path=place,
                 code=Code.WRONG_CHOICES,
             )
@@ -185,7 +185,7 @@ def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
             plain = all(isinstance(choice, str) and not has_marker(choice) for choice in choices)
             if plain and not has_marker(content) and content not in choices:
                 yield Issue(
-                    f"'choices': found {choices!r}, expected {content!r} among them",
+                    f"'choices': found {choices!r}, expected {content!r} to be one of them",
                     path=place,
                     code=Code.WRONG_CHOICES,
                 )
@@ -253,7 +253,7 @@ def _range(parameter: dict[str, Any], path: Path) -> Iterator[Issue]:
     default = number(parameter.get("default_value"))
     if low is not None and high is not None and low > high:
         yield Issue(
-            f"'min' is {low:g} and 'max' is {high:g}: no value fits",
+            f"'min' is {low:g} and 'max' is {high:g}, so no value is allowed",
             path=(*path, "min"),
             code=Code.WRONG_DECLARATION,
         )

@@ -140,7 +140,7 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
         yield Issue(
             message,
             path=path,
-            hint=f"to take the text of that file: !include {text.strip()}",
+            hint=f"to insert the text of that file: !include {text.strip()}",
             code=Code.PATH_FOR_TEXT,
         )
         return
@@ -153,7 +153,7 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
     yield from check_imports(parsed(code), code, path)
     if function == "compute_metrics" and metrics_function(code) == OLD_METRICS:
         yield Issue(
-            f"{OLD_METRICS}(scores: list[dict]) is an old form",
+            f"{OLD_METRICS}(scores: list[dict]) is deprecated",
             path=path,
             hint="write compute_metrics(scores: list[SampleScore])",
             severity="warning",
@@ -161,13 +161,13 @@ def check_snippet(text: str, path: Path, function: str, call: Call | None = None
         )
     elif function not in names and not marked:
         close = difflib.get_close_matches(function, names, n=1)
-        hint = f"{close[0]!r} looks like it" if close else None
+        hint = f"{close[0]!r} has a similar name" if close else None
         yield Issue(
             f"the snippet does not define {function!r}", path=path, hint=hint, code=Code.MISSING_FUNCTION
         )
     elif function == "compute_scores" and has_old_scores(code):
         yield Issue(
-            f"{function}({', '.join(_arguments(names[function][-1]))}) is an old form",
+            f"{function}({', '.join(_arguments(names[function][-1]))}) is deprecated",
             path=path,
             hint=f"write {function}(sample, solver_output)",
             severity="warning",
@@ -184,8 +184,8 @@ def _arguments(definition: Definition | None) -> list[str]:
 def check_no_path(text: str, path: Path) -> Iterator[Issue]:
     """A prompt that is nothing but the path of a text file, whose text was meant."""
     if _PATH_OF_TEXT.fullmatch(text.strip()):
-        message = f"the text is the path {shown(text.strip())}, and that is what will be sent"
-        hint = f"to take the text of that file: !include {text.strip()}"
+        message = f"the text is the path {shown(text.strip())}, and the path itself will be sent"
+        hint = f"to insert the text of that file: !include {text.strip()}"
         yield Issue(message, path=path, hint=hint, severity="warning", code=Code.PATH_FOR_TEXT)
 
 
@@ -271,10 +271,10 @@ def column_of(text: str, line: int | None, name: str) -> int | None:
 
 def _name_hint(name: str, visible: frozenset[str]) -> str:
     if name == "model_input":
-        return "old form: write 'messages', or columns of 'sample'"
+        return "deprecated: write 'messages', or columns of 'sample'"
     if name in NEEDS_SOLVER and "solver_output" not in visible:
-        return "there is no solver output here, only 'sample'"
+        return "no solver output is available here, only 'sample'"
     close = difflib.get_close_matches(name, visible, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known here: {', '.join(sorted(visible))}; columns are written {{{{ sample.{name} }}}}"
+    return f"available names: {', '.join(sorted(visible))}; write columns as {{{{ sample.{name} }}}}"

@@ -22,7 +22,7 @@ OUTPUT_TYPES = ("generate_until", "multiple_choice", "loglikelihood", "loglikeli
 MOST_TOKENS = 256
 """Longest answer where a task says nothing, as the harness has it."""
 FILE_LOADERS = frozenset({"json", "csv", "parquet", "text", "arrow", "imagefolder", "audiofolder"})
-"""Names of `dataset_path` that are loaders of files, and no data sets."""
+"""Names of `dataset_path` that are loaders of files, and no datasets."""
 
 _GENERATION = {"max_gen_toks": "max_tokens", "max_tokens": "max_tokens", "top_p": "top_p"}
 """Settings of a generation → the names of chat completion."""
@@ -178,7 +178,7 @@ def _dataset(parts: Parts, key: str) -> Json | None:
     if is_given:
         return None
     if not isinstance(path, str) or not path:
-        parts.refuse(("dataset_path",), f"'dataset_path': found {path!r}, expected the name of a data set")
+        parts.refuse(("dataset_path",), f"'dataset_path': found {path!r}, expected the name of a dataset")
         return None
     if path in FILE_LOADERS or path.startswith((".", "/", "~")):
         parts.lose(("dataset_path",), f"rows are files that the loader {path!r} reads", remedy)
@@ -194,7 +194,7 @@ def _dataset(parts: Parts, key: str) -> Json | None:
         if option == "trust_remote_code":
             parts.tell(
                 ("dataset_kwargs", option),
-                "code of the data set is not run, so 'trust_remote_code' is left out",
+                "code of the dataset is not run, so 'trust_remote_code' is left out",
             )
         elif _is_plain(setting):
             arguments[str(option)] = setting

@@ -22,7 +22,7 @@ LONGEST = 100_000
 """Characters that a template may have."""
 
 COLUMN = re.compile(r"[A-Za-z_]\w*")
-"""What is taken for the name of a column where it stands alone. The harness looks into the data set."""
+"""What is taken for the name of a column where it stands alone. The harness looks into the dataset."""
 
 # Trees are read here, nothing is rendered.
 _JINJA = jinja2.Environment(keep_trailing_newline=True)  # noqa: S701  # no page of HTML
@@ -78,7 +78,7 @@ def literal(value: Any) -> str:
 
 
 def translated(template: str) -> str:
-    """The template with the columns of the data set behind `sample`.
+    """The template with the columns of the dataset behind `sample`.
 
     Raises:
         UntranslatableError: it is none, or uses what templates of AI GO have not.

@@ -1,6 +1,6 @@
 """Runs installed benchmarks on local rows, in a process of its own: no socket but loopback, caches in the current folder.
 
-A data set's name on a hub is a folder here, which is where the data sets library looks first.
+A dataset's name on a hub is a folder here, which is where the datasets library looks first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LETTERS = "ABCDE"
 
 
 def rows(folder: str, files: dict[str, list[dict[str, Any]]], config: str | None = None) -> None:
-    """A data set in the folder that has its name; files by split."""
+    """A dataset in the folder that has its name; files by split."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     label = config or "default"
@@ -29,7 +29,7 @@ def rows(folder: str, files: dict[str, list[dict[str, Any]]], config: str | None
 
 
 def all_rows() -> None:
-    """Three or four made-up rows for each data set."""
+    """Three or four made-up rows for each dataset."""
     sums = [{"question": f"What is {n} + {n}? ñ", "answer": f"Twice {n}.\n#### {2 * n}"} for n in range(1, 5)]
     main = Path("openai/gsm8k/main")
     main.mkdir(parents=True)

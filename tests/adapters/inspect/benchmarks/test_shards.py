@@ -259,7 +259,7 @@ def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo:
     }
     result = json.loads(Path(done.json["result"]).read_bytes())
     assert result["status"] == "failure"
-    assert "shard 1 of 2 not there; 3 of 5 samples are there" in result["errors"][0]["message"]
+    assert "shard 1 of 2 not there; 3 of 5 samples are complete" in result["errors"][0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ Make = Callable[..., Case]
 
 @pytest.fixture
 def case(tmp_path: Path) -> Make:
-    """Write a task, its rows (data set `rows`) and the answers of its model."""
+    """Write a task, its rows (dataset `rows`) and the answers of its model."""
 
     def make(
         task: dict[str, Any],

@@ -98,7 +98,7 @@ def test_a_sample_that_goes_on_is_read_as_far_as_it_has_come(
         rows = gzip.decompress((page.folder / BLOCKS).read_bytes()[place : place + size])
         pages.extend((page, summary, orjson.loads(rows)))
         assert log.read_bytes() == before
-        with pytest.raises(OSError, match="leads out of the root folder"):
+        with pytest.raises(OSError, match="is outside the root folder"):
             runs.snapshot(log, tmp_path / "other.eval", tmp_path / "data")
 
     logs.mkdir()

@@ -110,7 +110,7 @@ def without(name: str, **changes: bytes) -> dict[str, bytes]:
         }
         | {"header.json": header(status="cancelled")},
     ],
-    ids=["both say so", "the data set says so", "the summaries of a failed log say so", "another summary"],
+    ids=["both say so", "the dataset says so", "the summaries of a failed log say so", "another summary"],
 )
 def test_a_sample_that_is_gone_is_told(parts: dict[str, bytes], tmp_path: Path) -> None:
     result = imported(zipped(parts), tmp_path)

@@ -260,7 +260,7 @@ def test_likelihoods_that_were_never_asked_alone_are_not_made_up(
 def test_what_choices_are_weighed_against_has_to_be_said(
     aigo: Run, make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    with pytest.raises(SpecError, match="'pmi' needs the 'unconditioned_query' of a chat_completion input"):
+    with pytest.raises(SpecError, match="'pmi' needs 'unconditioned_query' in a chat_completion input"):
         make_plan(ROWS, ASK + compared(length_normalisation="pmi"))
     assert aigo("validate", tmp_path / "task" / "t.yaml").code == 1
     make_plan(ROWS, AGAINST + compared(length_normalisation="pmi"))
@@ -524,7 +524,7 @@ def test_release_317_refuses_the_extension(aigo: Run, make_plan: MakePlan, tmp_p
     assert aigo("validate", file).code == 0
     strict = aigo("validate", file, "--dialect", "aigo-3.17")
     assert strict.code == 1
-    assert f"'{name}' is an extension of ours" in strict.out + strict.err
+    assert f"'{name}' is an aigo-bridge extension" in strict.out + strict.err
 
 
 @pytest.mark.parametrize(
@@ -532,11 +532,11 @@ def test_release_317_refuses_the_extension(aigo: Run, make_plan: MakePlan, tmp_p
     [
         (
             {"method": "first_character", "continuations": "{{ sample.t }}"},
-            "'continuations' has no meaning here",
+            "'continuations' has no effect here",
         ),
         (
             {"method": "first_character", "length_normalisation": "tokens"},
-            "'length_normalisation' has no meaning here",
+            "'length_normalisation' has no effect here",
         ),
         (
             {"choices": ["A", "B"], "continuations": ["x"]},
@@ -564,5 +564,5 @@ def test_choices_are_texts_of_any_length(aigo: Run, make_plan: MakePlan, tmp_pat
 
 
 def test_a_column_that_is_not_there_is_told_before_the_run(make_plan: MakePlan) -> None:
-    with pytest.raises(SpecError, match=r"`sample\.nowhere` is not a column of the data set"):
+    with pytest.raises(SpecError, match=r"`sample\.nowhere` is not a column of the dataset"):
         make_plan(ROWS, ASK + compared(continuations="{{ sample.nowhere }}"))

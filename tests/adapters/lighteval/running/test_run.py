@@ -122,7 +122,7 @@ def test_changed_answers_are_not_taken_from_a_cache(
 
 
 def test_no_rows_are_no_error(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
-    """A data set of rows that a filter has emptied: lighteval refuses a task without documents."""
+    """A dataset of rows that a filter has emptied: lighteval refuses a task without documents."""
     made = make_plan([{"q": "one", "a": "yes"}])
     assert ran(replace(made, samples=()), tmp_path / "out", model=script(ECHO)) == []
 

@@ -176,7 +176,7 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str]] = {
         "solver (multi_turn_solver)",
     ),
     "judge": ({"scorers": [JUDGE]}, "scorers[0] (model_as_a_judge_scorer)"),
-    "code for a data set": (
+    "code for a dataset": (
         {
             "dataset": None,
             "solver": None,
@@ -198,7 +198,7 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-APPROXIMATE = {"judge", "code for a data set"}
+APPROXIMATE = {"judge", "code for a dataset"}
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)

@@ -69,7 +69,8 @@ def test_a_folder_that_is_given_is_the_root_of_its_files(aigo: Run, tmp_path: Pa
     alone = aigo("validate", "guide/datasets/dataset.yaml")
     assert alone.code == 1
     assert (
-        "hint: if that is meant, name a wider root: --root guide; for good: a run file, app.yaml" in alone.out
+        "hint: to allow it, use a wider root: --root guide; to allow it permanently, create a run file, app.yaml"
+        in alone.out
     )
 
     (guide / "app.yaml").write_text("key: a\ndisplay_name: A\n")
@@ -81,4 +82,4 @@ def test_a_folder_that_is_given_is_the_root_of_its_files(aigo: Run, tmp_path: Pa
     )
     outside = aigo("validate", "guide")
     assert outside.code == 1
-    assert "leads out of the root folder" in outside.out
+    assert "is outside the root folder" in outside.out

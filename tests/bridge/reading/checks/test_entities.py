@@ -30,8 +30,8 @@ ROWS = [
     ("      model_key: << config.subject >>\n", "", "'model_key' is missing: task 'capital-quiz' evaluates a model", None, "error"),
     ("<< config.subject >>", "<< config.subjekt >>", "unknown parameter 'subjekt'", "did you mean '<< config.subject >>'?", "error"),
     ("config: {subject: openai$gpt-4o}", "config: {subjekt: openai$gpt-4o}", "the evaluation has no parameter 'subjekt'; the value is not used", "did you mean 'subject'?", "warning"),
-    ("key: again", "key: quiz", "specification 'quiz' is given twice; the other is [0]", None, "error"),
-    ("- $ref: other.yaml", "- $ref: task.yaml", "task 'capital-quiz' is given twice; the other is [0]", None, "error"),
+    ("key: again", "key: quiz", "specification 'quiz' is declared twice; the other is [0]", None, "error"),
+    ("- $ref: other.yaml", "- $ref: task.yaml", "task 'capital-quiz' is declared twice; the other is [0]", None, "error"),
     ('$provider: "openai/gpt-4o"', "$provider: gpt-4o", "'$provider': found 'gpt-4o', expected '<provider>/<model>'", "for example 'openai/gpt-4.1-nano'", "error"),
     ('$provider: "openai/gpt-4o"', '$provider: "openai/gpt-4o"\n    key: x', "unknown key 'key'", None, "error"),
     ("num_samples: 5", "num_samples: 0", "'num_samples': found 0, expected 1 or more", None, "error"),
@@ -75,7 +75,7 @@ def test_mistakes_in_all_files_come_at_once_each_with_its_file(tmp_path: Path) -
 def test_a_generator_that_is_not_there(tmp_path: Path) -> None:
     text = "datasets: [{key: d, display_name: D, generator_specification: {dataset_generator_key: g, num_samples: 1, dataset_generator_config: {}}}]\n"
     (issue,) = errors_of(text, tmp_path)
-    assert issue.message == "no data set generator 'g' in this run file"
+    assert issue.message == "no dataset generator 'g' in this run file"
 
 
 def test_a_data_set_task_needs_its_data_set(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_data_set_task_needs_its_data_set(tmp_path: Path) -> None:
         "evaluation: {key: e, display_name: E, task_specifications: [{task_key: t}]}\n"
     )
     (issue,) = errors_of(text, tmp_path)
-    assert issue.message == "'dataset_key' is missing: task 't' evaluates a data set"
+    assert issue.message == "'dataset_key' is missing: task 't' evaluates a dataset"
     # Without a definition nobody knows what the task evaluates: only the mistake itself is told.
     issues = errors_of(text.replace("definition:", "defintion:"), tmp_path)
     assert {issue.message for issue in issues} == {"unknown key 'defintion'"}
@@ -115,7 +115,7 @@ def test_warnings_about_tasks_that_can_only_fail_or_mislead(tmp_path: Path) -> N
     messages = [issue.message for issue in issues_of(loop, tmp_path)]
     assert messages == [
         "parameter 'unused' is never used",
-        "nothing in this loop ends it, so every sample will fail at its last iteration",
+        "this loop has no end condition, so every sample will fail at the last iteration",
         "'correct_labels' is empty, so every known label counts as 0",
     ]
 
@@ -137,7 +137,7 @@ WITH_ROWS = """
 @pytest.mark.parametrize("scorer", ["string_equals", "bleu"])
 def test_of_a_group_of_answers_one_has_to_be_picked(scorer: str, tmp_path: Path) -> None:
     (issue,) = errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a"), tmp_path)
-    assert issue.message.startswith(f"{scorer!r} needs 'value' here: the solver gives a group of answers")
+    assert issue.message.startswith(f"{scorer!r} needs 'value' here: the solver returns a group of answers")
     assert errors_of(GROUP % (WITH_ROWS, f"type: {scorer}, ground_truth: a"), tmp_path) == []
     assert errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a, value: b"), tmp_path) == []
 
@@ -151,7 +151,7 @@ def test_of_a_group_of_answers_one_has_to_be_picked(scorer: str, tmp_path: Path)
 )
 def test_scorers_of_one_answer_do_not_score_a_group(scorer: str, tmp_path: Path) -> None:
     (issue,) = errors_of(GROUP % ("", scorer), tmp_path)
-    assert "cannot be used here: the solver gives a group of answers" in issue.message
+    assert "cannot be used here: the solver returns a group of answers" in issue.message
 
 
 @pytest.mark.parametrize("scorer", ["string_equals", "bleu"])

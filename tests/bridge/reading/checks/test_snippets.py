@@ -109,7 +109,7 @@ def test_functions_that_cannot(name: str, tmp_path: Path) -> None:
 
 def test_arguments_in_another_order_are_a_warning(tmp_path: Path) -> None:
     (issue,) = issues_of(scorer("def compute_scores(solver_output, sample): return {}"), tmp_path)
-    assert (issue.severity, issue.hint) == ("warning", "the arguments are given by their places")
+    assert (issue.severity, issue.hint) == ("warning", "arguments are passed by position")
     assert issue.message == (
         "found compute_scores(solver_output, sample), expected compute_scores(sample, solver_output)"
     )
@@ -145,7 +145,7 @@ def test_the_vendors_dialect_only_warns(tmp_path: Path) -> None:
 def test_a_path_in_place_of_code(path: str, tmp_path: Path) -> None:
     (issue,) = errors(scorer("x").split("|")[0] + f"{path}\n", tmp_path)
     assert issue.message == f"found the path {path!r}, expected Python code"
-    assert issue.hint == f"to take the text of that file: !include {path}"
+    assert issue.hint == f"to insert the text of that file: !include {path}"
 
 
 @pytest.mark.parametrize("text", ["prompts/ask.md", "./ask.txt", "ask.jinja"])
@@ -154,7 +154,7 @@ def test_a_path_in_place_of_a_prompt_is_a_warning(text: str, tmp_path: Path) -> 
     (issue,) = issues_of(HEAD + "  dataset: {key: d}\n" + solver, tmp_path)
     assert (issue.severity, issue.message) == (
         "warning",
-        f"the text is the path {text!r}, and that is what will be sent",
+        f"the text is the path {text!r}, and the path itself will be sent",
     )
 
 

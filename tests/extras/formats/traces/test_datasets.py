@@ -1,4 +1,4 @@
-"""Data sets of traces: rows for `pass_through_solver` and `load_trace`, read from files below the root alone."""
+"""Datasets of traces: rows for `pass_through_solver` and `load_trace`, read from files below the root alone."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_log_that_became_a_link_out_of_the_folder_is_not_read(tmp_path: Path) 
     made = prepare(entry, root, tmp_path / "private")
 
     assert made.problem is not None
-    assert "leads out of the root folder" in made.problem
+    assert "is outside the root folder" in made.problem
     assert not made.blocks
 
 

@@ -125,7 +125,7 @@ def test_a_part_has_the_denominator_of_the_whole(tmp_path: Path) -> None:
     assert outcome.result is not None
     frame = LogReader(outcome.result).frame()
     assert frame.status == "failure"
-    assert frame.errors[0].message == "shard 2 of 3 not among them; 6 of 9 samples are there"
+    assert frame.errors[0].message == "shard 2 of 3 not among them; 6 of 9 samples are complete"
     assert frame.evidence is not None
     assert frame.evidence.failures is not None
     assert frame.evidence.failures.num_total == 6
@@ -175,7 +175,7 @@ def test_a_run_file_is_no_task_of_shards_of_one(tmp_path: Path) -> None:
 
 
 def test_a_model_that_a_task_asks_nothing_is_none_of_its_models(tmp_path: Path) -> None:
-    """A task that evaluates its data set, run with `--model` in vain."""
+    """A task that evaluates its dataset, run with `--model` in vain."""
     origin = write_task(tmp_path / "task", ALL)
     text = (tmp_path / "task" / "task.yaml").read_text()
     task = yaml.safe_load(text)

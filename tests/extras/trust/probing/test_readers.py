@@ -124,7 +124,7 @@ def test_what_reads_no_text_is_not_probed(own: TaskPlan) -> None:
     reasons = {reader.key: unprobed(own, reader.spec) for reader in readers(own, {})}
 
     assert {key: reason for key, reason in reasons.items() if reason is not None} == {
-        "rows": "it is given the rows of the data set, and no answers",
+        "rows": "it is given the rows of the dataset, and no answers",
         "calls": "it reads function calls, and no text",
         "code": "it runs code that the evaluated model wrote, for which a run has a sandbox",
         "likely": "it compares likelihoods, and reads no text",

@@ -105,7 +105,7 @@ def test_whatever_is_cut_off_costs_the_lines_it_is_in(
     try:
         lines, _ = lines_of(path)
     except EvidenceError as error:
-        assert "this is no cassette" in str(error)  # noqa: PT017  # not even its first line is left
+        assert "not a cassette" in str(error)  # noqa: PT017  # not even its first line is left
         return
     assert (
         lines
@@ -141,16 +141,16 @@ def test_an_altered_line_is_told_by_its_number(tmp_path: Path) -> None:
     lines, issues = lines_of(path)
     assert lines == [HEAD]
     assert [(issue.line, issue.severity) for issue in issues] == [(2, "warning"), (3, "warning")]
-    assert "altered" in issues[0].message
+    assert "modified" in issues[0].message
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "it is empty"),
-        (b'{"evidence": 1}\n', "this is no cassette"),
+        (b"", "the file is empty"),
+        (b'{"evidence": 1}\n', "not a cassette"),
         (b'%08x {"cassette":2}\n' % zlib.crc32(b'{"cassette":2}'), "format 2, expected 1"),
-        (zstandard.compress(b"\0" * 1000), "this is no cassette"),
+        (zstandard.compress(b"\0" * 1000), "not a cassette"),
     ],
 )
 def test_other_files_are_told_as_what_they_are(tmp_path: Path, content: bytes, problem: str) -> None:
@@ -160,7 +160,7 @@ def test_other_files_are_told_as_what_they_are(tmp_path: Path, content: bytes, p
 
 
 def test_no_file_and_a_pipe(tmp_path: Path) -> None:
-    with pytest.raises(EvidenceError, match="there is no such file"):
+    with pytest.raises(EvidenceError, match="the file does not exist"):
         lines_of(tmp_path / "c")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises((EvidenceError, UsageError)):
@@ -247,7 +247,7 @@ def test_two_runs_do_not_write_into_one(tmp_path: Path) -> None:
 
 def test_what_is_no_cassette_is_not_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / "c").write_text(json.dumps({"evidence": 1}))
-    with pytest.raises(EvidenceError, match="no cassette"):
+    with pytest.raises(EvidenceError, match="not a cassette"):
         CassetteWriter(tmp_path / "c", HEAD, append=True)
     assert (tmp_path / "c").read_text() == '{"evidence": 1}'
 

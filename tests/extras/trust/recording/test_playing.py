@@ -110,11 +110,11 @@ def test_samples_with_other_ids_get_the_answers_in_their_order(cassette: Path) -
 def test_answers_of_a_trial_of_this_run_are_given_to_no_other(cassette: Path) -> None:
     with player_of(cassette) as player:
         tape = of_task(player, Plan((1, 2, 3)))
-        with pytest.raises(SampleError, match="recorded less often than it is asked"):
+        with pytest.raises(SampleError, match="recorded fewer times than this run makes it"):
             TrialTape(tape, 3, 0, "solver").call("", "m", request()).played("solver")
         asker = TrialTape(tape, 1, 0, "solver")
         asker.call("", "m", request()).played("solver")
-        with pytest.raises(SampleError, match="less often"):
+        with pytest.raises(SampleError, match="fewer times"):
             asker.call("", "m", request()).played("solver")
         assert player.num_missing == 2
 
@@ -129,7 +129,7 @@ def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
     assert error.code == Code.NOT_RECORDED
     assert error.message == (
         "this call is not in the cassette (sample 1, solver):"
-        """ /messages/0/content: recorded 'q', asked 'q?'; /options was not recorded, asked is {"temperature":0.5}"""
+        """ /messages/0/content: recorded 'q', asked 'q?'; /options was not recorded, found: {"temperature":0.5}"""
     )
     assert error.hint is not None
 
@@ -137,9 +137,9 @@ def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
 def test_where_nothing_was_recorded_the_nearest_request_is_told(cassette: Path) -> None:
     with player_of(cassette) as player:
         tape = of_task(player)
-        with pytest.raises(SampleError, match=r"the nearest one recorded \(sample 1, solver\) differs"):
+        with pytest.raises(SampleError, match=r"the closest recorded call \(sample 1, solver\) differs"):
             TrialTape(tape, 9, 0, "solver").call("", "m", request("q now")).played("solver")
-        with pytest.raises(SampleError, match="no call of model 'judge' was recorded"):
+        with pytest.raises(SampleError, match="no similar call of model 'judge' was recorded"):
             TrialTape(tape, 1, 0, "solver").call("judge", "m", request()).played("solver")
 
 
@@ -184,7 +184,7 @@ def test_what_cannot_be_recorded_is_named_in_the_cassette(tmp_path: Path) -> Non
     assert (recorder.num_calls, recorder.num_lost) == (0, 5)
     with player_of(tmp_path / "c") as player:
         assert sum(player.cassette.lost.values()) == 5
-        with pytest.raises(SampleError, match="it could not be recorded: it was stopped"):
+        with pytest.raises(SampleError, match="the call could not be recorded: it was stopped"):
             TrialTape(of_task(player), 5, 0, "s").call("", "m", request()).played("solver")
 
 
@@ -289,7 +289,7 @@ def test_differences_are_few_and_have_their_places() -> None:
     right = {"a": "x" * 100 + "2", "b": [1], "c": 1, "d": 1}
     assert request_differences(left, right) == [
         f"/a: recorded {'…' + 'x' * 16 + '1'!r}, asked {'…' + 'x' * 16 + '2'!r}",
-        "/b has 1 entry, recorded were 2",
+        "/b has 1 entry, recorded: 2",
         "/c: recorded true, asked 1",
         "and 1 more differences",
     ]

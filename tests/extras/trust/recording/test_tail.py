@@ -189,7 +189,7 @@ def test_an_altered_line_of_a_tail_is_told_with_its_file(tmp_path: Path) -> None
     writer.close()
     assert numbers == [0]
     assert [(Path(issue.file or "").name, issue.line) for issue in issues] == [("c.tail", 3), ("c.tail", 4)]
-    assert ["altered" in issue.message for issue in issues] == [True, False]
+    assert ["modified" in issue.message for issue in issues] == [True, False]
 
 
 def test_what_is_no_tail_stays(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bundles from strangers: nothing leads out of the folder, and no more is unpacked than its bounds."""
+"""Bundles from strangers: nothing is outside the folder, and no more is unpacked than its bounds."""
 
 from __future__ import annotations
 

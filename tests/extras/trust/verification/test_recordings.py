@@ -83,7 +83,7 @@ def test_a_damaged_line_is_told_by_its_number(tmp_path: Path) -> None:
     file = tmp_path / "c"
     file.write_bytes(file.read_bytes().replace(b"3?", b"4?"))
     findings = [str(finding) for finding in check_cassette(file, None).findings]
-    assert findings == ["c: line 5: this line was altered: its checksum is another one; it is left out"]
+    assert findings == ["c: line 5: this line was modified: the checksum does not match; it is skipped"]
 
 
 def test_a_provenance_that_names_no_cassette_cannot_tell(tmp_path: Path) -> None:

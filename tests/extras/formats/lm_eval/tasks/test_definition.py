@@ -55,7 +55,7 @@ def test_includes_stay_in_the_folder(tmp_path: Path) -> None:
     inner.mkdir()
     (inner / "link.yaml").symlink_to(tmp_path / "secret.yaml")
     for name in ("../secret.yaml", str(tmp_path / "secret.yaml"), "link.yaml"):
-        assert "leads out of the root folder" in problem(written(inner, task=f"include: {name}\ntask: t\n"))
+        assert "is outside the root folder" in problem(written(inner, task=f"include: {name}\ntask: t\n"))
         # A wider root is the user's to name.
         assert read_definition(inner / "task.yaml", tmp_path).values["task"] == "t"
 
