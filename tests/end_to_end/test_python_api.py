@@ -198,7 +198,7 @@ def test_errors_are_the_project_s_own(
 def test_a_run_is_recorded_and_answered_from_its_cassette(folder: Path, engine: str) -> None:
     plan = aigo_bridge.plan_task(CAPITALS)
     recorded = aigo_bridge.run(plan, ANSWERS, engine=engine, out="a", record="c")
-    with pytest.raises(UsageError, match="'c' is there already"):
+    with pytest.raises(UsageError, match="'c' already exists"):
         aigo_bridge.run(plan, ANSWERS, engine=engine, out="a", record="c")
 
     played = aigo_bridge.run(plan, engine=engine, out="b", replay="c")
