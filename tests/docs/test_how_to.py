@@ -97,8 +97,8 @@ def test_a_judge_against_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_teams_logs(tmp_path: Path) -> None:
-    """Logs of three releases of Inspect; one of them ends in its midst."""
+def test_team_logs_are_imported_with_a_damaged_one(tmp_path: Path) -> None:
+    """Logs of three Inspect releases; one of them is truncated."""
     (tmp_path / "team" / "old").mkdir(parents=True)
     shutil.copyfile(LOGS / "0.3.150.eval", tmp_path / "team" / "arithmetic.eval")
     shutil.copyfile(LOGS / "0.3.50.json", tmp_path / "team" / "old" / "0.3.50.json")
@@ -109,7 +109,7 @@ def test_a_teams_logs(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(400)
 def test_evidence_is_brought_into_aigo(tmp_path: Path) -> None:
-    """A folder of Inspect logs; `lf` itself is not here."""
+    """A folder of Inspect logs; `lf` is not installed."""
     (tmp_path / "logs").mkdir()
     for name in ("0.3.150.eval", "0.3.50.eval"):
         shutil.copyfile(LOGS / name, tmp_path / "logs" / name)
@@ -143,7 +143,7 @@ def test_benchmark_runs_and_is_converted(examples: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_local_model(examples: Path, endpoint: Endpoint) -> None:
+def test_local_model_is_called_through_its_server(examples: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda body: (200, completion("Oslo" if "Norway" in str(body) else "Lima"))
     reader = Reader(examples, elsewhere={"http://127.0.0.1:8000/v1": endpoint.url})
 

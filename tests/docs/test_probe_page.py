@@ -1,4 +1,4 @@
-"""`docs/guides/test-a-scorer.md`: its commands print what it shows, and its table is that of the code."""
+"""`docs/guides/test-a-scorer.md`: commands print the shown output, and the table matches the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = page(REPOSITORY / "docs" / "guides" / "test-a-scorer.md")
 
 
 @pytest.mark.timeout(600)
-def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_commands_print_the_shown_output(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     reader = Reader(tmp_path)
     commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
@@ -27,7 +27,7 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
     assert len(commands) == 2
 
 
-def test_the_table_is_that_of_the_code() -> None:
+def test_table_matches_the_code() -> None:
     rows = [
         f"| `{each.name}` | {each.does}{' (judges only)' if each.judges_only else ''} | {EXPECTED[each.expectation]} |"
         for each in PERTURBATIONS

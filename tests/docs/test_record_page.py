@@ -1,4 +1,4 @@
-"""`docs/guides/resume-cache-and-replay.md`: its commands print what it shows."""
+"""`docs/guides/resume-cache-and-replay.md`: commands print the shown output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sized(text: str) -> list[str]:
 
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.timeout(400)
-def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_commands_print_the_shown_output(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     (prices,) = [block for block in PAGE.blocks if block.kind.startswith("yaml")]
     (tmp_path / "prices.yaml").write_text(prices.text)

@@ -22,12 +22,12 @@ STORAGE = (REPOSITORY / "docs" / "reference" / "storage.md").read_text()
 EXAMPLES = REPOSITORY / "examples" / "scale"
 
 
-def test_every_example_is_on_the_page() -> None:
+def test_every_example_file_is_linked() -> None:
     linked = {Path(link).name for link in PAGE.links if "examples/scale" in link}
     assert linked == {path.name for path in EXAMPLES.iterdir()}
 
 
-def test_examples_that_are_yaml_are_valid() -> None:
+def test_yaml_examples_are_consistent() -> None:
     names = ("kubernetes.yaml", "kubernetes-merge.yaml")
     jobs = [yaml.safe_load((EXAMPLES / name).read_text()) for name in names]
     assert [job["metadata"]["name"] for job in jobs] == ["aigo-shards", "aigo-merge"]
@@ -40,13 +40,13 @@ def test_examples_that_are_yaml_are_valid() -> None:
     assert f"}}}}/{len(shards)} " in matrix["jobs"]["shard"]["steps"][3]["run"]
 
 
-def test_the_scripts_of_schedulers_are_shell() -> None:
+def test_scheduler_scripts_are_valid_shell_with_resume() -> None:
     for name in ("local.sh", "slurm.sbatch", "ray-slurm.sbatch"):
         subprocess.run(["bash", "-n", str(EXAMPLES / name)], check=True)
         assert "--resume" in (EXAMPLES / name).read_text()
 
 
-def test_the_table_of_addresses_is_that_of_the_verbs() -> None:
+def test_address_table_matches_the_verbs() -> None:
     rows = []
     for verb, roles in PLACES.items():
         shown = {
@@ -69,7 +69,7 @@ def _shown(parameter: Any) -> str:
     )
 
 
-def test_every_scheme_is_on_the_page() -> None:
+def test_every_scheme_is_in_the_storage_table() -> None:
     for scheme in SCHEMES.values():
         (row,) = [line for line in STORAGE.splitlines() if line.startswith(f"| `{scheme.name}://")]
         assert f"extra `{scheme.extra}`" in row

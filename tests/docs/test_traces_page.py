@@ -1,4 +1,4 @@
-"""`docs/guides/score-recorded-traces.md`: its commands print what it shows, its Python runs, and it names every source."""
+"""`docs/guides/score-recorded-traces.md`: commands print the shown output, Python runs, every source is named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = page(REPOSITORY / "docs" / "guides" / "score-recorded-traces.md")
 
 
 @pytest.mark.timeout(400)
-def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_commands_print_the_shown_output(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     reader = Reader(tmp_path)
     commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
@@ -33,7 +33,7 @@ def test_the_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     exec(compile(block.text, "docs/guides/score-recorded-traces.md", "exec"), {})
 
 
-def test_the_data_set_is_the_examples() -> None:
+def test_dataset_equals_the_example_file() -> None:
     (block,) = [block for block in PAGE.blocks if block.kind == "yaml"]
     assert yaml.safe_load(block.text) == yaml.safe_load(
         (REPOSITORY / "examples/traces/sessions.yaml").read_text()

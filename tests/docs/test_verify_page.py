@@ -1,4 +1,4 @@
-"""`docs/guides/verify-and-sign.md`: its commands print what it shows."""
+"""`docs/guides/verify-and-sign.md`: commands print the shown output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE = page(REPOSITORY / "docs" / "guides" / "verify-and-sign.md")
 
 
 @pytest.mark.timeout(600)
-def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_commands_print_the_shown_output(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     shutil.copytree(TASKS / "hp-trivia", tmp_path / "tasks/aigo_tasks/hp-trivia")
     reader = Reader(tmp_path)
