@@ -31,7 +31,14 @@ def shipped(name: str) -> Ready:
 
 
 @pytest.mark.xdist_group("conformance")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    # The others' numbers are counted in `tests/tasks/test_shipped_benchmarks.py`, and their features are those of `test_features.py`.
+    [
+        pytest.param(name, marks=() if number % 4 == 0 else pytest.mark.nightly)
+        for number, name in enumerate(NAMES)
+    ],
+)
 def test_the_same_evidence(name: str, tmp_path: Path) -> None:
     made = shipped(name)
     assert faults(f"task: {name}", lambda: made, tmp_path) == []
