@@ -10,14 +10,16 @@ none is generated.
 from __future__ import annotations
 
 import json
+import marshal
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
+import zstandard
 from anyio.from_thread import BlockingPortal
 from anyio.lowlevel import checkpoint
 from lighteval.models.model_output import ModelResponse
@@ -50,8 +52,8 @@ from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.templates import SampleTemplate
 from aigo_lighteval.documents.turns import storable
 from aigo_lighteval.models.calling import SAMPLE_ROW
-from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, HostedModel, Models, Recording
-from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json
+from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, HostedModel, Models, Recording, tokens_used
+from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json, calls_of_solver
 
 
 class LikelihoodSolver:
@@ -131,6 +133,46 @@ Trial = tuple[int, int]
 """Number of the sample, number of its trial."""
 
 
+MOST_OBJECTS = 2000
+"""Trials whose outcomes are kept as objects."""
+
+Kept = TypeVar("Kept", Solved, Scored)
+
+
+class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
+    """Outcomes of trials. Those of a large run are compressed: objects take ten times the memory."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[Trial, Kept | Json | bytes] = {}
+        self._compressor = zstandard.ZstdCompressor(level=1)
+
+    def __setitem__(self, trial: Trial, outcome: Kept | Json) -> None:
+        self._outcomes[trial] = outcome
+
+    def __getitem__(self, trial: Trial) -> Kept | Json:
+        outcome = self._outcomes[trial]
+        if not isinstance(outcome, bytes):
+            return outcome
+        content: Json = marshal.loads(zstandard.decompress(outcome))  # noqa: S302  # of this process
+        return content
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def compress(self, trial: Trial) -> None:
+        """Compress the outcome of a trial of a large run. Values that are not JSON stay as they are."""
+        if len(self._outcomes) <= MOST_OBJECTS:
+            return
+        try:
+            content = marshal.dumps(as_json(self[trial]))
+        except ValueError:
+            return
+        self._outcomes[trial] = self._compressor.compress(content)
+
+
 async def within(seconds: int | None, stage: Stage, work: Awaitable[Any]) -> Any:
     """What some work gives, or the failure of a sample that takes too long."""
     if seconds is None:
@@ -162,9 +204,9 @@ class TaskRun:
     replay: Replay | None = None
     likelihoods: LikelihoodSolver | None = None
     """What asks how likely choices are; `None` where no scorer compares that."""
-    solved: dict[Trial, Solved | Json] = field(default_factory=dict)
+    solved: TrialStore[Solved] = field(default_factory=TrialStore)
     """What the solver left of each trial; as JSON those of an earlier run, and those without a solver."""
-    scored: dict[Trial, Scored | Json] = field(default_factory=dict)
+    scored: TrialStore[Scored] = field(default_factory=TrialStore)
     interrupted: bool = False
     stopped: str | None = None
     """Why no further trials were begun: more samples had failed than are tolerated; `None`: all were."""
@@ -245,6 +287,7 @@ class TaskRun:
         with recording as record, asking(asker):
             result = await within(self.time_limit, "solver", self._solution(program, sample, trial[1]))
         self.solved[trial] = Solved(result, record, program.postprocessor is not None)
+        self.solved.compress(trial)
         if isinstance(result, Failure) or not program.scorers:
             failure = result if isinstance(result, Failure) else None
             self.progress.finished(sample.id, trial[1], failure, Spent(tokens=record.tokens))
@@ -280,8 +323,7 @@ class TaskRun:
         named = self.program.postprocessor is not None and solution is not None
         scores: dict[str, list[ScoredRow]] = {}
         failure: Failure | None = None
-        solved = self.solved[trial]
-        spent = Spent(tokens=solved.record.tokens if isinstance(solved, Solved) else 0)
+        spent = Spent(tokens=self._tokens(trial))
         for scorer in self.program.scorers:
             results = scores[scorer.key] = []
             for row in rows:
@@ -296,8 +338,15 @@ class TaskRun:
                 row_id = str(row.sample.id) if named else None
                 results.append((row_id, outcome, record if record.calls else None))
         self.scored[trial] = Scored(scores)
+        self.scored.compress(trial)
         if self.program.scorers:
             self.progress.finished(sample.id, trial[1], failure, spent)
+
+    def _tokens(self, trial: Trial) -> int:
+        """Return the known tokens of the solver's calls."""
+        record = calls_of_solver(self.solved[trial])
+        used = [] if record is None else tokens_used(record)
+        return sum(sum(tokens) for _, tokens in used if tokens is not None)
 
     def solution(self, trial: Trial) -> Solution | Failure | None:
         """What the solver made of a trial; `None` where there is no solver."""

@@ -25,7 +25,7 @@ from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import TrialRecord
 from aigo_lighteval.engine import LightevalEngine
-from aigo_lighteval.running import pipeline
+from aigo_lighteval.running import hosted, pipeline
 from aigo_lighteval.running.evidence import block_of
 
 pytestmark = pytest.mark.xdist_group("lighteval")
@@ -84,6 +84,27 @@ def test_details_that_are_made_in_parts_are_those_made_at_once(
     (once,), (parts,) = ((tmp_path / name / "details").rglob("*.parquet") for name in ("at once", "in parts"))
     assert pq.read_schema(parts).equals(pq.read_schema(once), check_metadata=True)
     assert pq.read_table(parts, columns=["doc"]) == pq.read_table(once, columns=["doc"])
+
+
+def test_compressed_outcomes_give_the_same_records(
+    make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_plan(
+        [{"q": ("bad" if number % 3 else "göod 空 ") + str(number), "a": "yes"} for number in range(9)]
+    )
+    model = script({"match": {"contains": "bad"}, "reply": {"error": "no"}}, ECHO)
+    objects = ran(made, tmp_path / "objects", model=model)
+    monkeypatch.setattr(hosted, "MOST_OBJECTS", 2)
+
+    compressed = ran(made, tmp_path / "compressed", model=model)
+
+    assert scores(compressed) == scores(objects)
+    for one, other in zip(objects, compressed, strict=True):
+        assert (other.sample_id, other.data) == (one.sample_id, one.data)
+        assert [(error.error_type, error.message) for error in other.errors] == [
+            (error.error_type, error.message) for error in one.errors
+        ]
+        assert (other.solver is None) == (one.solver is None)
 
 
 def test_scores_are_ours_not_lightevals(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
