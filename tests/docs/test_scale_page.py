@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from aigo_bridge.access.object_addresses import SCHEMES
 from aigo_bridge.cli import VERBS
-from aigo_bridge.cli.storage.places import OUTPUTS, PLACES
+from aigo_scale.places import OUTPUTS, PLACES
 
 PAGE = page(REPOSITORY / "docs" / "guides" / "run-at-scale.md")
 STORAGE = (REPOSITORY / "docs" / "reference" / "storage.md").read_text()

@@ -10,22 +10,18 @@ import json
 import os
 import random
 import re
-import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conformance.sharding import normalised
-from tests.support import model_server
 from tests.support.commands import Run
 from tests.support.endpoint import Endpoint, Raw, completion
 from tests.support.missing import verbs_without
@@ -125,13 +121,13 @@ def finished_in(folder: Path) -> int:
     return sum(finished_samples(log) for log in (folder / "out" / "pieces").glob("*/*.eval"))
 
 
-def started(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
+def started(folder: Path, arguments: list[str], **variables: str) -> subprocess.Popen[str]:
     """A run in a process of its own, that writes what it shows into a file of the folder."""
     with (folder / "stdout").open("ab") as shown:
         return subprocess.Popen(
             [sys.executable, "-c", "from aigo_bridge.cli import main; main()", *arguments],
             cwd=folder,
-            env={**os.environ, "OPENAI_API_KEY": KEY, "LOCAL_API_KEY": KEY},
+            env={**os.environ, "OPENAI_API_KEY": KEY, "LOCAL_API_KEY": KEY, **variables},
             stdout=shown,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -205,7 +201,7 @@ def test_whatever_is_killed_every_sample_is_there_once_and_the_evidence_is_that_
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
-def test_all_workers_together_ask_servers_no_more_than_one_process_and_the_key_stands_nowhere(
+def test_all_workers_together_ask_a_server_no_more_than_one_process_and_the_key_stands_nowhere(
     tmp_path: Path, nodes: Nodes
 ) -> None:
     folder = folder_of(tmp_path)
@@ -215,7 +211,7 @@ def test_all_workers_together_ask_servers_no_more_than_one_process_and_the_key_s
         with lock:
             current[0] += 1
             peak[0] = max(peak[0], current[0])
-            is_limited = not limited and len(pair[0].times) + len(pair[1].times) == 5
+            is_limited = not limited and len(endpoint.times) == 5
             if is_limited:
                 limited.append(time.monotonic())
         if not is_limited:
@@ -228,117 +224,30 @@ def test_all_workers_together_ask_servers_no_more_than_one_process_and_the_key_s
             else (200, completion("yes"))
         )
 
-    pair = (Endpoint(), Endpoint())
-    for endpoint in pair:
-        endpoint.answer = answer
-        endpoint.start()
-    words = [
-        "run",
-        "task.yaml",
-        "--model",
-        "openai-api/local/m",
-        "--model-url",
-        f"{pair[0].url},{pair[1].url}",
-    ]
+    endpoint = Endpoint()
+    endpoint.answer = answer
+    endpoint.start()
+    words = ["run", "task.yaml", "--model", "openai-api/local/m"]
     words += ["--on", "ray", "--ray-address", nodes.address, "--workers", "2", "--piece-rows", "3"]
     try:
-        driver = started(folder, [*words, "--max-connections", "3", "--out", "out"])
+        driver = started(
+            folder, [*words, "--max-connections", "3", "--out", "out"], LOCAL_BASE_URL=endpoint.url
+        )
         assert driver.wait(300) == 0, (folder / "stdout").read_text()
     finally:
-        for endpoint in pair:
-            endpoint.stop()
-    times = sorted([*pair[0].times, *pair[1].times])
+        endpoint.stop()
+    times = sorted(endpoint.times)
     assert len(times) == ROWS + 1
     assert 1 < peak[0] <= 3
     # Calls that were on their way already arrive; from then on nobody asks.
     assert [moment for moment in times if 1 < moment - limited[0] < 3] == []
-    assert min(len(endpoint.requests) for endpoint in pair) > 1
-    assert {headers["authorization"] for endpoint in pair for headers in endpoint.headers} == {
-        f"Bearer {KEY}"
-    }
+    assert {headers["authorization"] for headers in endpoint.headers} == {f"Bearer {KEY}"}
     written = [path for place in (folder, nodes.session) for path in place.rglob("*") if path.is_file()]
     assert any(path.name == "counted.tasklog.json" for path in written)
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []
     told = re.findall(rf"^(\d+)/{ROWS} samples", (folder / "stdout").read_text(), re.MULTILINE)
     assert told[-1] == str(ROWS)  # one display of all workers
     assert sorted(told, key=int) == told
-
-
-@contextmanager
-def one_server(folder: Path) -> Iterator[str]:
-    """The base URL of a server as runs start them, which nobody looks after."""
-    with closing(socket.socket()) as place:
-        place.bind(("127.0.0.1", 0))
-        port = str(place.getsockname()[1])
-    server = [sys.executable, model_server.__file__, "127.0.0.1", port, "org/m", "servers"]
-    with subprocess.Popen(server, cwd=folder, stdout=subprocess.DEVNULL, text=True) as process:
-        try:
-            wait_until(process, lambda: is_open(int(port)))
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            process.kill()
-
-
-def is_open(port: int) -> bool:
-    with closing(socket.socket()) as place:
-        return place.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.engine
-@pytest.mark.timeout(600)
-def test_servers_of_a_model_are_started_with_the_run_and_end_with_it(tmp_path: Path, command: Run) -> None:
-    """On lighteval; one of two is killed on the way, and started again."""
-    folder = folder_of(tmp_path)
-    (folder / "servers").mkdir()
-    server = [sys.executable, model_server.__file__, "{host}", "{port}", "{model}", "servers"]
-    words = ["run", "task.yaml", "--engine", "lighteval", "--model", "openai-api/local/org/m"]
-    arguments = [*words, "--on", "ray", "--workers", "2", "--piece-rows", "3", "--max-connections", "2"]
-    arguments += ["--model-replicas", "2", "--gpus-per-replica", "0", "--replica-command", shlex.join(server)]
-
-    def calls() -> list[list[str]]:
-        files = sorted((folder / "servers").glob("*.calls"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
-
-    driver = started(folder, [*arguments, "--out", "out"])
-    wait_until(driver, lambda: len(calls()) >= 2)
-    first = next((folder / "servers").glob("*.calls"))
-    os.kill(int(first.stem), signal.SIGKILL)
-    assert driver.wait(300) == 0, (folder / "stdout").read_text()
-    assert KEY not in (folder / "stdout").read_text()
-    started_servers = [Path("/proc", file.stem) for file in (folder / "servers").glob("*.calls")]
-    deadline = time.monotonic() + 30
-    while any(process.exists() for process in started_servers):
-        assert time.monotonic() < deadline, "servers outlive the run"
-        time.sleep(0.1)
-    assert {text for text, _ in calls()} == {f"<{n}>" for n in range(ROWS)}
-    assert {key for _, key in calls()} == {f"Bearer {KEY}"}
-    with one_server(folder) as url:
-        whole = command("aigo-bridge", *words, "--model-url", url, "--out", "whole", cwd=folder)
-    assert whole.code == 0, whole.err
-    cluster, single = (folder / out / "counted.tasklog.json" for out in ("out", "whole"))
-    assert normalised(cluster) == normalised(single)
-
-
-@pytest.mark.slow
-@pytest.mark.engine
-@pytest.mark.timeout(300)
-def test_a_server_that_cannot_be_started_is_told_with_its_last_lines(
-    tmp_path: Path, nodes: Nodes, command: Run
-) -> None:
-    folder = folder_of(tmp_path)
-    (folder / "servers").mkdir()
-    (folder / "servers" / "refusing").touch()
-    server = [sys.executable, model_server.__file__, "{host}", "{port}", "{model}", "servers"]
-    words = ["run", "task.yaml", "--model", "vllm/m", "--on", "ray", "--ray-address", nodes.address]
-    words += ["--model-replicas", "2", "--replica-command", shlex.join(server)]
-    few = command("aigo-bridge", *words, "--out", "few", cwd=folder)
-    assert few.code == 2
-    assert "found nodes with 0, 0, 0 GPUs, which is not enough" in " ".join(few.err.split())
-    failed = command("aigo-bridge", *words, "--gpus-per-replica", "0", cwd=folder, HF_TOKEN=KEY)
-    assert failed.code == 1
-    assert "of the model 'm' does not run: it ended with code 3; its last lines:" in failed.err
-    assert "CUDA out of memory, said to [secret]" in failed.err
 
 
 @pytest.mark.parametrize(
@@ -353,10 +262,6 @@ def test_a_server_that_cannot_be_started_is_told_with_its_last_lines(
         ),
         (["--on", "ray", "--pieces", "2", "--piece-rows", "3"], "use only one of them"),
         (["--on", "ray", "--ray-address", "ray://h:1"], "expected HOST:PORT or auto"),
-        (
-            ["--model-replicas", "2", "--gpus-per-replica", "0"],
-            "--model-replicas, --gpus-per-replica: only with --on ray",
-        ),
     ],
 )
 def test_wrong_use_is_refused_and_writes_nothing(

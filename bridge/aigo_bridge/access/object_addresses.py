@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import UsageError
+from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.process import install_command
 
 
@@ -133,3 +135,41 @@ def require_package(scheme: Scheme) -> None:
             f" aigo-bridge); run: {command}",
             code=Code.MISSING_PACKAGE,
         )
+
+
+class StorageError(BridgeError):
+    """A request that an object storage refused or did not answer."""
+
+    usual_code = Code.FAILED_STORAGE
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object in a listing."""
+
+    key: str
+    """Bucket and key."""
+    size: int
+    modified: float
+    """Unix time by the clock of the storage; 0 if unknown."""
+    mark: str
+    """Version of the content; empty if unknown."""
+
+
+@dataclass(frozen=True)
+class ObjectStorage:
+    """Hook `object storage`: access to single objects."""
+
+    look: Callable[[Address], Stored | None]
+    """Return an object without its content; `None` if it does not exist.
+
+    Raises:
+        StorageError: the storage cannot be asked.
+    """
+    take: Callable[[Address, Path], Stored]
+    """Copy an object into a new file.
+
+    Raises:
+        FileNotFoundError: the object does not exist.
+        StorageError: it cannot be read.
+    """

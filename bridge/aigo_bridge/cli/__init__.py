@@ -140,19 +140,20 @@ class LazyGroup(TyperGroup):
             quiet, verbose = (ctx.params.get(name) or name in said for name in ("quiet", "verbose"))
             set_verbosity(quiet=quiet, verbose=verbose)
 
-            from aigo_bridge.cli.storage.copies import with_copies
-
             words = with_defaults(ctx, name, command, words, list(VERBS))
             with reported():
-                words = with_copies(ctx, name, command, words)
+                words = _with_addresses(ctx, name, command, words)
         return name, command, words
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; ctrl-C, SIGTERM and SIGHUP are told by the same words wherever they strike."""
-        from aigo_bridge.cli.storage.copies import places_of
+        from contextlib import ExitStack
+
+        from aigo_bridge.cli.hooks import ENDED
 
         try:
-            with places_of(ctx):
+            with ExitStack() as ended:
+                ctx.meta[ENDED] = ended
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
             from aigo_bridge.cli.failing import interrupted
@@ -184,6 +185,19 @@ def _verb_app(name: str) -> typer.Typer | None:
     with reported():
         plugin: typer.Typer | None = load("verbs", name, typer.Typer)
     return plugin
+
+
+def _with_addresses(ctx: Any, verb: str, command: Any, words: list[str]) -> list[str]:
+    """Return the arguments with local paths in place of addresses in object storage and of lakes."""
+    from aigo_bridge.access.object_addresses import is_collapsed
+    from aigo_bridge.importing.lakes import may_be_lake
+
+    if not any("://" in word or is_collapsed(word) or may_be_lake(word) for word in words):
+        return words
+    from aigo_bridge.cli.hooks import CommandAddresses
+    from aigo_bridge.hooks import load_hook
+
+    return load_hook("addresses", CommandAddresses).replaced(ctx, verb, command, words)
 
 
 _WIDEST = max(map(len, VERBS))

@@ -1,4 +1,4 @@
-"""Hooks of a command that has run a task: intervals of its metrics, comparisons, and a page of results."""
+"""Hooks of commands: addresses in object storage, distributed runs, and views of the results of a run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from aigo_bridge.cli.run_options import RunOptions
+    from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.results.assembling import MetricRow
 
 
@@ -55,3 +57,31 @@ class RunReport:
 
     write: Callable[[Sequence[Path], Path, bool], None]
     """Called with results, the folder of the run, and whether standard output is for programs."""
+
+
+ENDED = "aigo_bridge.ended"
+"""Key of the stack in `Context.meta` that is closed when the verb has ended."""
+
+
+@dataclass(frozen=True)
+class CommandAddresses:
+    """Hook `addresses`: object storage addresses and lakes among the arguments of a command."""
+
+    replaced: Callable[[Any, str, Any, Sequence[str]], list[str]]
+    """Called with context, verb, command and arguments; returns the arguments with local paths.
+
+    Inputs are copied before the verb begins. Outputs are written when the stack of the context is closed.
+
+    Raises:
+        UsageError: an address is invalid, or the verb does not accept one there.
+    """
+
+
+@dataclass(frozen=True)
+class DistributedRuns:
+    """Hook `distributed runs`."""
+
+    run_shard: Callable[[RunOptions], ExitCode]
+    """Run one shard of a task, run file or benchmark."""
+    run_on_cluster: Callable[[RunOptions], ExitCode]
+    """Run a task or run file on the workers of a cluster."""

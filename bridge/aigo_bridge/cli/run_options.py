@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aigo_bridge.cli.cluster.options import ClusterOptions
+from aigo_bridge.cli.cluster_options import ClusterOptions
 from aigo_bridge.cli.engine_options import MORE, OPTION
 from aigo_bridge.cli.options import (
     AllowFileOption,
@@ -45,7 +45,7 @@ NOT_FOR_BENCHMARKS = (
 
 
 PANELS = {
-    "Model": ("model", "model_map", "model_url"),
+    "Model": ("model", "model_map"),
     "Task and data": (
         "config",
         "dataset",
@@ -69,9 +69,6 @@ PANELS = {
         "workers",
         "piece_rows",
         "pieces",
-        "model_replicas",
-        "gpus_per_replica",
-        "replica_command",
     ),
 }
 """Title of a panel of the help → its options."""

@@ -13,12 +13,18 @@ from urllib.parse import urlsplit
 
 from aigo_bridge.access.addresses import STORAGES, is_object_allowed, require_network
 from aigo_bridge.access.grants import granted
-from aigo_bridge.access.object_addresses import Address, parse, require_package
+from aigo_bridge.access.object_addresses import (
+    Address,
+    ObjectStorage,
+    StorageError,
+    parse,
+    require_package,
+)
 from aigo_bridge.access.presence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import file_kind
 from aigo_bridge.errors import DatasetError, Issue, UsageError
-from aigo_scale.storage.objects import StorageError, look, take
+from aigo_bridge.hooks import load_hook
 
 
 def is_object(url: str) -> bool:
@@ -78,7 +84,8 @@ def object_copy(url: str, folder: Path, *, largest: int) -> Path:
 
 def _copy(address: Address, folder: Path, largest: int) -> Path:
     require_package(address.scheme)
-    stored = look(address)
+    storage = load_hook("object storage", ObjectStorage)
+    stored = storage.look(address)
     if stored is None:
         raise FileNotFoundError(str(address))
     if stored.size > largest:
@@ -92,6 +99,6 @@ def _copy(address: Address, folder: Path, largest: int) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as draft:
             path = Path(draft) / "object"
-            take(address, path)
+            storage.take(address, path)
             path.replace(target)
     return target

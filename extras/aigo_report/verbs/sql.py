@@ -68,10 +68,11 @@ def sql(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.result_arguments import note_missing
-    from aigo_bridge.cli.storage.lakes import lake_of
     from aigo_bridge.cli.tables import print_rows
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.hooks import load_hook
+    from aigo_bridge.importing.lakes import Lake
     from aigo_report.tables.files import Sheet, format_of, write_tables
     from aigo_report.tables.results import results_at
     from aigo_report.tables.sql import TimeLimit, answered, schema_text
@@ -87,7 +88,7 @@ def sql(
             )
         if out is not None:
             format_of(out)
-        asked = lake_of(locations or ["out"])
+        asked = load_hook("lake", Lake).tables(locations or ["out"])
         if asked is None:
             asked = results_at(locations or ["out"])
             note_missing(asked.missing)

@@ -49,8 +49,6 @@ class Wanted:
     on_progress: Callable[[Progress], None] | None = None
     on_note: Callable[[str], None] = lambda _: None
     """Told of workers that are lost."""
-    on_look: Callable[[], None] = lambda: None
-    """Called now and then; what it raises ends the run."""
 
 
 def run_pieces(ray: Any, wanted: Wanted) -> None:
@@ -144,7 +142,6 @@ class _Driver:
 
     def _look(self, *, at_last: bool = False) -> None:
         """Tell how far all are."""
-        self.wanted.on_look()
         now = time.monotonic()
         if self.wanted.on_progress is None or (now < self.next_look and not at_last):
             return
@@ -182,3 +179,12 @@ def driver_secrets() -> dict[str, str]:
     names = {name for name in os.environ if SECRET_NAMES.search(name)}
     names |= set(environment_secrets(os.environ).values())
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def model_addresses() -> dict[str, str]:
+    """Return the variables `<SERVICE>_BASE_URL`, so that workers call the model servers of the driver.
+
+    An address with a password is one of `driver_secrets`.
+    """
+    names = {name for name in os.environ if name.endswith("_BASE_URL")} - driver_secrets().keys()
+    return {name: os.environ[name] for name in sorted(names)}

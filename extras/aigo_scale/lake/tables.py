@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from aigo_bridge.access.object_addresses import Address
+from aigo_bridge.access.object_addresses import Address, StorageError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.process.extras import package
@@ -327,7 +327,7 @@ def use_delta(files: LakeFiles, table: str, work: Callable[[], T]) -> T:
         try:
             with _delta_errors(files, table):
                 return work()
-        except objects.StorageError as error:
+        except StorageError as error:
             if number == objects.TRIES - 1 or _FINAL.search(str(error)):
                 raise
             time.sleep(min(objects.LONGEST_WAIT, 0.25 * 3**number))
@@ -348,8 +348,6 @@ def _delta_errors(files: LakeFiles, table: str) -> Iterator[None]:
             raise
         text = _first_lines(redact(str(error))) or type(error).__name__
         if isinstance(files.root, Address):
-            from aigo_scale.storage.objects import StorageError
-
             raise StorageError(f"{files}/{table} cannot be read or written: {text}") from error
         raise damaged(f"{files}/{table}", f"the Delta table cannot be used: {text}") from error
 

@@ -13,10 +13,10 @@ import secrets
 import time
 from collections.abc import Callable
 
-from aigo_bridge.access.object_addresses import Address
+from aigo_bridge.access.object_addresses import Address, Stored
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_scale.storage.objects import Stored, find, look, put_bytes, remove
+from aigo_scale.storage.objects import find, look, put_bytes, remove
 
 LEASE = ".aigo-bridge-lease-"
 

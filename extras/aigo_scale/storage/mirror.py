@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aigo_bridge.access.mirrored import MIRRORS
-from aigo_bridge.access.object_addresses import SCHEMES, Address
+from aigo_bridge.access.object_addresses import SCHEMES, Address, StorageError, Stored
 from aigo_bridge.access.opening import Bound, in_words
 from aigo_bridge.process.temporary import make_folder, remove_folder
 from aigo_scale.storage.leases import LEASE, is_lease
-from aigo_scale.storage.objects import StorageError, Stored, find, look, put, remove, take
+from aigo_scale.storage.objects import find, look, put, remove, take
 
 PREFIX = ".aigo-bridge-storage-"
 """Hidden, so that no project is looked for above it."""

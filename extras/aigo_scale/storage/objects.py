@@ -11,13 +11,18 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aigo_bridge.access.object_addresses import Address, Scheme, require_package
-from aigo_bridge.codes import Code
+from aigo_bridge.access.object_addresses import (
+    Address,
+    ObjectStorage,
+    Scheme,
+    StorageError,
+    Stored,
+    require_package,
+)
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.text.plurals import plural
@@ -37,25 +42,6 @@ _FINAL_NAMES = frozenset(
     {"NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound"}
 )
 """What a second try does not mend."""
-
-
-class StorageError(BridgeError):
-    """A storage refuses, cannot be reached, or holds what cannot be taken."""
-
-    usual_code = Code.FAILED_STORAGE
-
-
-@dataclass(frozen=True)
-class Stored:
-    """An object, as a listing has it."""
-
-    key: str
-    """Bucket and key."""
-    size: int
-    modified: float
-    """Unix time of the storage's clock; 0 where it does not say."""
-    mark: str
-    """Changes with the content, where the storage says so."""
 
 
 @cache
@@ -298,3 +284,7 @@ def forget_connections() -> None:
     """Open connections anew, for tests and forked processes."""
     if "fsspec" in sys.modules:
         _filesystem.cache_clear()
+
+
+OBJECT_STORAGE = ObjectStorage(look, take)
+"""Hook `object storage`."""

@@ -163,7 +163,7 @@ def merge(
     """
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import origin_of
-    from aigo_bridge.cli.shards import MergeOptions, benchmark_of, merge_shards, refuse_without_use
+    from aigo_scale.sharding.command import MergeOptions, benchmark_of, merge_shards, refuse_without_use
 
     with reported():
         choose_confinement(snippets, allow)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_bridge.plan.logged_plan import LoggedPlan
     from aigo_bridge.plan.plan import TaskPlan
-    from aigo_scale.lake.importing import HandOut
 
 app = typer.Typer(**VERB)
 
@@ -237,6 +234,8 @@ def import_logs(
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import load_logs, logs_by_engine
     from aigo_bridge.errors import MissingEngineError, UsageError
+    from aigo_bridge.hooks import load_hook
+    from aigo_bridge.importing.lakes import Lake, LakeImport
     from aigo_bridge.importing.log_import import SEVERAL_RESULTS, ImportOptions
 
     reports = ImportReports(as_json)
@@ -259,14 +258,13 @@ def import_logs(
         _check_cluster(on, jobs, {"--ray-address": ray_address, "--workers": workers})
         if lake is not None or source is not None:
             if lake is not None:
-                from aigo_bridge.cli.storage.lakes import import_to_lake, refuse_with_lake
-
-                refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
-                with _hand_out(on, ray_address, workers) as (hand_out, count):
-                    code = import_to_lake(
-                        *(lake, logs, replace(options, jobs=count or jobs), reports.add),
-                        *(interval if watch else None, hand_out),
+                _refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
+                code = load_hook("lake", Lake).import_logs(
+                    LakeImport(
+                        *(lake, logs, options, reports.add, interval if watch else None),
+                        *(on is not None, ray_address, workers),
                     )
+                )
             else:
                 with one_result(out, options, reports) as (folder, chosen, found):
                     code = _traces(logs, str(source), folder, chosen, engine, found.add)
@@ -312,7 +310,7 @@ def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str,
     from aigo_bridge.errors import UsageError
 
     if lake is None and output_format == "parquet":
-        from aigo_bridge.cli.storage.lakes import names_lake
+        from aigo_bridge.importing.lakes import names_lake
 
         lake = _lake_out(out) if names_lake(out) else None
     names = [name for name, is_used in options.items() if is_used]
@@ -343,21 +341,19 @@ def _check_cluster(on: str | None, jobs: int | None, others: Mapping[str, object
         raise UsageError("--jobs: cannot be combined with --on ray; use --workers", code=Code.OPTIONS_APART)
 
 
-@contextmanager
-def _hand_out(
-    on: str | None, address: str | None, workers: int | None
-) -> Iterator[tuple[HandOut | None, int | None]]:
-    """What hands out the pieces of an import, and to how many processes; `None`: those of this machine."""
-    if on is None:
-        yield None, None
-        return
-    from aigo_bridge.cli.terminal import note
-    from aigo_scale.cluster.imports import hand_out_on
-    from aigo_scale.cluster.local import connected
+def _refuse_with_lake(**given: object) -> None:
+    """Refuse options that an import into a lake has no use for.
 
-    with connected(address, workers) as ray:
-        count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        yield hand_out_on(ray, lambda text: note(f"note: {text}")), count
+    Raises:
+        UsageError: one was given.
+    """
+    from aigo_bridge.errors import UsageError
+
+    names = [f"--{'from' if name == 'source' else name}" for name, value in given.items() if value]
+    if names:
+        raise UsageError(
+            f"{', '.join(names)}: cannot be combined with an import into a lake", code=Code.OPTIONS_APART
+        )
 
 
 def _lake_out(out: Path) -> str:

@@ -37,30 +37,25 @@ def run(options: RunOptions) -> None:
     file also gets `evaluation.json`. A benchmark of Inspect (`inspect:…`) also accepts the options of
     `inspect eval`, such as --temperature.
     """
-    from aigo_bridge.cli.cluster.options import refuse_without_cluster
-    from aigo_bridge.cli.cluster.servers import model_servers
+    from aigo_bridge.cli.cluster_options import refuse_without_cluster
     from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.hooks import DistributedRuns
     from aigo_bridge.cli.options import choose_confinement
     from aigo_bridge.cli.runs import run_one
     from aigo_bridge.cli.variants import run_variants, variants
     from aigo_bridge.execution.progress import tolerated
+    from aigo_bridge.hooks import load_hook
 
     with reported():
         tolerated(options.fail_on_error, 0)
         choose_confinement(options.snippets, options.allow)
         refuse_without_cluster(options)
         if options.on is not None:
-            from aigo_bridge.cli.cluster.running import run_on_ray
-
-            if code := run_on_ray(options):
-                raise typer.Exit(code)
-            return
-        runs = variants(options)
-        with model_servers(options):
+            code = load_hook("distributed runs", DistributedRuns).run_on_cluster(options)
+        else:
+            runs = variants(options)
             if options.shard is not None:
-                from aigo_bridge.cli.shards import run_one_shard
-
-                code = run_one_shard(options)
+                code = load_hook("distributed runs", DistributedRuns).run_shard(options)
             else:
                 code = run_one(options) if len(runs) == 1 else run_variants(runs, options)
     if code:

@@ -13,6 +13,8 @@ from aigo_bridge.access.file_kinds import expanded, is_result_file
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine
 from aigo_bridge.errors import Issue, UsageError
+from aigo_bridge.hooks import load_hook
+from aigo_bridge.importing.lakes import Lake
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_bridge.results.sources import EVALUATION, is_result, sources_of
 from aigo_bridge.spec.base import KEY_PATTERN
@@ -73,11 +75,9 @@ def _add_results(location: str, scratch: Path, found: Sources) -> bool:
     if "://" in location:
         return False
     path = Path(location)
-    if _is_lake(location):
-        found.results += [
-            EvidenceSource(log, log.name)
-            for log in _of_lake(location, scratch / f"lake-{len(found.results)}")
-        ]
+    of_lake = load_hook("lake", Lake).results(location, scratch / f"lake-{len(found.results)}")
+    if of_lake is not None:
+        found.results += [EvidenceSource(log, log.name) for log in of_lake]
         return True
     if path.is_dir():
         return _add_folder(path, found)
@@ -122,19 +122,6 @@ def _add_sources(path: Path, found: Sources) -> None:
         # Files have other characters in their names than specifications.
         key = source.name if re.fullmatch(KEY_PATTERN, source.name) else None
         found.results.append(EvidenceSource(source.path, str(source.path), key, source.evaluation))
-
-
-def _is_lake(location: str) -> bool:
-    from aigo_scale.lake.reading import lake_at
-
-    return lake_at(location) is not None
-
-
-def _of_lake(location: str, folder: Path) -> list[Path]:
-    from aigo_scale.lake.reading import LakeReader, split
-
-    folder.mkdir(parents=True)
-    return LakeReader(*split(location)).write_logs(folder)
 
 
 def _import(

@@ -11,9 +11,8 @@ import pytest
 from tests.support.storage import BUCKET, S3
 
 from aigo_bridge.access.mirrored import address_of, named, refuse_address, with_addresses
-from aigo_bridge.access.object_addresses import Address, parse
+from aigo_bridge.access.object_addresses import Address, StorageError, parse
 from aigo_scale.storage.mirror import LARGEST, Mirror
-from aigo_scale.storage.objects import StorageError
 
 
 @pytest.fixture

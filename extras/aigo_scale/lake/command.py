@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.cli.terminal import note
 from aigo_bridge.codes import Code
+from aigo_bridge.importing.lakes import LAKE_LOG, OLD_MARK, Lake, LakeImport, names_lake
 
 if TYPE_CHECKING:
     from aigo_bridge.access.object_addresses import Address
-    from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-    from aigo_report.tables.results import Results
+    from aigo_bridge.importing.log_import import ImportReport
     from aigo_scale.lake.importing import HandOut
     from aigo_scale.lake.reading import LakeTables
-
-_NAMES = ("lake", ".lake", "-lake", "_lake")
-_OPTIONS = {"source": "from"}
-LAKE_LOG, OLD_MARK = "logs/_delta_log", "lake.json"
-"""Folder that makes a folder a lake, and file that made it one before there were Delta tables."""
-_KEYS = ("by_task=", "by_model=", "by_run=")
-
-
-def names_lake(out: str | os.PathLike[str]) -> bool:
-    """Whether `--format parquet --out` means a lake: one that is there, or by its name."""
-    text = os.fspath(out).rstrip("/")
-    name = text.rpartition("/")[2].lower()
-    return name == _NAMES[0] or name.endswith(_NAMES[1:]) or is_lake(text)
-
-
-def lake_part(location: str) -> str:
-    """A location without the partitions of a lake that are named behind it."""
-    parts = location.rstrip("/").split("/")
-    while len(parts) > 1 and parts[-1].startswith(_KEYS):
-        parts.pop()
-    return "/".join(parts)
-
-
-def is_lake(location: str) -> bool:
-    """Whether a path of this machine is a lake, or partitions of one."""
-    lake = Path(lake_part(location))
-    return (lake / LAKE_LOG).is_dir() or (lake / OLD_MARK).is_file()
 
 
 def is_far_lake(lake: Address) -> bool:
@@ -84,33 +58,37 @@ def take_lake(location: str, folder: Path) -> Path:
     return logs[0] if len(logs) == 1 else folder
 
 
-def import_to_lake(
-    lake: str,
-    logs: Sequence[str],
-    options: ImportOptions,
-    tell: Callable[[ImportReport], None],
-    watch: float | None,
-    hand_out: HandOut | None = None,
-) -> int:
-    """Import logs into a lake; the worst exit code. `hand_out`: as for `import_into`.
+def import_to_lake(wanted: LakeImport) -> int:
+    """Import logs into a lake; see `Lake.import_logs`."""
+    if not wanted.on_cluster:
+        return _import(wanted, None)
+    from aigo_scale.cluster.imports import hand_out_on
+    from aigo_scale.cluster.local import connected
 
-    Raises:
-        UsageError: there are no logs, or the lake is none.
-    """
+    with connected(wanted.cluster_address, wanted.workers) as ray:
+        count = wanted.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        options = replace(wanted.options, jobs=count)
+        hand_out = hand_out_on(ray, lambda text: note(f"note: {text}"))
+        return _import(replace(wanted, options=options), hand_out)
+
+
+def _import(wanted: LakeImport, hand_out: HandOut | None) -> int:
     from aigo_bridge.exit_codes import ExitCode
     from aigo_scale.lake.importing import import_into
     from aigo_scale.lake.pieces import Piece, pieces_at
     from aigo_scale.lake.pieces import watch as look
     from aigo_scale.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
 
-    quiet = (KNOWN, NO_LOG, UNFINISHED)
+    quiet, lake, watch = (KNOWN, NO_LOG, UNFINISHED), wanted.lake, wanted.watch
 
     def told(report: ImportReport) -> None:
         if report.status not in quiet or report.exit_code:
-            tell(report)
+            wanted.tell(report)
 
     def take(pieces: list[Piece]) -> ExitCode:
-        tally = import_into(lake, pieces, options, told, finished_only=watch is not None, hand_out=hand_out)
+        tally = import_into(
+            lake, pieces, wanted.options, told, finished_only=watch is not None, hand_out=hand_out
+        )
         parts = [f"{tally.imported} imported", f"{tally.known} there already"]
         parts += [f"{tally.failed} not readable"] if tally.failed else []
         parts += [f"{tally.no_logs} no logs"] if tally.no_logs else []
@@ -119,9 +97,9 @@ def import_to_lake(
         return tally.worst
 
     if watch is None:
-        return take(pieces_at(logs))
+        return take(pieces_at(wanted.logs))
     try:
-        look(logs, watch, lambda pieces: _nothing(take(pieces)))
+        look(wanted.logs, watch, lambda pieces: _nothing(take(pieces)))
     except KeyboardInterrupt:
         note(f"{lake}: all imported results are complete; run the same command again to import new logs")
         raise
@@ -132,22 +110,7 @@ def _nothing(_: object) -> None:
     """A function that gives nothing."""
 
 
-def refuse_with_lake(**given: object) -> None:
-    """Refuse options that an import into a lake has no use for.
-
-    Raises:
-        UsageError: one was given.
-    """
-    from aigo_bridge.errors import UsageError
-
-    names = [f"--{_OPTIONS.get(name, name)}" for name, value in given.items() if value]
-    if names:
-        raise UsageError(
-            f"{', '.join(names)}: cannot be combined with an import into a lake", code=Code.OPTIONS_APART
-        )
-
-
-def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results | None:
+def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | None:
     """The tables of a lake for SQL, where one is asked; `None`: results are.
 
     Raises:
@@ -164,3 +127,18 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | Results
     (one,) = found
     assert one is not None
     return LakeTables(*one)
+
+
+def write_results(location: str, folder: Path) -> list[Path] | None:
+    """Write the results of a lake as result logs; see `Lake.results`."""
+    from aigo_scale.lake.reading import LakeReader, lake_at
+
+    lake = lake_at(location)
+    if lake is None:
+        return None
+    folder.mkdir(parents=True)
+    return LakeReader(*lake).write_logs(folder)
+
+
+LAKE = Lake(import_to_lake, write_results, lake_of)
+"""Hook `lake`."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from typer.main import get_command
 
 from aigo_bridge.cli import VERBS
-from aigo_bridge.cli.storage.places import PLACES, REFUSED, is_path
+from aigo_scale.places import PLACES, REFUSED, is_path
 
 NOT_PLACES = {
     ("new", "part"): "a word",

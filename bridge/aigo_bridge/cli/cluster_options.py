@@ -45,41 +45,10 @@ class ClusterOptions:
         int | None,
         typer.Option("--pieces", min=1, metavar="N", help="Number of shards, instead of --piece-rows."),
     ] = None
-    model_url: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-url",
-            metavar="URL[,URL]",
-            help="Servers of --model that speak OpenAI's protocol, e.g. http://gpu-1:8000/v1. Each "
-            "call goes to the least busy one. Repeatable.",
-        ),
-    ] = None
-    model_replicas: Annotated[
-        int | None,
-        typer.Option(
-            "--model-replicas",
-            min=1,
-            metavar="N",
-            help="Start N servers of --model on the cluster for this run.",
-        ),
-    ] = None
-    gpus_per_replica: Annotated[
-        int | None,
-        typer.Option("--gpus-per-replica", min=0, metavar="M", help="GPUs of each server. [default: 1]"),
-    ] = None
-    replica_command: Annotated[
-        str | None,
-        typer.Option(
-            "--replica-command",
-            metavar="COMMAND",
-            help="Command that starts a server, with {model}, {host}, {port} and {gpus}. [default: "
-            "vllm serve {model} …]",
-        ),
-    ] = None
 
 
 def refuse_without_cluster(options: ClusterOptions) -> None:
-    """Refuse options that say how a cluster is used where none is.
+    """Refuse cluster options without `--on ray`.
 
     Raises:
         UsageError: they were given.
@@ -93,9 +62,6 @@ def refuse_without_cluster(options: ClusterOptions) -> None:
         "--workers": options.workers,
         "--piece-rows": options.piece_rows,
         "--pieces": options.pieces,
-        "--model-replicas": options.model_replicas,
-        "--gpus-per-replica": options.gpus_per_replica,
-        "--replica-command": options.replica_command,
     }
     used = [name for name, value in given.items() if value is not None]
     if options.on is None and used:

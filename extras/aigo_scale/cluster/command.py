@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.grants import granted
 from aigo_bridge.access.mirrored import MIRRORS
-from aigo_bridge.cli.cluster.servers import ModelServers, model_servers
 from aigo_bridge.cli.failing import reported, show_issues
+from aigo_bridge.cli.hooks import DistributedRuns
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.progress import progress
-from aigo_bridge.cli.shards import merge_shards
 from aigo_bridge.cli.terminal import note
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_engine, split_name
@@ -28,9 +27,9 @@ from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import MOST_SHARDS
 from aigo_scale.cluster.local import connected
 from aigo_scale.cluster.pieces import FOLDER, PIECE_ROWS, Work
-from aigo_scale.cluster.replicas import Replicas
-from aigo_scale.cluster.running import Wanted, driver_secrets, run_pieces
+from aigo_scale.cluster.running import Wanted, model_addresses, run_pieces
 from aigo_scale.sharding.belonging import number_of_shards
+from aigo_scale.sharding.command import merge_shards, run_one_shard
 from aigo_scale.sharding.manifest import sole
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ def run_on_ray(options: RunOptions) -> ExitCode:
     options.refuse_those_of_benchmarks()
     origin, folder = options.origin(), options.out / FOLDER
     with ExitStack() as stack:
-        model = stack.enter_context(model_servers(options))
         on_progress = stack.enter_context(
             progress(enabled=not options.as_json, display=options.display(), several=True)
         )
@@ -64,28 +62,21 @@ def run_on_ray(options: RunOptions) -> ExitCode:
         stack.enter_context(
             sole(options.out / LOCK, f"another run on Ray is in progress in {str(options.out)!r}")
         )
-        replicas = _replicas(ray, model)
         work = _work(options, origin, prepared, folder, pieces, cache)
         wanted = Wanted(
-            work if model is None else replace(work, variables=model.variables),
+            work,
             sum(len(job.plan.samples) * job.plan.num_trials for job in _jobs(prepared)),
             options.max_connections,
             options.workers,
             None if options.fail_on_error is None else _tolerated(prepared, options.fail_on_error),
             on_progress,
             _note,
-            (lambda: None) if replicas is None else replicas.look,
         )
         try:
-            if replicas is not None:
-                replicas.start()
             run_pieces(ray, wanted)
         except (EngineError, EvidenceError) as error:
             with reported(ExitCode.FAILED):
                 raise error from error
-        finally:
-            if replicas is not None:
-                replicas.stop()
     return merge_shards(
         [folder],
         options.out,
@@ -98,12 +89,6 @@ def run_on_ray(options: RunOptions) -> ExitCode:
 
 def _note(text: str) -> None:
     note(f"note: {text}")
-
-
-def _replicas(ray: Any, model: ModelServers | None) -> Replicas | None:
-    if model is None or model.order is None:
-        return None
-    return Replicas(ray, model.order, model.servers, driver_secrets(), _note)
 
 
 def _refuse(options: RunOptions) -> None:
@@ -203,6 +188,7 @@ def _work(
         allow=tuple(options.allow or ()),
         grants=replace(granted()),
         mirrors=tuple(MIRRORS),
+        variables=model_addresses(),
     )
 
 
@@ -217,3 +203,7 @@ def _tolerated(prepared: list[ReadyEvaluation], text: str) -> dict[tuple[str | N
         for entry in one.entries
         for job in entry.jobs
     }
+
+
+DISTRIBUTED_RUNS = DistributedRuns(run_one_shard, run_on_ray)
+"""Hook `distributed runs`."""

@@ -14,26 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.mirrored import SHOWN
 from aigo_bridge.access.object_addresses import SCHEMES, is_address, is_collapsed, parse
-from aigo_bridge.cli.storage.lakes import (
-    LAKE_LOG,
-    imports_to_lake,
-    is_far_lake,
-    is_lake,
-    lake_part,
-    take_lake,
-)
-from aigo_bridge.cli.storage.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, role_of
+from aigo_bridge.cli.hooks import ENDED, CommandAddresses
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.exit_codes import ExitCode
+from aigo_bridge.importing.lakes import LAKE_LOG, is_lake, lake_part
+from aigo_scale.lake.command import imports_to_lake, is_far_lake, take_lake
+from aigo_scale.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, role_of
 
 if TYPE_CHECKING:
     from aigo_bridge.access.object_addresses import Address
     from aigo_scale.storage.leases import Lease
     from aigo_scale.storage.mirror import Mirror
-
-_HELD = "aigo_bridge.places"
 
 
 @dataclass
@@ -57,10 +50,7 @@ class Places:
 
 
 @contextlib.contextmanager
-def places_of(context: Any) -> Iterator[None]:
-    """The places of whatever verb is called in this block: put when it has ended, however it did."""
-    places = Places()
-    context.meta[_HELD] = places
+def _ended(places: Places) -> Iterator[None]:
     with places.stack:
         try:
             yield
@@ -76,8 +66,9 @@ def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> 
     Raises:
         UsageError: an address stands where none is taken, or is none.
     """
-    places: Places = context.meta.get(_HELD) or Places()
-    places.verb = verb
+    places = Places(verb)
+    if ENDED in context.meta:
+        context.meta[ENDED].enter_context(_ended(places))
     replaced, problems = list[str](), list[str]()
     known = list(_with_parameters(command, words))
     places.into_lake = verb == "import" and imports_to_lake(known)
@@ -406,3 +397,7 @@ def _end(places: Places) -> None:
 
 def _note(text: str) -> None:
     note(f"{name_of(printable(text))}")
+
+
+COMMAND_ADDRESSES = CommandAddresses(with_copies)
+"""Hook `addresses`."""
