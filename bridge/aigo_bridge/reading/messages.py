@@ -230,6 +230,8 @@ def _value_words(path: Path, details: Sequence[ErrorDetails], value_words: str) 
         case "string_pattern_mismatch":
             signs = "'_', '-' and '$'" if "$]" in context["pattern"] else "'_' and '-'"
             hint = _key_suggestion(detail["input"], context["pattern"])
+            if hint is not None and path[-1] == "model_key" and "/" in detail["input"]:
+                hint += "; choose the model when you run the task: --model-map 'KEY=PROVIDER/MODEL'"
             return f"{name}: found {value_words}, expected letters, digits, {signs} only", hint
         case "string_too_short":
             return f"{name}: found an empty text", "expected at least one character"

@@ -13,6 +13,8 @@ from aigo_bridge.metrics.metric import short
 from aigo_stats.comparison.columns import Columns
 
 _UNIMPORTANT = frozenset({"id", "created_at", "updated_at"})
+_OF_ONE_RUN = frozenset({"created", "eval_id", "run_id", "task_id"})
+"""Fields of an imported Inspect log that differ in every run."""
 
 _KINDS = (
     (("task", "definition", "solver"), "prompt and solver"),
@@ -70,7 +72,7 @@ def divergences(base: Columns, new: Columns) -> list[Divergence]:
 
 
 def _follows(path: tuple[str | int, ...], paths: set[tuple[str | int, ...]], *, other_trials: bool) -> bool:
-    """Whether another difference explains this one."""
+    """Whether another difference, or the fact that these are two runs, explains this one."""
     match path:
         case ("run_config", "trials_config", *_) | ("task", "definition", "trials", *_):
             return other_trials
@@ -80,6 +82,12 @@ def _follows(path: tuple[str | int, ...], paths: set[tuple[str | int, ...]], *, 
             return ("task", "display_name") in paths or ("task", "key") in paths
         case ("task", "display_name"):
             return ("task", "key") in paths
+        case ("config", "inspect", "stats", *_):
+            return True
+        case ("config", "inspect", "eval", name):
+            return name in _OF_ONE_RUN
+        case ("config", "inspect", "plan", *rest):
+            return ("task", "definition", "solver", *rest) in paths
     return False
 
 

@@ -553,7 +553,7 @@ SOLVER: list[Row] = [
         "model_key: openai$guest",
         "model_key: ⟦openai/guest",
         "'model_key': found 'openai/guest', expected letters, digits, '_', '-' and '$' only",
-        "for example 'openai-guest'",
+        "for example 'openai-guest'; choose the model when you run the task: --model-map 'KEY=PROVIDER/MODEL'",
     ),
     (
         MULTI_TURN,

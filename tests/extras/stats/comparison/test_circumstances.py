@@ -71,6 +71,21 @@ def _scorer_type(log: Json) -> None:
     scorers[1] = {"type": "bleu", "key": "b", "reference": "{{ sample.gold }}", "max_order": 2}
 
 
+def _inspect_log(log: Json, number: int, temperature: float) -> None:
+    steps = [{"solver": "generate", "params": {"temperature": temperature}}]
+    log["specification"]["task"]["definition"]["solver"]["steps"] = steps
+    log["specification"]["config"]["inspect"] = {
+        "eval": {
+            "eval_id": f"e{number}",
+            "run_id": f"r{number}",
+            "task_id": f"t{number}",
+            "created": f"c{number}",
+        },
+        "plan": {"steps": steps},
+        "stats": {"started_at": f"s{number}"},
+    }
+
+
 CASES: dict[str, tuple[Callable[[Json], None], list[str]]] = {
     "model": (_model, ["model: some/model → openai/gpt"]),
     "engine": (_engine, ["engine: inspect → lighteval"]),
@@ -100,6 +115,17 @@ def test_one_difference_is_one_line(
     lines = _lines(tmp_path, change)
     assert len(lines) == len(expected) == 1, lines
     assert lines[0].startswith(expected[0])
+
+
+@pytest.mark.parametrize(("temperature", "expected"), [(0.0, []), (0.5, ["prompt and solver: 0.0 → 0.5"])])
+def test_imported_logs_differ_only_in_their_settings(
+    tmp_path: Path, temperature: float, expected: list[str]
+) -> None:
+    logs = _base(), _base()
+    for number, (log, value) in enumerate(zip(logs, (0.0, temperature), strict=True)):
+        _inspect_log(log, number, value)
+    both = [read_columns(write_result(tmp_path / f"{n}.tasklog.json", log)) for n, log in enumerate(logs)]
+    assert [f"{one.kind}: {one.base} → {one.new}" for one in divergences(*both)] == expected
 
 
 def test_two_differences_are_two_lines(tmp_path: Path) -> None:
