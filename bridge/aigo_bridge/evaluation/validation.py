@@ -28,7 +28,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning.planning import plan_task
 from aigo_bridge.planning.rows import Surroundings, check_entity, entity_rows, is_at_hand, planned_rows
 from aigo_bridge.reading import Dialect, Document, Kind, environment
-from aigo_bridge.reading.locating import TASK_FILES
+from aigo_bridge.reading.locating import TASK_FILES, shipped_tasks
 from aigo_bridge.reading.reader import FileReport, validate_paths
 from aigo_bridge.results.log_files import open_for_reading
 from aigo_bridge.results.validating import validate_log
@@ -102,6 +102,8 @@ def _reports(paths: Iterable[Path], root: Path | None, dialect: Dialect) -> Iter
             yield from _folder(path, root, dialect)
         elif is_file(path):
             yield _file(path, root, dialect)
+        elif shipped := shipped_tasks().get(path.as_posix()):
+            yield _file(shipped, root, dialect)
         else:
             raise UsageError(f"there is no file or folder {str(path)!r}", code=Code.NOTHING_THERE)
 

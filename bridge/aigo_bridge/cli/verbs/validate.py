@@ -30,7 +30,8 @@ def validate(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH…", help="Files of any kind, and folders. Folders are searched recursively."
+            metavar="PATH…",
+            help="Files of any kind, folders and names of shipped tasks. Folders are searched recursively.",
         ),
     ],
     output: Annotated[

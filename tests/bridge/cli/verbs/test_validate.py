@@ -83,3 +83,9 @@ def test_a_folder_that_is_given_is_the_root_of_its_files(aigo: Run, tmp_path: Pa
     outside = aigo("validate", "guide")
     assert outside.code == 1
     assert "is outside the root folder" in outside.out
+
+
+def test_shipped_task_is_validated_by_its_name(aigo: Run) -> None:
+    done = aigo("validate", "aigo_tasks/gsm8k")
+    assert done.code == 0, done.err
+    assert "gsm8k" in done.out
