@@ -3,12 +3,16 @@
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { readRows, type Row, type Summary } from "./data";
-import { EVERYTHING, Explore, type Filter } from "./explore";
 import { SampleView } from "./sample";
+import { EVERYTHING, Samples, type Filter } from "./samples";
 import { SummaryView } from "./summary";
-import { Text } from "./text";
+import { count, plural } from "./format";
+import { Empty, Text } from "./text";
 
-interface Place { view: "summary" | "samples" | "sample"; result: number; sample: string; trial: number; run: number | undefined; n: number }
+interface Place {
+  view: "summary" | "samples" | "sample"; result: number; /** whether one result is named */ one: boolean; sample: string; trial: number; run: number | undefined; n: number; turn: number;
+  /** filter of the samples */ where: string; search: string;
+}
 
 export function placeOfHash(hash: string): Place {
   const names = new URLSearchParams(hash.replace(/^#/, ""));
@@ -16,7 +20,8 @@ export function placeOfHash(hash: string): Place {
   const number = (name: string) => Math.max(0, Number.parseInt(names.get(name) ?? "0", 10) || 0);
   return {
     view: sample !== null ? "sample" : names.has("samples") ? "samples" : "summary",
-    result: number("result"), sample: sample ?? "", trial: Math.max(1, number("trial")), run: names.has("run") ? number("run") : undefined, n: number("n"),
+    result: number("result"), one: names.has("result"), sample: sample ?? "", trial: Math.max(1, number("trial")), run: names.has("run") ? number("run") : undefined, n: number("n"), turn: number("turn"),
+    where: names.get("where") ?? "", search: names.get("search") ?? "",
   };
 }
 
@@ -59,17 +64,17 @@ export function Theme() {
     document.documentElement.dataset.theme = dark ? "light" : "dark";
     setDark(!dark);
   };
-  return <button onClick={change} aria-pressed={dark}>{dark ? "light" : "dark"}</button>;
+  return <button onClick={change}>{dark ? "Light" : "Dark"}</button>;
 }
 
 export function titleOf(summary: Summary): string {
   if (summary.results.length === 1) return summary.results[0].title;
   const superseded = summary.results.filter((result) => result.status === "superseded").length;
-  const latest = `${summary.results.length - superseded} results`;
-  return (summary.whole && summary.evaluations[0].name) || (superseded > 0 ? `${latest}, ${superseded} superseded` : latest);
+  const latest = plural(summary.results.length - superseded, "result");
+  return (summary.whole && summary.evaluations[0].name) || (superseded > 0 ? `${latest}, ${count(superseded)} superseded` : latest);
 }
 
-const KEYS = "Keys: / search, j and k or arrows through samples, Enter opens one, Escape goes back.";
+const KEYS: [string, string][] = [["/", "search"], ["j", "next"], ["k", "previous"], ["Enter", "open"], ["Esc", "back"], ["r", "raw text"]];
 
 /** What is about the pages of a server that those of a file do not have. */
 export interface Surroundings {
@@ -87,6 +92,7 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
   const setOrder = useCallback((rows: Row[]) => { order.current = rows; }, []);
   const number = Math.min(place.result, summary.results.length - 1);
   const result = summary.results[number];
+  const several = summary.results.length > 1;
   const rows = tables.get(number);
   const row = place.view === "sample"
     ? rows === null ? { n: place.n, t: place.trial - 1, i: place.trial, r: place.run, id: place.sample }
@@ -94,12 +100,30 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
   const split = summary.pages !== undefined;
   // Of a report of many pages only the first one has the table.
   if (rows === null && place.view !== "sample") location.replace(summary.index + location.hash);
+  const all = order.current.length > 0 && row && order.current.includes(row) ? order.current : rows ?? [];
+  const at = row ? all.indexOf(row) : -1;
   const step = (by: number) => {
-    const all = order.current.length > 0 && row && order.current.includes(row) ? order.current : rows ?? [];
-    const next = all[all.indexOf(row!) + by];
+    const next = all[at + by];
     if (next) go(hashOf(next, number, split));
   };
-  const close = () => go(`#samples&result=${number}`);
+  const filter = filters.get(number) ?? EVERYTHING;
+  const setFilter = (next: Filter) => {
+    setFilters((earlier) => new Map(earlier).set(number, next));
+    // The address has the filter, so that it can be sent; the way back does not stop at every letter.
+    const names = new URLSearchParams({ samples: "", result: String(number) });
+    if (next.where) names.set("where", next.where);
+    if (next.text) names.set("search", next.text);
+    if (place.view === "samples") history.replaceState(null, "", `#${names}`);
+  };
+  useEffect(() => {
+    if (place.view === "samples" && (place.where || place.search)) setFilters((earlier) => new Map(earlier).set(number, { ...(earlier.get(number) ?? EVERYTHING), where: place.where, text: place.search }));
+  }, [place]);
+  const close = () => {
+    const names = new URLSearchParams({ samples: "", result: String(number) });
+    if (filter.where) names.set("where", filter.where);
+    if (filter.text) names.set("search", filter.text);
+    go(`#${names}`);
+  };
 
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
@@ -115,41 +139,44 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
     return () => removeEventListener("keydown", keys);
   });
   useEffect(() => {
-    if (place.view === "sample") document.getElementById("sample-title")?.focus();
-    if (place.view !== "summary") scrollTo(0, 0);
-  }, [place.view, row]);
+    if (place.view === "sample") document.getElementById("sample-title")?.focus({ preventScroll: true });
+    if (!place.turn) scrollTo(0, 0);
+  }, [place.view, place.one, number, row]);
 
-  const tab = (view: string, name: string) => (
-    <a href={view === "summary" ? "#" : `#samples&result=${number}`} aria-current={(view === "summary") === (place.view === "summary") ? "page" : undefined}>{name}</a>
-  );
+  const tab = (view: string, name: string, href: string, current: boolean) => <a key={view} href={href} aria-current={current ? "page" : undefined}>{name}</a>;
+  const overview = place.view === "summary" && (!several || !place.one);
+  const link = (trial: number) => hashOf({ ...row!, i: trial }, number, split);
   return (
     <>
       <header>
         {around.before}
         <h1><Text>{titleOf(summary)}</Text></h1>
-        <nav aria-label="views">{tab("summary", "Summary")} {tab("samples", "Samples")}</nav>
-        {place.view !== "summary" && summary.results.length > 1 && (
-          <label class="choice">of <select value={number} onChange={(event) => go(`#samples&result=${event.currentTarget.value}`)}>
-            {summary.results.map((one, index) => <option value={index}>{one.title} · {one.model}</option>)}
+        <nav aria-label="views">
+          {several && tab("start", "All results", "#", overview)}
+          {tab("summary", several ? "Result" : "Summary", several ? `#result=${number}` : "#", place.view === "summary" && !(several && overview))}
+          {tab("samples", "Samples", `#samples&result=${number}`, place.view !== "summary")}
+        </nav>
+        {several && !overview && (
+          <label class="choice"><span class="hidden">result</span> <select value={number} onChange={(event) => go(`#${place.view === "summary" ? "" : "samples&"}result=${event.currentTarget.value}`)}>
+            {summary.results.map((one, index) => <option value={index}>{one.model ? `${one.title} · ${one.model}` : one.title}</option>)}
           </select></label>
         )}
-        <span class="tools"><button onClick={() => print()}>print</button> <Theme /></span>
+        <span class="tools"><button onClick={() => print()}>Print</button> <Theme /></span>
       </header>
       <main>
         {around.banner}
         <div class={place.view === "summary" ? "summary" : "summary only-print"}>
-          <SummaryView summary={summary} tables={tables} open={(index) => go(`#samples&result=${index}`)} />
+          <SummaryView summary={summary} tables={tables} result={overview ? null : number} />
         </div>
         {place.view === "samples" && (!rows
-          ? <p class="note" role="status">{result.rows?.length ? "unpacking …" : "The result has no samples."}</p>
-          : rows.length === 0 ? <p class="note">The result has no samples.</p>
-          : <Explore key={number} rows={rows} filter={filters.get(number) ?? EVERYTHING} setOrder={setOrder}
-              setFilter={(filter) => setFilters((earlier) => new Map(earlier).set(number, filter))} open={(one) => go(hashOf(one, number, split))} />)}
+          ? result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="The result has no samples." />
+          : rows.length === 0 ? <Empty title="The result has no samples." />
+          : <Samples key={number} rows={rows} result={result} filter={filter} setOrder={setOrder} setFilter={setFilter} open={(one) => go(hashOf(one, number, split))} />)}
         {place.view === "sample" && (row
-          ? <SampleView summary={summary} result={result} row={row} close={close} step={step} />
-          : <p class="note" role="status">{rows === undefined && result.rows?.length ? "unpacking …" : <>There is no sample <Text>{place.sample}</Text> in this result.</>}</p>)}
+          ? <SampleView summary={summary} result={result} row={row} close={close} step={step} turn={place.turn} link={link} place={at < 0 ? "" : `${count(at + 1)} of ${count(all.length)}${all.length !== (rows?.length ?? 0) ? " (filtered)" : ""}`} />
+          : rows === undefined && result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="There is no such sample in this result."><p><Text>{place.sample}</Text></p></Empty>)}
       </main>
-      <footer><p>{around.origin} <span class="screen">{KEYS}</span></p></footer>
+      <footer><p>{around.origin} <span class="screen">Keys: {KEYS.map(([key, name]) => <><kbd>{key}</kbd> {name} </>)}</span></p></footer>
     </>
   );
 }

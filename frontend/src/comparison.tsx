@@ -1,103 +1,334 @@
-/** Two results side by side, on the samples that both have. `for_programs.py` says what stands where. */
+/** Two results side by side: numbers with paired intervals, what differs between the runs, and every pair of samples. */
 
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { hashOf } from "./app";
+import { readRows, readSample, rowStatus, scoreColumns, scoreText, columnName, type Result, type Row } from "./data";
+import { Diff } from "./diff";
+import { FilterError, parseFilter, type Field, type Test } from "./filter";
+import { change, count, plural, range, short, type Scale } from "./format";
 import { list, member, Num, shown, type Value } from "./json";
-import { BASE } from "./server";
-import { LongText, Text, Wide } from "./text";
+import { IntervalPlot } from "./plots";
+import { answersOf } from "./sample";
+import { fieldsOf } from "./samples";
+import { BASE, readEntry, type Loaded } from "./server";
+import { CopyButton, Empty, Fold, LongText, Status, Text, Wide } from "./text";
+import { Change, Count, Short, Value as Number_ } from "./value";
 
-/** A number that was computed here, as `aigo-bridge compare` shows it; those of the results keep all digits. */
-function short(value: Value | undefined, signed = false): string {
-  if (!(value instanceof Num)) return "–";
-  const number = Number(value.value.toPrecision(4));
-  return signed && number >= 0 ? `+${number}` : String(number);
-}
-
-function exact(value: Value | undefined): string {
-  return value instanceof Num ? value.text : "–";
-}
+const numberOf = (value: Value | undefined): number | null => (value instanceof Num ? value.value : null);
 
 function probability(value: Value | undefined): string {
-  if (!(value instanceof Num)) return "–";
-  return value.value < 0.0001 ? "< 0.0001" : value.value.toFixed(4);
+  const number = numberOf(value);
+  return number === null ? "–" : number < 0.0001 ? "< 0.0001" : number.toFixed(4);
 }
 
-function interval(value: Value): string {
+function ends(value: Value): [number, number] | null {
   const [low, high] = list(member(value, "interval"));
-  return low === undefined ? "–" : `${short(low, true)} to ${short(high, true)}`;
+  return low instanceof Num && high instanceof Num ? [low.value, high.value] : null;
 }
 
-function Side({ label, side }: { label: string; side: Value | undefined }) {
+function scaleOf(metric: Value): Scale | null {
+  const [low, high] = list(member(metric, "scale")).map(numberOf);
+  return low === null || high === null || low === undefined || high === undefined ? null : [low, high];
+}
+
+function Interval({ value, scale }: { value: Value; scale: Scale | null }) {
+  const both = ends(value);
+  if (both === null) return <>–</>;
+  const signs = both.map((end) => change(end, scale).replace(/\u00a0pp$/, ""));
+  return <Short full={both.join(" to ")}>{`${signs[0]} to ${signs[1]}${scale && scale[0] === 0 && scale[1] === 1 ? "\u00a0pp" : ""}`}</Short>;
+}
+
+function Sides({ content }: { content: Value }) {
   return (
-    <li><small>{label}</small> <a href={`${BASE}r/${shown(member(side, "entry"))}#result=${shown(member(side, "position"))}`}><Text>{shown(member(side, "name"))}</Text></a>
-      {member(side, "run") === true && <small> the run has not ended: only what is there is compared</small>}</li>
+    <div class="cards">{["base", "new"].map((label) => {
+      const side = member(content, label);
+      return (
+        <section class="card"><h3>{label}</h3>
+          <p><a href={`${BASE}r/${shown(member(side, "entry"))}#result=${shown(member(side, "position"))}`}><b><Text>{shown(member(side, "model") ?? "") || shown(member(side, "name"))}</Text></b></a></p>
+          <p><Text>{shown(member(side, "title") ?? "")}</Text></p><p><small><Text>{shown(member(side, "name"))}</Text></small></p>
+          {member(side, "run") === true && <p class="note warn">The run has not ended. Only samples that are in its log are compared.</p>}
+        </section>
+      );
+    })}</div>
   );
 }
 
-function sample(side: Value | undefined, id: Value | undefined): string {
-  const names = new URLSearchParams({ sample: shown(id) });
-  if (shown(member(side, "position")) !== "0") names.set("result", shown(member(side, "position")));
-  return `${BASE}r/${shown(member(side, "entry"))}#${names}`;
-}
-
-function Answer({ side, id, text }: { side: Value | undefined; id: Value | undefined; text: Value | undefined }) {
-  return <td><a href={sample(side, id)}>sample <Text>{shown(id)}</Text></a>{typeof text === "string" ? <LongText text={text} /> : <p class="note">no answer to show</p>}</td>;
-}
-
-function Flips({ metric, content }: { metric: Value; content: Value }) {
-  const flips = member(metric, "flips"), flipped = list(member(metric, "flipped"));
-  if (flips === null || flips === undefined) return null;
-  const lost = exact(member(flips, "right_to_wrong")), gained = exact(member(flips, "wrong_to_right"));
-  const more = Number(lost) + Number(gained) - flipped.length;
-  const agreement = member(flips, "agreement"), kappa = member(flips, "kappa");
+function Differs({ content }: { content: Value }) {
+  const differs = list(member(content, "differs"));
+  if (differs.length === 0) return <p class="note">Task, prompt, scorers, configuration, model, engine and version are the same.</p>;
   return (
-    <Wide label="samples that changed"><table>
-      <caption><Text>{shown(member(metric, "label"))}</Text>: {lost} right → wrong, {gained} wrong → right; the same verdict in {agreement instanceof Num ? `${(agreement.value * 100).toFixed(1)}%` : "–"}
-        {kappa instanceof Num && ` (Cohen's kappa ${short(kappa)})`}</caption>
-      {flipped.length > 0 && <thead><tr><th scope="col">change</th><th scope="col">base</th><th scope="col">new</th></tr></thead>}
-      <tbody>{flipped.map((flip) => (
-        <tr><th scope="row">{shown(member(flip, "change"))}</th>
-          <Answer side={member(content, "base")} id={member(flip, "base_id")} text={member(flip, "base_answer")} />
-          <Answer side={member(content, "new")} id={member(flip, "new_id")} text={member(flip, "new_answer")} /></tr>
-      ))}</tbody>
-    </table>{more > 0 && <p class="note">and {more} more</p>}</Wide>
+    <details class="section" open={differs.length < 9}><summary>{plural(differs.length, "difference")} between the runs</summary>
+      <Wide label="differences between the runs"><table class="stacked"><thead><tr><th scope="col">field</th><th scope="col">about</th><th scope="col">base</th><th scope="col">new</th></tr></thead>
+        <tbody>{differs.map((one) => (
+          <tr><th scope="row"><Text>{shown(member(one, "place"))}</Text></th>{["kind", "base", "new"].map((name) => <td data-label={name === "kind" ? "about" : name}><LongText text={shown(member(one, name))} /></td>)}</tr>
+        ))}</tbody></table></Wide></details>
   );
 }
 
-export function ComparisonView({ content }: { content: Value }) {
-  const differs = list(member(content, "differs")), metrics = list(member(content, "metrics"));
-  const lost = list(member(content, "pairs", "lost"));
+/** Numbers of one or more comparisons on one plot. */
+export function Numbers({ metrics: all }: { metrics: [name: string, metric: Value][] }) {
+  const metrics = all.map(([, metric]) => metric), named = new Set(all.map(([name]) => name)).size > 1;
+  if (metrics.length === 0) return <Empty title="The results have no numbers to compare." />;
+  const reach = (scale: Scale | null) => {
+    const same = metrics.filter((metric) => JSON.stringify(scaleOf(metric)) === JSON.stringify(scale));
+    return Math.max(1e-12, ...same.flatMap((metric) => [...(ends(metric) ?? []), numberOf(member(metric, "difference")) ?? 0].map(Math.abs))) * 1.05;
+  };
+  return (
+    <Wide label="numbers"><table class="metrics stacked"><caption>Metrics</caption>
+      <thead><tr><th scope="col">metric</th><th scope="col" class="number">base</th><th scope="col" class="number">new</th><th scope="col" class="number">difference</th><th scope="col">95 % interval</th><th scope="col">around no difference</th>
+        {["p", "p (Holm)", "effect", "pairs"].map((name) => <th scope="col" class="number">{name}</th>)}</tr></thead>
+      <tbody>{all.map(([name, metric]) => {
+        const scale = scaleOf(metric), both = ends(metric), difference = numberOf(member(metric, "difference"));
+        const reason = member(metric, "reason"), test = member(metric, "test"), unpaired = numberOf(member(metric, "unpaired")), limit = reach(scale);
+        const value = (name: string) => { const number = member(metric, name); return number instanceof Num ? <Number_ text={number.text} scale={scale} /> : "–"; };
+        return (
+          <tr><th scope="row">{named && <div><b><Text>{name}</Text></b></div>}<Text>{shown(member(metric, "label"))}</Text> <small><Text>{shown(member(metric, "scorer") ?? "")}</Text></small>
+              {typeof reason === "string" && <div class="note"><Text>{reason}</Text></div>}
+              {typeof test === "string" && <div class="note"><Text>{test}</Text></div>}
+              {!!unpaired && <div class="note">{plural(unpaired, "sample")} left out: in this number of one result only</div>}</th>
+            <td class="number" data-label="base">{value("base")}</td><td class="number" data-label="new">{value("new")}</td>
+            <td class="number value" data-label="difference">{difference === null ? "–" : <Change value={difference} scale={scale} />}</td><td class="slim nowrap" data-label="95 % interval"><Interval value={metric} scale={scale} /></td>
+            <td class="axed" data-label="plot">{difference !== null && <IntervalPlot axis={{ low: -limit, high: limit }} zero={0} value={difference} low={both?.[0]} high={both?.[1]} />}</td>
+            <td class="number" data-label="p">{probability(member(metric, "p_value"))}</td><td class="number" data-label="p (Holm)">{probability(member(metric, "p_value_holm"))}</td>
+            <td class="number" data-label="effect"><div>{numberOf(member(metric, "effect")) === null ? "–" : short(numberOf(member(metric, "effect"))!)}{typeof member(metric, "effect_name") === "string" && <div><small>{shown(member(metric, "effect_name"))}</small></div>}</div></td><td class="number" data-label="pairs"><Count value={numberOf(member(metric, "pairs"))} /></td></tr>
+        );
+      })}</tbody></table>
+      <p class="note">Difference: new minus base, on samples that both results have. The dashed line is no difference; bars of one scale share one axis.</p></Wide>
+  );
+}
+
+interface Side { result: Result; rows: Row[]; loaded: Loaded; entry: string; position: number }
+interface Pair { base: Row; new: Row; place: number }
+type Verdict = "right → wrong" | "wrong → right" | "both wrong" | "both right";
+
+/** The first trial of each sample, by the position of the sample in the task. */
+function firstTrials(rows: Row[]): Row[] {
+  return rows.filter((row) => row.t === 0 && row.r === undefined);
+}
+
+async function sideOf(side: Value | undefined): Promise<Side> {
+  const entry = shown(member(side, "entry")), position = Number(shown(member(side, "position")));
+  const loaded = (await readEntry(entry, undefined))!;
+  const result = loaded.summary.results[position];
+  return { result, rows: (await readRows(result, loaded.read)) ?? [], loaded, entry, position };
+}
+
+function verdicts(metric: Value | undefined): Map<number, Verdict> {
+  const found = new Map<number, Verdict>();
+  const flags = shown(member(metric, "verdicts") ?? "");
+  const names: Record<string, Verdict> = { l: "right → wrong", g: "wrong → right", w: "both wrong", r: "both right" };
+  [...flags].forEach((flag, place) => { if (Object.hasOwn(names, flag)) found.set(place, names[flag]); });
+  return found;
+}
+
+function linkTo(side: Side, row: Row): string {
+  return `${BASE}r/${side.entry}${hashOf(row, side.position)}`;
+}
+
+const PAGE = 100;
+
+function Pairs({ content, metrics, open, setOpen }: { content: Value; metrics: Value[]; open: number | null; setOpen: (place: number | null) => void }) {
+  const [sides, setSides] = useState<[Side, Side] | null | string>(null);
+  const judged = metrics.filter((metric) => typeof member(metric, "verdicts") === "string");
+  const [by, setBy] = useState(0);
+  const [only, setOnly] = useState<string>(judged.length > 0 ? "changed" : "");
+  const [search, setSearch] = useState(""), [where, setWhere] = useState(""), [most, setMost] = useState(PAGE);
+  const refs = JSON.stringify([member(content, "base"), member(content, "new")]);
+  useEffect(() => {
+    let current = true;
+    Promise.all([sideOf(member(content, "base")), sideOf(member(content, "new"))]).then((both) => current && setSides(both), (error) => current && setSides(String(error.message ?? error)));
+    return () => { current = false; };
+  }, [refs]);
+  const pairs = useMemo((): Pair[] => {
+    if (sides === null || typeof sides === "string") return [];
+    const [base, other] = sides.map((side) => firstTrials(side.rows));
+    return list(member(content, "pairing")).flatMap((pair, place) => {
+      const [one, two] = list(pair).map((value) => Number(shown(value)));
+      return base[one] && other[two] ? [{ base: base[one], new: other[two], place }] : [];
+    });
+  }, [sides, content]);
+  const found = useMemo(() => verdicts(judged[by]), [content, by]);
+  const fields = useMemo(() => (sides === null || typeof sides === "string" ? null : sides.map((side) => fieldsOf(side.rows))), [sides]);
+  const [test, problem] = useMemo((): [Test | null, string] => {
+    if (!where.trim() || !fields) return [null, ""];
+    const known = (name: string) => fields[0].has(name) || fields[1].has(name) || /^(base|new)\./.test(name) && fields[name.startsWith("base.") ? 0 : 1].has(name.replace(/^(base|new)\./, ""));
+    try {
+      return [parseFilter(where, known), ""];
+    } catch (error) {
+      return [null, error instanceof FilterError ? `${error.message} (character ${error.at + 1})` : String(error)];
+    }
+  }, [where, fields]);
+  if (sides === null) return <p class="note" role="status">reading the samples …</p>;
+  if (typeof sides === "string") return <p class="error"><Text>{sides}</Text></p>;
+  const field = (pair: Pair) => (name: string): Field => {
+    const side = /^(base|new)\./.exec(name)?.[1], plainName = side ? name.slice(side.length + 1) : name;
+    return side === "base" ? fields![0].get(plainName)?.(pair.base) : fields![1].get(plainName)?.(pair.new) ?? (side ? undefined : fields![0].get(plainName)?.(pair.base));
+  };
+  const needle = search.toLowerCase();
+  const chosen = pairs.filter((pair) => {
+    const verdict = found.get(pair.place);
+    if (only === "changed" ? verdict !== "right → wrong" && verdict !== "wrong → right" : only !== "" && verdict !== only) return false;
+    if (needle && ![pair.base.id, pair.base.q, pair.base.a, pair.base.g, pair.new.a, pair.new.p, pair.base.p, pair.new.id].some((text) => text?.toLowerCase().includes(needle))) return false;
+    return test === null || test(field(pair));
+  });
+  if (open !== null && pairs.some((pair) => pair.place === open))
+    return <PairView pair={pairs.find((pair) => pair.place === open)!} sides={sides} verdict={found.get(open)} close={() => setOpen(null)} step={(by_) => { const at = chosen.findIndex((pair) => pair.place === open); const next = chosen[at + by_]; if (next) setOpen(next.place); }} />;
+  const columns = [...new Set(sides.flatMap((side) => scoreColumns(side.rows)))];
+  const tally = (name: Verdict) => [...found.values()].filter((verdict) => verdict === name).length;
+  return (
+    <section class="explore"><h3>Samples side by side</h3>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        {judged.length > 1 && <label>verdict by <select value={by} onChange={(event) => setBy(Number(event.currentTarget.value))}>{judged.map((metric, place) => <option value={place}>{shown(member(metric, "label"))}</option>)}</select></label>}
+        {judged.length > 0 && <label>verdict <select value={only} onChange={(event) => { setOnly(event.currentTarget.value); setMost(PAGE); }}>
+          <option value="">all samples</option><option value="changed">changed ({count(tally("right → wrong") + tally("wrong → right"))})</option>
+          {(["right → wrong", "wrong → right", "both wrong", "both right"] as const).map((name) => <option value={name}>{name} ({count(tally(name))})</option>)}
+        </select></label>}
+        <label>search <input type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} /></label>
+        <label>filter <input class="where" spellcheck={false} value={where} placeholder={'base.score > new.score or topic == "law"'.replace("base.score > new.score or ", "new.score < 0.5 and ")} aria-invalid={problem !== ""} onInput={(event) => setWhere(event.currentTarget.value)} /></label>
+        <output>{count(chosen.length)} of {plural(pairs.length, "pair")}</output>
+      </form>
+      {problem && <p class="note bad">Filter not applied: {problem}</p>}
+      {chosen.length === 0 ? <Empty title="No pair of samples matches." /> : (
+        <Wide label="samples side by side"><table class="listed stacked pairs-of-samples">
+          <thead><tr><th scope="col">sample</th>{judged.length > 0 && <th scope="col">verdict</th>}<th scope="col">question</th><th scope="col">truth</th><th scope="col">base answer</th><th scope="col">new answer</th><th scope="col">scores</th></tr></thead>
+          <tbody>{chosen.slice(0, most).map((pair) => (
+            <tr key={pair.place}>
+              <th scope="row"><button class="link" onClick={() => setOpen(pair.place)}>sample <Text>{pair.base.id}</Text></button>{pair.new.id !== pair.base.id && <small> → <Text>{pair.new.id}</Text></small>}</th>
+              {judged.length > 0 && <td class="slim" data-label="verdict"><VerdictMark verdict={found.get(pair.place)} /></td>}
+              <td data-label="question"><LongText text={pair.base.q ?? ""} /></td><td data-label="truth"><LongText text={pair.base.g ?? ""} /></td>
+              <td data-label="base answer"><Given row={pair.base} /></td><td data-label="new answer"><Given row={pair.new} /></td>
+              <td class="slim" data-label="scores"><div>{columns.map((column) => <div class="nowrap"><small><Text>{columnName(column).slice(0, 60)}</Text></small> <Scored text={scoreText(pair.base, column)} /> → <Scored text={scoreText(pair.new, column)} /></div>)}</div></td></tr>
+          ))}</tbody></table></Wide>
+      )}
+      {chosen.length > most && <p><button onClick={() => setMost(most + 10 * PAGE)}>Show more ({count(chosen.length - most)} left)</button></p>}
+      <Groups pairs={chosen} sides={sides} columns={columns} />
+    </section>
+  );
+}
+
+function Given({ row }: { row: Row }) {
+  return row.o === "failed" ? <Status status="failed">{rowStatus(row)}</Status> : row.a === undefined && row.p === undefined ? <small>no answer</small> : <LongText text={row.p ?? row.a ?? ""} />;
+}
+
+function Scored({ text }: { text: string | undefined }) {
+  return text === undefined ? <>–</> : <b><Number_ text={text} /></b>;
+}
+
+function VerdictMark({ verdict }: { verdict: Verdict | undefined }) {
+  if (verdict === undefined) return <small>not scored</small>;
+  const kind = verdict === "wrong → right" ? "good" : verdict === "right → wrong" ? "bad" : "";
+  return <span class={`status ${kind}`}>{verdict}</span>;
+}
+
+/** Means of both results for each value of a column of the dataset, on the pairs that are shown. */
+function Groups({ pairs, sides, columns }: { pairs: Pair[]; sides: [Side, Side]; columns: string[] }) {
+  const names = useMemo(() => [...new Set(sides[0].rows.flatMap((row) => Object.keys(row.d ?? {})))], [sides]);
+  const [name, setName] = useState("");
+  const column = columns[0];
+  const groups = useMemo(() => {
+    const members = new Map<string, Pair[]>();
+    for (const pair of name ? pairs : []) {
+      const key = pair.base.d && Object.hasOwn(pair.base.d, name) ? pair.base.d[name] : "";
+      members.set(key, [...(members.get(key) ?? []), pair]);
+    }
+    return [...members].sort((a, b) => b[1].length - a[1].length);
+  }, [name, pairs]);
+  if (column === undefined || names.length === 0) return null;
+  const mean = (rows: Row[]) => {
+    const numbers = rows.flatMap((row) => { const text = scoreText(row, column); return text !== undefined && Number.isFinite(Number(text)) ? [Number(text)] : []; });
+    return numbers.length === 0 ? "–" : `${short(numbers.reduce((a, b) => a + b, 0) / numbers.length)} (${count(numbers.length)})`;
+  };
+  return (
+    <details class="breakdown"><summary>Group by a column</summary>
+      <label>column <select value={name} onChange={(event) => setName(event.currentTarget.value)}><option value="">…</option>{names.map((one) => <option value={one}>{one}</option>)}</select></label>
+      {name && <Wide label="groups"><table class="stacked"><caption>Mean of <Text>{columnName(column)}</Text> with its number of samples, in the pairs of the table</caption>
+        <thead><tr><th scope="col"><Text>{name}</Text></th><th scope="col" class="number">pairs</th><th scope="col" class="number">base</th><th scope="col" class="number">new</th></tr></thead>
+        <tbody>{groups.slice(0, 200).map(([value, members]) => <tr><th scope="row"><Text>{value || "(none)"}</Text></th><td class="number" data-label="pairs">{count(members.length)}</td>
+          <td class="number" data-label="base">{mean(members.map((pair) => pair.base))}</td><td class="number" data-label="new">{mean(members.map((pair) => pair.new))}</td></tr>)}</tbody></table></Wide>}
+    </details>
+  );
+}
+
+function useSample(side: Side, row: Row): Value | null | undefined {
+  const [value, setValue] = useState<Value | null>();
+  useEffect(() => {
+    let current = true;
+    setValue(undefined);
+    readSample(side.result, row.n, side.loaded.read).catch(() => null).then((sample) => {
+      const trials = list(member(sample ?? null, "trials"));
+      if (current) setValue(trials[row.t] ?? sample);
+    });
+    return () => { current = false; };
+  }, [side, row]);
+  return value;
+}
+
+/** One pair: the answers in full with their differences, and the way to both samples. */
+function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [Side, Side]; verdict: Verdict | undefined; close: () => void; step: (by: number) => void }) {
+  const base = useSample(sides[0], pair.base), other = useSample(sides[1], pair.new);
+  useEffect(() => {
+    const keys = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest?.("input, select")) return;
+      if (event.key === "Escape") close();
+      else if (event.key === "j" || event.key === "ArrowRight") step(1);
+      else if (event.key === "k" || event.key === "ArrowLeft") step(-1);
+    };
+    addEventListener("keydown", keys);
+    return () => removeEventListener("keydown", keys);
+  });
+  const columns = [...new Set([...scoreColumns([pair.base]), ...scoreColumns([pair.new])])];
+  const texts = base && other ? [answersOf(base), answersOf(other)] : null;
+  return (
+    <section class="sample">
+      <nav class="bar" aria-label="pairs"><button onClick={close}>← All pairs</button><button onClick={() => step(-1)}>Previous</button><button onClick={() => step(1)}>Next</button>
+        <span class="end"><CopyButton text={() => `base: ${texts?.[0].answer ?? ""}\nnew: ${texts?.[1].answer ?? ""}`}>Copy answers</CopyButton></span></nav>
+      <h2 tabIndex={-1} id="sample-title">Sample <Text>{pair.base.id}</Text> <VerdictMark verdict={verdict} /></h2>
+      {texts === null ? <p class="note" role="status">reading …</p> : (
+        <>
+          <div class="top">
+            <section tabIndex={0} aria-label="question"><h3>Question</h3><LongText text={shown(texts[0].question ?? pair.base.q ?? "") === "" ? "–" : pair.base.q ?? ""} /></section>
+            <section tabIndex={0} aria-label="expected answer"><h3>Expected</h3>{texts[0].truth === undefined ? <p class="note">not in the result</p> : <LongText text={texts[0].truth} />}</section>
+            <section tabIndex={0} aria-label="scores"><h3>Scores</h3>{columns.map((column) => <p><small><Text>{columnName(column)}</Text></small> <Scored text={scoreText(pair.base, column)} /> → <Scored text={scoreText(pair.new, column)} /></p>)}</section>
+          </div>
+          <h3>Answers</h3>
+          <Diff one={texts[0].answer || texts[0].given || ""} two={texts[1].answer || texts[1].given || ""} names={["base", "new"]} />
+          {(texts[0].given ?? "") !== (texts[0].answer ?? "") && (texts[0].given !== undefined || texts[1].given !== undefined) && <Fold title="Extracted answers"><Diff one={texts[0].given ?? ""} two={texts[1].given ?? ""} names={["base", "new"]} /></Fold>}
+          <p><a class="button" href={linkTo(sides[0], pair.base)}>Open the sample in base</a> <a class="button" href={linkTo(sides[1], pair.new)}>Open the sample in new</a></p>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Summary({ content, metrics }: { content: Value; metrics: Value[] }) {
+  const lost = list(member(content, "pairs", "lost")), paired = numberOf(member(content, "pairs", "paired")) ?? 0, renumbered = numberOf(member(content, "pairs", "renumbered")) ?? 0;
   const usage = Object.entries((member(content, "usage") as { [key: string]: Value } | null | undefined) ?? {});
   return (
     <>
-      <ul class="plain"><Side label="base" side={member(content, "base")} /><Side label="new" side={member(content, "new")} /></ul>
-      {differs.length === 0 ? <p>Nothing else differs: task, prompt, scorers, config, model, engine and version are the same.</p> : (
-        <Wide label="what else differs"><table><caption>What else differs</caption>
-          <thead><tr><th scope="col">what</th><th scope="col">where</th><th scope="col">base</th><th scope="col">new</th></tr></thead>
-          <tbody>{differs.map((one) => (
-            <tr>{["kind", "place", "base", "new"].map((name) => <td><LongText text={shown(member(one, name))} /></td>)}</tr>
-          ))}</tbody></table></Wide>
-      )}
-      <p><b>{exact(member(content, "pairs", "paired"))}</b> samples are in both{shown(member(content, "pairs", "renumbered")) !== "0" && <>, {exact(member(content, "pairs", "renumbered"))} of them by their rows (other ids)</>}.
+      <p><b>{plural(paired, "sample is", "samples are")} in both</b>{renumbered > 0 && `, ${count(renumbered)} of them paired by their rows (other ids)`}.
         {lost.map((one) => <div class="note"><Text>{`${shown(member(one, "count"))} ${shown(member(one, "reason"))}: ${list(member(one, "examples")).map(shown).join(", ")}`}</Text></div>)}</p>
-      {metrics.length === 0 ? <p class="note">The results have no numbers to compare.</p> : (
-        <Wide label="numbers"><table class="metrics"><caption>Numbers</caption>
-          <thead><tr><th scope="col">metric</th>{["base", "new", "difference", "95 % interval", "p", "p (Holm)", "effect", "pairs"].map((name) => <th scope="col" class="number">{name}</th>)}</tr></thead>
-          <tbody>{metrics.map((metric) => {
-            const reason = member(metric, "reason"), test = member(metric, "test");
-            const unpaired = member(metric, "unpaired");
-            return (
-              <tr><th scope="row"><Text>{shown(member(metric, "label"))}</Text> <small><Text>{shown(member(metric, "scorer") ?? "")}</Text></small>
-                  {typeof reason === "string" && <div class="note"><Text>{reason}</Text></div>}
-                  {typeof test === "string" && <div class="note"><Text>{test}</Text></div>}
-                  {unpaired instanceof Num && unpaired.value > 0 && <div class="note">{unpaired.text} samples are in this number of one result alone, and left out</div>}</th>
-                <td class="number">{exact(member(metric, "base"))}</td><td class="number">{exact(member(metric, "new"))}</td>
-                <td class="number value">{short(member(metric, "difference"), true)}</td><td class="number">{interval(metric)}</td>
-                <td class="number">{probability(member(metric, "p_value"))}</td><td class="number">{probability(member(metric, "p_value_holm"))}</td>
-                <td class="number">{short(member(metric, "effect"))}{typeof member(metric, "effect_name") === "string" && <div><small>{shown(member(metric, "effect_name"))}</small></div>}</td><td class="number">{exact(member(metric, "pairs"))}</td></tr>
-            );
-          })}</tbody></table></Wide>
-      )}
-      {usage.map(([name, one]) => <p>{name === "total_tokens" ? "tokens" : "seconds"} per sample: {short(member(one, "difference"), true)} ({interval(one)})</p>)}
-      {metrics.map((metric) => <Flips metric={metric} content={content} />)}
+      {metrics.map((metric) => {
+        const flips = member(metric, "flips"), agreement = numberOf(member(flips, "agreement")), kappa = numberOf(member(flips, "kappa"));
+        return flips !== null && flips !== undefined && <p class="note"><Text>{shown(member(metric, "label"))}</Text>: {shown(member(flips, "right_to_wrong"))} right → wrong, {shown(member(flips, "wrong_to_right"))} wrong → right; the same verdict in {agreement === null ? "–" : `${short(agreement * 100)} %`}{kappa !== null && ` (Cohen's kappa ${short(kappa)})`}.</p>;
+      })}
+      {usage.filter(([, one]) => numberOf(member(one, "difference"))).map(([name, one]) => <p class="note">{name === "total_tokens" ? "Tokens" : "Seconds"} per sample: {change(numberOf(member(one, "difference")) ?? 0)}{ends(one) && ` (${range(...ends(one)!)})`}.</p>)}
+    </>
+  );
+}
+
+/** `numbers`: whether the metrics are shown here, and not in a table of several comparisons. */
+export function ComparisonView({ content, numbers }: { content: Value; numbers: boolean }) {
+  const [open, setOpen] = useState<number | null>(null);
+  const metrics = list(member(content, "metrics"));
+  return (
+    <>
+      <div class={open === null ? "" : "only-print"}>
+        <Sides content={content} />
+        {numbers && <Numbers metrics={metrics.map((metric) => ["", metric])} />}
+        <Summary content={content} metrics={metrics} />
+        <Differs content={content} />
+      </div>
+      <Pairs content={content} metrics={metrics} open={open} setOpen={setOpen} />
     </>
   );
 }

@@ -10,7 +10,11 @@ export interface MetricValue {
     unscored: number; trials: number; missing_trials: number;
   };
   bounds?: [string, string];
+  /** lowest and highest value that the data declare */ scale?: [number, number] | null;
 }
+/** A metric for the samples with each value of a column of the dataset. */
+export interface Breakdown { column: string; label: string; parts: { name: string; samples: number; value: MetricValue }[] }
+export interface Verification { state: string; reason?: string; /** claim, verdict, details */ levels: [string, string, string][] }
 export interface Metric {
   scorer: string; scorer_name?: string | null; purpose?: string | null; key: string; type?: string | null;
   reason?: string | null; values: MetricValue[];
@@ -39,6 +43,8 @@ export interface Result {
   unfinished?: boolean;
   /** stage, samples, types of errors */
   stages?: [string, number, [string, number][]][]; rules?: [string, number][]; labels?: LabelScores[]; errors?: Failure[]; models?: ModelUse[];
+  dataset?: string | null; engine?: string | null; started?: number | null; seconds?: number | null;
+  breakdowns?: Breakdown[]; verification?: Verification;
   /** text of a graded score, words in lower case → its number */
   grades?: Record<string, number> | null;
   usage?: { num_samples: number; num_prompt_tokens: number | null; num_completion_tokens: number | null } | null;
@@ -49,7 +55,7 @@ export interface Evaluation { name: string; key: string; file: string; status: s
 export interface Summary {
   version: string; /** whether all results are of one evaluation */ whole: boolean; evaluations: Evaluation[]; results: Result[]; pages?: Record<string, string>; index?: string;
   /** of a run that has not ended: whether its process is there, how many trials are not in its log yet */
-  run?: { alive: boolean; live: number } | null;
+  run?: { alive: boolean; live: number; done?: number | null; total?: number | null } | null;
 }
 /** A trial in the table; `rows.py` says what the letters stand for. */
 export interface Row {
@@ -120,16 +126,38 @@ export function placeOf(result: Result, number: number): { name: string; index: 
   return place;
 }
 
-let latest: { name: string; lines: string[] } | null = null;
+let latest: { name: string; read: ReadBlock; lines: string[] } | null = null;
+
+/** Numbers of the samples whose full text has a needle; null: the samples are on other pages. */
+export async function searchTexts(result: Result, needle: string, current: () => boolean, progress: (part: number) => void): Promise<Set<number> | null> {
+  // As it is written in a sample, which is a line of JSON.
+  const wanted = JSON.stringify(needle).slice(1, -1).toLowerCase();
+  const found = new Set<number>(), parts = result.parts ?? [];
+  for (let part = 0; part < parts.length && current(); part++) {
+    const text = await block(parts[part][1]);
+    if (text === null) return null;
+    const folded = text.toLowerCase();
+    let number = parts[part][0], end = folded.indexOf("\n");
+    for (let at = folded.indexOf(wanted); at >= 0; at = folded.indexOf(wanted, Math.max(at + 1, end))) {
+      while (end >= 0 && end < at) { number++; end = folded.indexOf("\n", end + 1); }
+      found.add(number);
+      if (end < 0) break;
+    }
+    progress((part + 1) / parts.length);
+  }
+  return found;
+}
 
 /** A sample as it stands in the log; null: it is on another page. */
-export async function readSample(result: Result, number: number): Promise<Value | null> {
+export async function readSample(result: Result, number: number, read: ReadBlock = block): Promise<Value | null> {
   const place = placeOf(result, number);
   if (place === null) return null;
-  if (latest?.name !== place.name) {
-    const text = await block(place.name);
+  if (latest?.name !== place.name || latest.read !== read) {
+    const text = await read(place.name);
     if (text === null) return null;
-    latest = { name: place.name, lines: text.split("\n") };
+    const lines = text.split("\n");
+    latest = { name: place.name, read, lines };
+    return parse(lines[place.index]);
   }
   return parse(latest.lines[place.index]);
 }

@@ -1,12 +1,17 @@
-/** Truth and prediction beside each other, character by character. */
+/** Two texts next to each other, with the words that differ marked. */
 
-import { Text } from "./text";
+import type { ComponentChildren } from "preact";
+import { LongText, Text } from "./text";
 
 const MOST = 1_500;
+/** Words, whitespace and single signs. */
+const WORDS = /\s+|[\p{L}\p{N}\p{M}_]+|[^\s\p{L}\p{N}\p{M}_]/gu;
+/** Below this part of equal words the texts are shown without marks: they say different things. */
+const LEAST_EQUAL = 0.15;
 
 /** Pieces of two texts: 0 in both, -1 in the first one only, 1 in the second only. */
 export function difference(one: string, two: string): [number, string][] {
-  const a = [...one], b = [...two];
+  const a = one.match(WORDS) ?? [], b = two.match(WORDS) ?? [];
   let begin = 0, end = 0;
   while (begin < a.length && begin < b.length && a[begin] === b[begin]) begin++;
   while (end < a.length - begin && end < b.length - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
@@ -41,14 +46,23 @@ export function difference(one: string, two: string): [number, string][] {
   return pieces;
 }
 
-export function Diff({ truth, prediction }: { truth: string; prediction: string }) {
-  const pieces = difference(truth, prediction);
-  const side = (kind: number) => pieces.filter(([sign]) => sign === 0 || sign === kind).map(([sign, text]) =>
-    sign === 0 ? <Text>{text}</Text> : sign < 0 ? <del><Text>{text}</Text></del> : <ins><Text>{text}</Text></ins>);
+/** The two texts with marks; without marks where hardly a word is in both. */
+export function marked(one: string, two: string): [ComponentChildren, ComponentChildren] {
+  const pieces = difference(one, two);
+  const equal = pieces.reduce((sum, [kind, text]) => sum + (kind === 0 ? text.trim().length : 0), 0);
+  const long = Math.min(one.length, two.length) > 60;
+  if (long && equal < LEAST_EQUAL * Math.min(one.length, two.length)) return [<LongText text={one} />, <LongText text={two} />];
+  const side = (kind: number) => <div class="long">{pieces.filter(([sign]) => sign === 0 || sign === kind).map(([sign, text]) =>
+    sign === 0 ? <Text>{text}</Text> : sign < 0 ? <del><Text>{text}</Text></del> : <ins><Text>{text}</Text></ins>)}</div>;
+  return [side(-1), side(1)];
+}
+
+export function Diff({ one, two, names }: { one: string; two: string; names: [string, string] }) {
+  const [left, right] = marked(one, two);
   return (
     <div class="diff">
-      <div><h5>truth</h5><pre>{side(-1)}</pre></div>
-      <div><h5>prediction{truth === prediction ? " (the same)" : ""}</h5><pre>{side(1)}</pre></div>
+      <div tabIndex={0}><h5>{names[0]}</h5>{left}</div>
+      <div tabIndex={0}><h5>{names[1]}{one === two ? " (the same)" : ""}</h5>{right}</div>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** How the scores are distributed, and which labels were taken for which. Every bar has its number. */
 
 import { columnName, scoreColumns, scoreText, type LabelScores, type Row } from "./data";
+import { count, plural, short } from "./format";
 import { Text, Wide } from "./text";
 
 const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
@@ -18,24 +19,24 @@ export function distribution(texts: string[]): [string, number][] {
   const numeric = isNumeric(texts);
   if (counts.size <= MOST_VALUES || !numeric) {
     const sorted = [...counts].sort(numeric ? ([a], [b]) => Number(a) - Number(b) : (a, b) => b[1] - a[1]);
-    const others = sorted.slice(MOST_VALUES).reduce((sum, [, count]) => sum + count, 0);
-    return others === 0 ? sorted : [...sorted.slice(0, MOST_VALUES), [`${sorted.length - MOST_VALUES} more values`, others]];
+    const others = sorted.slice(MOST_VALUES).reduce((sum, [, number]) => sum + number, 0);
+    return others === 0 ? sorted : [...sorted.slice(0, MOST_VALUES), [plural(sorted.length - MOST_VALUES, "more value"), others]];
   }
   const numbers = texts.map(Number);
   const least = numbers.reduce((a, b) => Math.min(a, b)), most = numbers.reduce((a, b) => Math.max(a, b));
   const bins = new Array<number>(BINS).fill(0);
   for (const number of numbers) bins[Math.min(BINS - 1, Math.floor(((number - least) / (most - least)) * BINS))]++;
-  const edge = (index: number) => String(Number((least + ((most - least) * index) / BINS).toPrecision(6)));
-  return bins.map((count, index) => [`${edge(index)} to ${edge(index + 1)}`, count]);
+  const edge = (index: number) => short(least + ((most - least) * index) / BINS);
+  return bins.map((number, index) => [`${edge(index)} to ${edge(index + 1)}`, number]);
 }
 
 export function Bars({ caption, bars }: { caption: string; bars: [string, number][] }) {
-  const most = Math.max(...bars.map(([, count]) => count), 1);
+  const most = Math.max(...bars.map(([, number]) => number), 1);
   return (
     <Wide><table class="bars"><caption><Text>{caption}</Text></caption>
-      <tbody>{bars.map(([name, count]) => (
-        <tr><th scope="row"><Text>{name === "" ? "(empty)" : name}</Text></th><td class="number">{count}</td>
-          <td class="track" aria-hidden="true"><span style={{ width: `${(count / most) * 100}%` }} /></td></tr>
+      <tbody>{bars.map(([name, number]) => (
+        <tr><th scope="row"><Text>{name === "" ? "(empty)" : NUMBER.test(name) ? short(Number(name)) : name}</Text></th><td class="number">{count(number)}</td>
+          <td class="track" aria-hidden="true"><span style={{ width: `${(number / most) * 100}%` }} /></td></tr>
       ))}</tbody>
     </table></Wide>
   );
@@ -71,12 +72,12 @@ function Confusion({ title, pairs, without = 0 }: { title: string; pairs: Pair[]
   }
   const predictions: (string | null)[] = others ? [...truths, null] : truths;
   return (
-    <Wide label="confusion matrix"><table class="confusion"><caption><Text>{title}</Text>: truth (rows) and prediction (columns) of {pairs.length} trials{without ? `, ${without} more without a label` : ""}</caption>
-      <thead><tr><td />{predictions.map((name) => <th scope="col" class="number">{name === null ? <i>anything else</i> : <Text>{name}</Text>}</th>)}</tr></thead>
+    <Wide label="confusion matrix"><table class="confusion"><caption><Text>{title}</Text>: truth (rows) and prediction (columns) of {plural(pairs.length, "trial")}{without ? `, ${count(without)} more without a label` : ""}</caption>
+      <thead><tr><td />{predictions.map((name) => <th scope="col" class="number">{name === null ? <i>other</i> : <Text>{name}</Text>}</th>)}</tr></thead>
       <tbody>{truths.map((truth) => (
         <tr><th scope="row"><Text>{truth}</Text></th>{predictions.map((name) => {
-          const count = counts.get(JSON.stringify([truth, name])) ?? 0;
-          return <td class={`number${truth === name ? " same" : count ? " differs" : ""}`}>{count}</td>;
+          const number = counts.get(JSON.stringify([truth, name])) ?? 0;
+          return <td class={`number${truth === name ? " same" : number ? " differs" : ""}`}>{count(number)}</td>;
         })}</tr>
       ))}</tbody>
     </table></Wide>

@@ -121,3 +121,9 @@ export function shown(value: Value | undefined): string {
   if (value === undefined) return "";
   return typeof value === "string" ? value : render(value);
 }
+
+export type Composite = Value[] | { [key: string]: Value };
+
+export function composite(value: Value | undefined): value is Composite {
+  return value !== null && typeof value === "object" && !(value instanceof Num);
+}

@@ -1,7 +1,9 @@
 /** Texts of strangers: always text, with what cannot be seen made visible, and never longer than one can look at. */
 
-import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { createContext, type ComponentChildren } from "preact";
+import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { count } from "./format";
+import { composite, Num, shown, type Composite, type Value } from "./json";
 
 // Control characters, direction overrides and isolates, zero widths, tags, lone surrogates.
 const INVISIBLE =
@@ -20,15 +22,24 @@ export function Text({ children }: { children: string }) {
   );
 }
 
-const LONG = 6_000;
+/** Whether texts are shown as they are, without Markdown. */
+export const Raw = createContext(false);
+export function useRaw(): boolean {
+  return useContext(Raw);
+}
 
-export function LongText({ text, code }: { text: string; code?: boolean }) {
+const LONG = 4_000;
+
+/** The beginning of a text up to a whole line, with a way to the rest. */
+export function LongText({ text, code, render }: { text: string; code?: boolean; render?: (text: string) => ComponentChildren }) {
   const [whole, setWhole] = useState(false);
-  const cut = !whole && text.length > LONG;
+  const cut = !whole && text.length > LONG * 1.25;
+  const end = cut ? Math.max(LONG / 2, text.lastIndexOf("\n", LONG)) || LONG : text.length;
+  const part = cut ? text.slice(0, end === LONG / 2 ? LONG : end) : text;
   return (
-    <div class={code ? "long code" : "long"} tabIndex={code ? 0 : undefined}>
-      <Text>{cut ? text.slice(0, LONG) : text}</Text>
-      {cut && <button class="link" onClick={() => setWhole(true)}>… show all {text.length} characters</button>}
+    <div class={code ? "long code" : render ? "rendered" : "long"} tabIndex={code ? 0 : undefined}>
+      {render ? render(part) : <Text>{part}</Text>}
+      {cut && <button class="link more" onClick={() => setWhole(true)}>Show all {count(text.length)} characters</button>}
     </div>
   );
 }
@@ -51,11 +62,81 @@ export function Wide({ label, children }: { label?: string; children: ComponentC
 }
 
 /** Something folded away that is made when it is looked at. */
-export function Fold({ title, kind, children }: { title: ComponentChildren; kind?: string; children: ComponentChildren }) {
-  const [open, setOpen] = useState(false);
+export function Fold({ title, kind, open: begin = false, children }: { title: ComponentChildren; kind?: string; open?: boolean; children: ComponentChildren }) {
+  const [open, setOpen] = useState(begin);
   return (
-    <details class={kind} onToggle={(event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
+    <details class={kind} open={begin} onToggle={(event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary>{title}</summary>{open && children}
     </details>
   );
+}
+
+/** Members of a list or an object by name; the names of a list are its positions. */
+function members(value: Composite): [string, Value][] {
+  return Array.isArray(value) ? value.map((item, at) => [String(at + 1), item]) : Object.keys(value).map((name) => [name, value[name]]);
+}
+
+const FEW = 8;
+
+/** How many members a value has, with those that `values.py` left out. */
+export function entries(value: Composite): string {
+  const rows = members(value), last = rows.at(-1);
+  const left = last && /^(?:\u2026 )?(\d+) more$/.exec(Array.isArray(value) || last[0] === "…" ? shown(last[1]) : "");
+  const number = left ? rows.length - 1 + Number(left[1]) : rows.length;
+  return number === 1 ? "1 entry" : `${count(number)} entries`;
+}
+
+function Scalar({ value }: { value: Value }) {
+  if (value === null) return <small>null</small>;
+  if (typeof value === "boolean" || value instanceof Num) return <code>{shown(value)}</code>;
+  return value === "" ? <small>empty text</small> : <LongText text={shown(value)} />;
+}
+
+/** A value: texts and numbers as they are, anything else as a table that folds. */
+export function Nested({ value }: { value: Value }) {
+  if (!composite(value)) return <Scalar value={value} />;
+  const rows = members(value);
+  if (rows.length === 0) return <small>empty</small>;
+  if (Array.isArray(value) && rows.length <= FEW && !value.some(composite)) return <LongText text={value.map(shown).join(", ")} />;
+  return (
+    <table class="pairs"><tbody>{rows.map(([name, item]) => (
+      <tr><th scope="row"><Text>{name}</Text></th><td>{composite(item) && members(item).length > FEW
+        ? <Fold title={entries(item)}><Nested value={item} /></Fold> : <Nested value={item} />}</td></tr>
+    ))}</tbody></table>
+  );
+}
+
+const MARKS: Record<string, [sign: string, kind: string]> = {
+  success: ["✓", "good"], passed: ["✓", "good"], scored: ["✓", "good"], verified: ["✓", "good"], right: ["✓", "good"],
+  running: ["…", "busy"], superseded: ["↻", "quiet"], excluded: ["⊘", "quiet"], "not checked": ["○", "quiet"], "partly verified": ["◑", "quiet"], "not read": ["○", "quiet"], "not scored": ["○", "warn"], "not finished": ["◔", "warn"],
+};
+
+/** A state: a sign, a colour and always a word. */
+export function Status({ status, children }: { status: string; children?: ComponentChildren }) {
+  const [sign, kind] = Object.hasOwn(MARKS, status) ? MARKS[status] : ["✗", "bad"];
+  return <span class={`status ${kind}`}><span aria-hidden="true">{sign}</span> {children ?? <Text>{status}</Text>}</span>;
+}
+
+/** What a page says instead of content. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return <div class="empty"><p><b>{title}</b></p>{children}</div>;
+}
+
+export function copy(text: string) {
+  const done = navigator.clipboard?.writeText(text);
+  const fallback = () => {
+    const field = document.createElement("textarea");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  };
+  if (done === undefined) fallback();
+  else done.catch(fallback);
+}
+
+export function CopyButton({ text, children }: { text: () => string; children: string }) {
+  const [done, setDone] = useState(false);
+  return <button onClick={() => { copy(text()); setDone(true); setTimeout(() => setDone(false), 1500); }}>{done ? "Copied" : children}</button>;
 }

@@ -3,15 +3,16 @@
 import { render, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { App, Theme, titleOf, type Tables } from "./app";
-import { ComparisonView } from "./comparison";
+import { ComparisonView, Numbers } from "./comparison";
 import { readFrom, readRows, type Summary } from "./data";
 import { FolderView, Tray, useChosen } from "./folder";
-import { parse, type Value } from "./json";
+import { plural } from "./format";
+import { list, member, parse, type Value } from "./json";
 import { BASE, Ended, readComparison, readEntry, readFolder, type FolderListing } from "./server";
 import { Text } from "./text";
 
 const OFTEN = 2, SELDOM = 4;
-const ORIGIN = "Served by aigo-bridge to this machine alone, which it only reads from.";
+const ORIGIN = "Served by aigo-bridge to this machine only. It reads the folder and changes nothing.";
 
 /** Look again and again while somebody looks at the page; what went wrong with the last look. */
 function useLooks(look: () => Promise<number>): unknown {
@@ -44,12 +45,12 @@ function useLooks(look: () => Promise<number>): unknown {
 
 function Fault({ fault, shown }: { fault: unknown; shown: boolean }) {
   if (fault === null) return null;
-  if (fault instanceof Ended) return <p class="error" role="alert">The server has ended{shown ? "; what is shown is what there was last" : ""}. `aigo-bridge view` begins another one.</p>;
+  if (fault instanceof Ended) return <p class="error" role="alert">The server has ended{shown ? ". The page shows the last state" : ""}. Start it again with <code>aigo-bridge view</code>.</p>;
   const text = fault instanceof Error ? fault.message : String(fault);
-  return <p class="error" role="alert"><Text>{text}</Text>{shown && ". What is shown is what there was before."}</p>;
+  return <p class="error" role="alert"><Text>{text}</Text>{shown && ". The page shows the last state."}</p>;
 }
 
-const BACK = <a class="back" href={BASE}>← folder</a>;
+const BACK = <a class="back" href={BASE}>← Folder</a>;
 
 function Frame({ title, before, children }: { title: string; before?: ComponentChildren; children: ComponentChildren }) {
   return (
@@ -82,8 +83,8 @@ function Running({ summary }: { summary: Summary }) {
   if (!run) return null;
   return (
     <p class="running" role="status">{run.alive
-      ? `The run is in progress: ${run.live} trials are not in its log yet. Metrics are computed when it ends.`
-      : `The run was ended before it had finished${run.live ? `: ${run.live} trials are not in its log` : ""}. Metrics on this page are not final.`}</p>
+      ? `The run is in progress: ${plural(run.live, "trial")} ${run.live === 1 ? "is" : "are"} not in its log yet. Metrics are computed when it ends.`
+      : `The run ended before it was complete${run.live ? `: ${plural(run.live, "trial")} ${run.live === 1 ? "is" : "are"} not in its log` : ""}. Metrics on this page are not final.`}</p>
   );
 }
 
@@ -121,7 +122,7 @@ function EntryPage({ id }: { id: string }) {
       <Tray results={picked} change={setPicked} />
       {summary.results.some((result, number) => result.counts && !isPicked(number)) && (
         <p class="choice screen">{summary.results.map((result, number) => result.counts && !isPicked(number) && (
-          <button onClick={() => setPicked([...picked, { ref: `${id}.${number}`, name: `${result.title} · ${result.model}` }])}>choose <Text>{summary.results.length > 1 ? `${result.title} · ${result.model}` : "it"}</Text> for a comparison</button>
+          <button onClick={() => setPicked([...picked, { ref: `${id}.${number}`, name: `${result.title} · ${result.model}` }])}>Choose {summary.results.length > 1 ? <Text>{`${result.title} · ${result.model}`}</Text> : "it"} for a comparison</button>
         ))}</p>
       )}
     </>
@@ -129,20 +130,29 @@ function EntryPage({ id }: { id: string }) {
   return <App summary={summary} tables={tables} around={{ before: BACK, banner, origin: ORIGIN }} />;
 }
 
-function ComparisonPage({ base, other }: { base: string; other: string }) {
-  const [shown, setShown] = useState<{ text: string; content: Value } | null>(null);
+/** A base and one or more other results: all numbers on one plot, then the samples of one pair. */
+function ComparisonPage({ base, others }: { base: string; others: string[] }) {
+  const [number, setNumber] = useState(0);
+  const [shown, setShown] = useState<{ texts: string[]; contents: Value[] } | null>(null);
   const fault = useLooks(async () => {
-    const text = await readComparison(base, other);
-    if (text !== shown?.text) setShown({ text, content: parse(text) });
+    const texts = await Promise.all(others.map((other) => readComparison(base, other)));
+    if (texts.join() !== shown?.texts.join()) setShown({ texts, contents: texts.map(parse) });
     return SELDOM;
   });
+  if (shown === null) return <Frame title="Comparison" before={BACK}><Fault fault={fault} shown={false} />{fault === null && <p class="note" role="status">comparing …</p>}</Frame>;
+  const names = shown.contents.map((content) => text(member(content, "new", "model")) || text(member(content, "new", "name")));
+  const several = others.length > 1;
   return (
-    <Frame title="Comparison" before={BACK}>
-      <Fault fault={fault} shown={shown !== null} />
-      {shown !== null ? <ComparisonView content={shown.content} /> : fault === null && <p class="note" role="status">comparing …</p>}
+    <Frame title={`Comparison${text(member(shown.contents[0], "base", "title")) && `: ${text(member(shown.contents[0], "base", "title"))}`}`} before={BACK}>
+      <Fault fault={fault} shown />
+      {several && <Numbers metrics={shown.contents.flatMap((content, place) => list(member(content, "metrics")).map((metric): [string, Value] => [names[place], metric]))} />}
+      {several && <nav class="row" aria-label="comparisons">{names.map((name, place) => <button aria-pressed={place === number} onClick={() => setNumber(place)}>Base and <Text>{name}</Text></button>)}</nav>}
+      <ComparisonView key={others[number]} content={shown.contents[number]} numbers={!several} />
     </Frame>
   );
 }
+
+const text = (value: Value | undefined) => (typeof value === "string" ? value : "");
 
 export function startView(root: HTMLElement) {
   const [kind, ...names] = location.pathname.slice(BASE.length).split("/");
@@ -150,7 +160,7 @@ export function startView(root: HTMLElement) {
   if (kind === "r") return render(<EntryPage id={names[0]} />, root);
   if (kind === "compare") {
     document.title = "Comparison";
-    return render(<ComparisonPage base={names[0]} other={names[1]} />, root);
+    return render(<ComparisonPage base={names[0]} others={names.slice(1)} />, root);
   }
   render(<FolderPage />, root);
 }

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 FAILURE = {"error_type": "HTTPStatusError", "message": "content policy", "stage": "solver"}
 
 
+COPIED = """() => {
+  const data = new DataTransfer();
+  document.body.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));
+  return data.getData("text/plain");
+}"""
+
+
 @pytest.fixture
 def quiz(tmp_path: Path) -> Path:
     """The page of a result of five samples, one of them failed, one excluded."""
@@ -39,48 +46,58 @@ def quiz(tmp_path: Path) -> Path:
     return write_report(sources_of([log]), tmp_path / "report.html").path
 
 
-def test_metrics_are_shown_digit_for_digit_with_what_they_stand_on(page: Page, quiz: Path) -> None:
+def test_metrics_are_short_with_all_digits_on_hover_and_in_a_copy(page: Page, quiz: Path) -> None:
     open_page(page, quiz)
 
-    rows = page.locator(".metrics tbody tr").all_inner_texts()
-    bounds = "0.5 if every missing sample or trial had scored worst, 0.75 if best"
+    rows = [text.replace("\xa0", " ") for text in page.locator(".metrics tbody tr").all_inner_texts()]
+    bounds = "50 % if every missing sample or trial had scored worst, 75 % if best"
     unknown = "no interval: the samples' scores give 0.666667, not the number in the result"
     assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
         [
             "accuracy mean",
-            "0.6666666666666666",
-            f"0.2077 to 0.9385 ± 0.2722\n{bounds}",
+            "66.67 %",
+            "",
+            f"20.77 to 93.85 % ± 27.22 pp\n{bounds}",
             "3",
             "1",
             "0",
             "1",
             "exact",
         ],
-        ["count mean *", "3", unknown, "3", "–", "1", "1", "exact"],
+        ["count mean *", "3", "", unknown, "3", "–", "1", "1", "exact"],
     ]
+    value = page.locator(".metrics .value").first
+    assert value.locator(".num").get_attribute("title") == "0.6666666666666666"
+    value.evaluate("(cell) => getSelection().selectAllChildren(cell)")
+    copied = page.evaluate(COPIED)
+    assert copied == "0.6666666666666666"
     assert page.locator(".tiles").inner_text().split("\n") == [
         "5 samples",
         "3 scored",
         "1 failed",
         "1 excluded",
     ]
-    assert "solver\t1" in page.locator("table", has_text="Failures by stage").inner_text()
+    cause = page.locator("table", has_text="Failures by cause").locator("tbody tr").inner_text().split("\t")
+    assert [cell.strip() for cell in cause] == ["HTTPStatusError: content policy", "1", "solver", "4"]
 
 
 def test_a_sample_is_found_and_looked_at(page: Page, quiz: Path) -> None:
     open_page(page, quiz)
-    page.get_by_role("link", name="Samples").click()
+    page.get_by_role("link", name="Samples", exact=True).click()
     assert page.locator("output").inner_text() == "5 of 5 trials"
 
-    page.get_by_label("search").fill("lyon")
+    page.get_by_label("search", exact=True).fill("lyon")
     assert page.locator("output").inner_text() == "1 of 5 trials"
     page.locator(".rows .line").click()
 
     assert page.locator("h2:visible").inner_text() == "Sample 1"
     assert "#sample=1" in page.url
-    assert page.locator(".item.user").inner_text() == "user\nQuestion 1?"
-    assert page.locator(".score .values").inner_text() == "is_correct 0.0"
-    assert page.locator(".diff").inner_text().split("\n") == ["truth", "Paris", "prediction", "Lyon"]
+    assert page.locator(".item.user").inner_text() == "user\n#1\nQuestion 1?"
+    assert page.locator(".score .values").inner_text() == "is_correct 0"
+    assert page.locator(".top").inner_text().split("\n") == [
+        *("Question", "Question 1?", "Expected", "Paris", "Given", "Lyon"),
+    ]
+    assert page.locator(".top del").inner_text() == "Paris"
     page.keyboard.press("Escape")
     assert page.locator("output").inner_text() == "1 of 5 trials"
 
@@ -111,16 +128,17 @@ def test_an_agent_is_shown_with_its_tools_images_and_spans(page: Page, tmp_path:
 
     open_page(page, report.path, "#sample=x+y")
 
-    assert page.locator(".item.call").inner_text().split("\n")[0] == "call of look"
-    assert page.locator(".item.output").inner_text() == "result\nblue"
+    assert page.locator(".item.call").inner_text().split("\n") == [
+        *("tool call", "look", "#2", "at\t1.0", "result", "blue"),
+    ]
     assert (
         page.locator(".item.user img").evaluate("(image) => image.decode().then(() => image.naturalWidth)")
         == 10
     )
     assert not page.get_by_text("It looks blue.").is_visible()
-    page.get_by_text("reasoning", exact=True).click()
-    assert page.get_by_text("It looks blue.").is_visible()
-    assert page.locator(".timeline .took").all_inner_texts() == ["2.000 s", "0.500 s"]
+    page.locator("summary", has_text="reasoning").click()
+    page.get_by_text("It looks blue.").wait_for()
+    assert page.locator(".timeline .took").all_inner_texts() == ["2\xa0s", "500\xa0ms"]
 
 
 def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page, tmp_path: Path) -> None:
@@ -133,7 +151,7 @@ def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page,
     page.locator(".rows .line").nth(19).click()
     page.wait_for_selector(".chat")
     assert "/samples-" in page.url
-    assert page.locator(".item.user").inner_text() == "user\nQuestion 19?"
+    assert page.locator(".item.user").inner_text() == "user\n#1\nQuestion 19?"
     page.keyboard.press("Escape")
     page.wait_for_selector(".rows .line")
     assert "/index.html" in page.url
@@ -141,7 +159,7 @@ def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page,
 
 def test_paper_is_light_and_has_every_number(page: Page, quiz: Path) -> None:
     open_page(page, quiz, "#sample=1")
-    page.get_by_role("button", name="dark").click()
+    page.get_by_role("button", name="Dark").click()
     page.emulate_media(media="print")
 
     assert page.locator(".metrics").is_visible()
@@ -161,7 +179,8 @@ def test_configuration_is_a_table_that_unfolds(page: Page, tmp_path: Path) -> No
     open_page(page, write_report(sources_of([tmp_path / "r.tasklog.json"]), tmp_path / "report.html").path)
 
     assert "↻ superseded" in page.locator("h2").first.inner_text()
-    table = page.locator("table", has=page.locator("caption", has_text="Configuration")).first
+    page.locator("summary", has_text="Configuration").first.click()
+    table = page.locator("details.configuration table").first
     assert "rivers" not in table.inner_text()
     table.locator("tr", has_text="Configuration of the task").locator("summary").first.click()
     table.get_by_text("rivers").wait_for()

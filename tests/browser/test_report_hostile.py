@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.browser.conftest import open_page
-from tests.support.hostile_texts import HOSTILE
+from tests.support.hostile_texts import HOSTILE, RICH
 from tests.support.results import message, metric, result, sample, score, trial
 
 from aigo_report.page import sources_of, write_report
@@ -141,10 +141,10 @@ def test_the_summary_and_the_table_are_harmless(page: Page, hostile_page: Path) 
     assert page.locator("table", has_text="Policies").first.locator("tbody tr").count() == len(HOSTILE) - 1
     harmless(page)
 
-    page.get_by_role("link", name="Samples").click()
+    page.get_by_role("link", name="Samples", exact=True).click()
     page.locator(".breakdown summary").click()
     page.locator(".breakdown select").select_option(index=1)
-    page.get_by_label("search").fill("<script>")
+    page.get_by_label("search", exact=True).fill("<script>")
     page.wait_for_selector(".rows .line")
     harmless(page)
 
@@ -184,3 +184,29 @@ def test_every_sample_is_harmless_and_shows_its_text(page: Page, hostile_page: P
             assert content.count(text) > 10, text
     assert any("U+202E" in content for content, _ in seen)
     harmless(page)
+
+
+def test_rich_texts_are_rendered_and_harmless(page: Page, tmp_path: Path) -> None:
+    items = [message("assistant", text) for text in RICH]
+    rich = sample(
+        trial("rich", items, scores=[score("exact", {"x": 1.0}, answer_gt=RICH[0], reasoning=RICH[0])])
+    )
+    (tmp_path / "rich.tasklog.json").write_text(json.dumps(result([rich], [])))
+    report = write_report(sources_of([tmp_path / "rich.tasklog.json"]), tmp_path / "report.html").path
+    page.add_init_script(WATCH)
+    open_page(page, report, "#sample=rich")
+    page.locator(".item").last.wait_for()
+
+    assert page.locator(".item math").count() > 0
+    assert page.locator(".item .hljs-string").count() > 0
+    assert page.locator(".item").count() == len(RICH)
+    assert "hidden -->" in (page.locator(".chat").text_content() or "")
+    wide = "[...document.querySelectorAll('.item *')].filter((one) => one.getBoundingClientRect().height > 5000).length"
+    assert page.evaluate(wide) == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    harmless(page)
+
+    page.keyboard.press("r")
+    raw = page.locator(".item").nth(10)
+    raw.locator(".long").wait_for()
+    assert RICH[10] in (raw.text_content() or "")

@@ -92,39 +92,46 @@ def test_a_folder_is_looked_through_and_two_results_compared(page: Page, served:
     page.goto(served.guard.address)
     page.wait_for_selector("table.folder")
     assert served.guard.token not in page.url
-    assert page.locator("table.folder tbody th").all_inner_texts().count("one.tasklog.json") == 1
+    page.locator("tr", has_text="one.tasklog.json").get_by_text("50").wait_for()
+    assert page.locator("table.folder td.file", has_text="one.tasklog.json").count() == 1
     harmless(page)
     assert barriers(page) == []
 
-    page.get_by_label("compare one.tasklog.json").check()
-    page.get_by_role("link", name="two.tasklog.json").click()
+    page.locator("tr", has_text="one.tasklog.json").get_by_role("checkbox").check()
+    page.locator("tr", has_text="two.tasklog.json").get_by_role("link").click()
     page.wait_for_selector(".metrics")
-    assert page.locator(".metrics .value").inner_text() == "0.75"
-    page.get_by_role("button", name="choose it for a comparison").click()
-    page.get_by_role("link", name="Samples").click()
+    assert page.locator(".metrics .value").inner_text() == "75\xa0%"
+    page.get_by_role("button", name="Choose it for a comparison").click()
+    page.get_by_role("link", name="Samples", exact=True).click()
     assert page.locator("output").inner_text() == "16 of 16 trials"
     page.locator(".rows .line").nth(3).click()
-    assert page.locator(".item.assistant").inner_text() == "assistant\nb"
-    page.get_by_role("link", name="compare", exact=True).click()
+    assert page.locator(".item.assistant").inner_text() == "assistant\n#2\nb"
+    page.get_by_role("link", name="Compare", exact=True).click()
     page.wait_for_selector("table.metrics")
     assert "16 samples are in both" in page.locator("main").inner_text()
     cells = page.locator("table.metrics tbody td").all_inner_texts()
-    assert cells[:3] == ["0.5", "0.75", "+0.25"]
+    assert cells[:3] == ["50\xa0%", "75\xa0%", "+25\xa0pp"]
     harmless(page)
     assert barriers(page) == []
-    page.get_by_role("link", name="sample 2").first.click()
+    page.get_by_label("verdict").select_option("wrong → right")
+    assert page.locator("output").inner_text() == "4 of 16 pairs"
+    page.get_by_role("button", name="sample 2").first.click()
+    page.locator(".diff").wait_for()
+    assert page.locator(".diff").inner_text().split("\n") == ["base", "b", "new", "a"]
+    assert barriers(page) == []
+    page.get_by_role("link", name="Open the sample in new").click()
     assert page.locator("h2:visible").inner_text() == "Sample 2"
 
 
 def test_a_page_follows_its_result_until_that_is_gone(page: Page, served: ViewServer) -> None:
     page.goto(served.guard.address)
-    page.get_by_role("link", name="one.tasklog.json").click()
+    page.locator("tr", has_text="one.tasklog.json").get_by_role("link").click()
     page.wait_for_selector(".metrics")
-    assert page.locator(".metrics .value").inner_text() == "0.5"
+    assert page.locator(".metrics .value").inner_text() == "50\xa0%"
 
     log = quiz(served.library.root / "one.tasklog.json", "aaaa", 1.0)
-    page.locator(".metrics .value", has_text="1.0").wait_for()
-    page.get_by_role("link", name="Samples").click()
+    page.locator(".metrics .value", has_text="100\xa0%").wait_for()
+    page.get_by_role("link", name="Samples", exact=True).click()
     assert page.locator("output").inner_text() == "4 of 4 trials"
 
     log.unlink()
@@ -134,10 +141,10 @@ def test_a_page_follows_its_result_until_that_is_gone(page: Page, served: ViewSe
 
 def test_strange_texts_do_nothing(page: Page, served: ViewServer) -> None:
     page.goto(served.guard.address)
-    page.get_by_role("link", name="onerror").click()
+    page.locator("tr", has_text="onerror=alert(1)>.tasklog").get_by_role("link").click()
     page.wait_for_selector(".metrics")
     harmless(page)
-    page.get_by_role("link", name="Samples").click()
+    page.get_by_role("link", name="Samples", exact=True).click()
     page.locator(".rows .line").first.click()
     page.wait_for_selector(".chat")
     harmless(page)

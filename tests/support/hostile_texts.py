@@ -64,3 +64,30 @@ SIGNS = (
 CELLS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", '"; DROP TABLE samples; --')
 
 HOSTILE = (*MARKUP, *LINKS, *TEMPLATES, *NAMES, *SIGNS, *CELLS)
+
+_EVIL = "http://evil.example/a.png"
+RICH = (
+    f"# <img src=x onerror={ALERT}>\n\n- <script>{ALERT}</script>\n- **<iframe src=javascript:{ALERT}>**",
+    f"| a | b |\n|---|---|\n| <img src={_EVIL}> | [x](javascript:{ALERT}) |",
+    f"```html\n</code></pre><script>{ALERT}</script>\n```",
+    f'```"><script>{ALERT}</script>\nx = 1\n```',
+    f"```python\nprint('<img src={_EVIL}>')\n```",
+    f"[x](data:text/html;base64,PHNjcmlwdD4=) <javascript:{ALERT}> <{_EVIL}>",
+    f"[a]: {_EVIL} 'title'\n\n![a] ![x][a] [x][a]",
+    f"![x]({_EVIL}) ![x](data:image/svg+xml,<svg%20onload={ALERT}>)",
+    f'[<img src={_EVIL}>]({_EVIL} "onclick={ALERT}")',
+    f"$\\href{{javascript:{ALERT}}}{{x}}$ $\\url{{{_EVIL}}}$",
+    f"$\\includegraphics{{{_EVIL}}}$ $$\\includegraphics[width=9999px]{{{_EVIL}}}$$",
+    f"$\\htmlData{{onclick={ALERT}}}{{x}}$ $\\htmlStyle{{background:url({_EVIL})}}{{x}}$ $\\class{{a}}{{b}}$ $\\id{{app}}{{b}}$",
+    f"$\\color{{red;background:url({_EVIL})}} x$ $\\textcolor{{url({_EVIL})}}{{x}}$",
+    f"$\\text{{<script>{ALERT}</script>}}$ $\\unicode{{x202E}}$",
+    "\\[ \\rule{99999em}{99999em} \\kern{-9999em} x \\]",
+    "$$\\def\\a{\\a\\a}\\a$$ $$\\frac{\\frac{\\frac{x$$",
+    ">" * 2000 + " x",
+    "[" * 2000 + "]" * 2000,
+    "*a **b " * 500,
+    "- " * 500 + "x",
+    "<!-- hidden --> <div style='position:fixed;inset:0;background:red'>x</div>",
+    "&lt;script&gt; &#x202E; &nbsp;",
+)
+"""Texts that a renderer of Markdown, code, maths and images could take for more than text."""

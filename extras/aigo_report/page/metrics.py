@@ -4,10 +4,13 @@ of every sample.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from aigo_bridge.dtypes import MetricData, TaskResultLog
 from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
@@ -16,8 +19,16 @@ from aigo_bridge.results.values import Json, mappings, member, number_text
 from aigo_bridge.spec.metrics import BinaryClassificationMetric, MulticlassClassificationMetric
 from aigo_stats.comparison.columns import Columns, ColumnsReader, group_columns, read_columns
 from aigo_stats.comparison.definitions import metric_definitions
-from aigo_stats.comparison.estimates import MetricEstimate, estimates
+from aigo_stats.comparison.estimates import MetricEstimate, declared_scale, estimates, part_estimate
+from aigo_stats.comparison.numbers import Quantity, identity_of, quantities
 from aigo_stats.statistics.intervals import NoInterval
+from aigo_stats.statistics.ratios import Ratio
+
+MOST_VALUES = 12
+"""Different values of a column that is a breakdown."""
+FEWEST_SAMPLES = 3
+"""Mean number of samples with a value."""
+MOST_COLUMNS = 6
 
 
 class MetricReader:
@@ -151,18 +162,96 @@ def _estimate(metric: MetricEstimate | None) -> Json:
         {"no_interval": estimate.reason}
         if isinstance(estimate, NoInterval)
         else {
-            "interval": [_short(estimate.low), _short(estimate.high)],
-            "error": _short(estimate.standard_error),
+            "interval": [number_text(estimate.low), number_text(estimate.high)],
+            "error": number_text(estimate.standard_error),
             "method": estimate.method,
         }
     )
+    if metric.scale is not None:
+        row["scale"] = list(metric.scale)
     if counts is not None:
         row["samples"] = asdict(counts)
         if bounds is not None and counts.is_partial:
-            row["bounds"] = [_short(bounds[0]), _short(bounds[1])]
+            row["bounds"] = [number_text(bounds[0]), number_text(bounds[1])]
     return row
 
 
-def _short(value: float) -> str:
-    """A number that does not stand in the result, with the digits that `aigo-bridge stats` has."""
-    return f"{value:.4g}"
+@dataclass
+class ColumnValues:
+    """The values of columns with few different ones, collected while samples stream by."""
+
+    samples: int = 0
+    _values: dict[str, list[str]] = field(default_factory=dict)
+    _different: dict[str, set[str]] = field(default_factory=dict)
+    _dropped: set[str] = field(default_factory=set)
+
+    def add(self, row: Mapping[str, str]) -> None:
+        """Add the columns of a sample."""
+        for name, text in row.items():
+            if name in self._dropped:
+                continue
+            different = self._different.setdefault(name, set())
+            different.add(text)
+            if len(different) > MOST_VALUES:
+                self._dropped.add(name)
+                del self._different[name]
+                self._values.pop(name, None)
+                continue
+            values = self._values.setdefault(name, [])
+            values += [""] * (self.samples - len(values))
+            values.append(text)
+        self.samples += 1
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the columns that group samples: at least two values, and several samples for each."""
+        found = {}
+        for name, values in self._values.items():
+            texts = values + [""] * (self.samples - len(values))
+            counts = Counter(texts)
+            if 2 <= len(counts) <= MOST_VALUES and self.samples >= FEWEST_SAMPLES * len(counts):
+                found[name] = texts
+        return dict(list(found.items())[:MOST_COLUMNS])
+
+
+def breakdown_rows(columns: Columns | None, values: ColumnValues) -> list[Json]:
+    """Return a breakdown for each column that groups samples.
+
+    Args:
+        columns: scores of the result; `None`: not known.
+        values: columns of the dataset.
+    """
+    texts = values.columns()
+    if columns is None or not texts or values.samples != len(columns):
+        return []
+    numbers = quantities(columns)
+    if not numbers or not isinstance(numbers[0].content, Ratio):
+        return []
+    main = numbers[0]
+    label = metric_labels([identity_of(number) for number in numbers])[0]
+    groups = columns.groups(None)
+    return [
+        {"column": name, "label": label, "parts": _parts(main, np.array(column), groups)}
+        for name, column in texts.items()
+    ]
+
+
+def _parts(main: Quantity, column: Any, groups: Any) -> list[Json]:
+    """Return the number on the samples with each value; the most frequent value is first."""
+    assert isinstance(main.content, Ratio)
+    of_number = column[main.positions]
+    parts: list[Json] = []
+    for name, _ in Counter(column.tolist()).most_common():
+        rows = of_number == name
+        count = int(rows.sum())
+        numerator = float(main.content.numerator[rows].sum())
+        denominator = float(main.content.denominator[rows].sum())
+        if not denominator or main.content.transformed:
+            continue
+        estimate = part_estimate(main, rows, groups)
+        value: Json = {"name": name, "label": name, "text": number_text(numerator / denominator)}
+        if (scale := declared_scale(main)) is not None:
+            value["scale"] = list(scale)
+        if not isinstance(estimate, NoInterval):
+            value["interval"] = [number_text(estimate.low), number_text(estimate.high)]
+        parts.append({"name": name, "samples": count, "value": value})
+    return parts

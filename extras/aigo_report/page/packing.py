@@ -17,7 +17,13 @@ from aigo_bridge.results.values import Json, json_line
 from aigo_bridge.version import __version__
 from aigo_report.page.metrics import MetricReader
 from aigo_report.page.pages import Block, packed
-from aigo_report.page.summary import Totals, broken_summary, evaluation_summary, result_summary
+from aigo_report.page.summary import (
+    Totals,
+    Verify,
+    broken_summary,
+    evaluation_summary,
+    result_summary,
+)
 
 PART = 1 << 18
 """Bytes of samples that are packed together, before they are."""
@@ -64,7 +70,13 @@ def _evaluations(sources: Sequence[ResultSource]) -> list[Json]:
     return [evaluation_summary(dict(summary)) for summary in summaries.values()]
 
 
-def read_result(source: ResultSource, number: int, blocks: Blocks, problems: list[str]) -> Json:
+def read_result(
+    source: ResultSource,
+    number: int,
+    blocks: Blocks,
+    problems: list[str],
+    verify: Verify | None = None,
+) -> Json:
     """One result: its samples to the blocks, all else to its summary.
 
     Args:
@@ -72,6 +84,7 @@ def read_result(source: ResultSource, number: int, blocks: Blocks, problems: lis
         number: its position on the page.
         blocks: where its samples and rows go.
         problems: gets what cannot be read.
+        verify: check of the result; `None`: it is not checked.
     """
     if source.path is None:
         return broken_summary(source, ["the evaluation has no result for it"])
@@ -93,7 +106,7 @@ def read_result(source: ResultSource, number: int, blocks: Blocks, problems: lis
         problems.append(str(error))
         summary = broken_summary(source, [str(error)])
     else:
-        summary = result_summary(source, log, totals, metrics)
+        summary = result_summary(source, log, totals, metrics, verify)
     return {**summary, "rows": packing.rows, "parts": packing.parts}
 
 

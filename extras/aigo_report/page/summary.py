@@ -1,6 +1,4 @@
-"""What a page says of a result as a whole: what was evaluated, its numbers, and how many samples stand behind
-each of them.
-"""
+"""Summary of a result for its page: task and model, numbers with their samples, failures, verification."""
 
 from __future__ import annotations
 
@@ -8,12 +6,15 @@ import hashlib
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.opening import is_below
 from aigo_bridge.dtypes import TaskResultError, TaskResultLog
+from aigo_bridge.errors import BridgeError
 from aigo_bridge.metrics.grades import GRADES, WORDS, is_graded
 from aigo_bridge.results.counts import ResultTally, is_unfinished, scorers_of
 from aigo_bridge.results.reading import SamplePart
@@ -22,10 +23,25 @@ from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.results.superseded import STATUS, superseded_by
 from aigo_bridge.results.values import Json, duration_text, json_line, mappings, member, number_text, tree
-from aigo_report.page.metrics import MetricReader, label_scores, metric_rows, run_rows
+from aigo_report.page.metrics import (
+    ColumnValues,
+    MetricReader,
+    breakdown_rows,
+    label_scores,
+    metric_rows,
+    run_rows,
+)
 
 LONGEST = 2_000
 """Characters of a value of the task, the model or the configuration."""
+LARGEST_CHECKED = 64_000_000
+"""Bytes of a result that is checked while its page is written."""
+_SIDECARS = (".provenance.json", ".intoto.json")
+_STATES = {"verified": "verified", "partly verified": "partly verified", "FAILED": "altered"}
+_ENDINGS = (".tasklog.json", ".tasklog.jsonl", ".json", ".jsonl")
+
+Verify = Callable[[Path], Any]
+"""Check of a result: `aigo_bridge.verify`."""
 
 
 @dataclass
@@ -62,6 +78,7 @@ class Totals:
     """Time of each trial, where it is known."""
     call_seconds: array[float] = field(default_factory=lambda: array("d"))
     digest: Any = field(default_factory=hashlib.sha256)
+    values: ColumnValues = field(default_factory=ColumnValues)
 
     def add(self, part: SamplePart, rows: Sequence[TrialRow]) -> None:
         """Count a sample."""
@@ -79,6 +96,8 @@ class Totals:
         self.rules.update({rule for row in rows for rule in row.cells.get("x", ())})
         if not excluded:
             self.scored.update(scored)
+        if part.run is None:
+            self.values.add(rows[0].cells.get("d", {}) if rows else {})
         for row in rows:
             if "w" in row.cells:
                 self.seconds.append(float(row.cells["w"]))
@@ -114,7 +133,13 @@ def _data(sample: Json) -> Any:
     return member(trial, "sample", "data") or member(sample, "sample", "data")
 
 
-def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, reader: MetricReader) -> Json:
+def result_summary(
+    source: ResultSource,
+    log: TaskResultLog,
+    totals: Totals,
+    reader: MetricReader,
+    verify: Verify | None = None,
+) -> Json:
     """A result without its samples, as the page shows it.
 
     Args:
@@ -122,6 +147,7 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
         log: without samples.
         totals: of the samples of the task and of all runs.
         reader: of the scores of all samples.
+        verify: check of the result; `None`: it is not checked.
     """
     columns = reader.columns(source.path, log)
     specification = log.specification
@@ -136,6 +162,12 @@ def result_summary(source: ResultSource, log: TaskResultLog, totals: Totals, rea
         "task": specification.task.key,
         "model": _entity_name(log),
         "status": log.status if superseded_by(specification.config) is None else STATUS,
+        "dataset": dataset_name(specification.model_dump(mode="json", exclude_unset=True)),
+        "engine": _engine(log),
+        "started": log.execution.started_at,
+        "seconds": log.execution.runtime,
+        "verification": verification_of(source.path, source.root, verify),
+        "breakdowns": breakdown_rows(columns, totals.values),
         "facts": [[label, text] for label, text in _facts(log, totals) if text is not None],
         "description": specification.task.description,
         "configuration": [
@@ -229,6 +261,19 @@ def evaluation_summary(evaluation: Json) -> Json:
     }
 
 
+def dataset_name(specification: Json) -> str | None:
+    """Return the name of the dataset of a task, as the result has it."""
+    dataset = member(specification, "task", "definition", "dataset")
+    names = [member(dataset, name) for name in ("display_name", "key", "id")]
+    names.append(member(specification, "config", "inspect", "eval", "dataset", "name"))
+    return next((str(name) for name in names if isinstance(name, str) and name), None)
+
+
+def _engine(log: TaskResultLog) -> str | None:
+    entity = log.specification.evaluated_entity
+    return getattr(entity, "adapter_id", None)  # a dataset is not an adapter's
+
+
 def _entity_name(log: TaskResultLog) -> str:
     entity = log.specification.evaluated_entity
     return "" if entity is None else entity.display_name
@@ -320,3 +365,45 @@ def _iterable(values: Any) -> Iterable[Any]:
 
 def _warnings(entry: Any) -> list[str]:
     return [str(warning.get("message")) for warning in mappings(entry.get("warnings"))]
+
+
+def verification_of(result: Path | None, root: Path | None, verify: Verify | None) -> Json:
+    """Return state, reason and levels of a check; a result without a provenance file is not checked.
+
+    Args:
+        result: the result log.
+        root: folder that the files must be in; `None`: any.
+        verify: the check; `None`: skip it.
+    """
+    if verify is None:
+        return _unchecked("not checked when this page was written")
+    if result is None or not _has_provenance(result, root):
+        return _unchecked("no provenance file is next to the result")
+    try:
+        if result.stat().st_size > LARGEST_CHECKED:
+            return _unchecked("the result is too large to check while the page is written")
+        checked = verify(result)
+    except (BridgeError, OSError) as error:
+        return _unchecked(str(error))
+    levels = [
+        [
+            level.title,
+            level.verdict,
+            level.reason or "; ".join([*map(str, level.findings[:5]), *level.notes]),
+        ]
+        for level in checked.levels
+    ]
+    return {"state": _STATES[checked.verdict], "reason": checked.summary, "levels": levels}
+
+
+def _has_provenance(result: Path, root: Path | None) -> bool:
+    stem = next((result.name.removesuffix(end) for end in _ENDINGS if result.name.endswith(end)), None)
+    if stem is None:
+        return False
+    files = [result.with_name(f"{stem}{sidecar}") for sidecar in _SIDECARS]
+    found = [file for file in files if file.is_file()]
+    return bool(found) and (root is None or all(is_below(file, root) for file in found))
+
+
+def _unchecked(reason: str) -> Json:
+    return {"state": "not checked", "reason": reason, "levels": []}

@@ -17,6 +17,7 @@ from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.values import json_line
 from aigo_report.page.packing import Blocks, read_result, summary_of
 from aigo_report.page.pages import Block, write_page
+from aigo_report.page.summary import Verify
 
 LARGEST = 48_000_000
 """Bytes of a page; more become a folder of pages."""
@@ -35,7 +36,9 @@ class Report:
     """Results that could not be read, or not to their end."""
 
 
-def write_report(sources: Sequence[ResultSource], out: Path, *, largest: int = LARGEST) -> Report:
+def write_report(
+    sources: Sequence[ResultSource], out: Path, *, largest: int = LARGEST, verify: Verify | None = None
+) -> Report:
     """Write a page of results; where it would be too large a folder of pages, named as the page without
     its suffix, with `index.html` to open.
 
@@ -43,6 +46,7 @@ def write_report(sources: Sequence[ResultSource], out: Path, *, largest: int = L
         sources: the results.
         out: the file.
         largest: bytes of a page.
+        verify: check of each result; `None`: they are not checked.
 
     Raises:
         UsageError: There is no result, or none can be read.
@@ -53,7 +57,9 @@ def write_report(sources: Sequence[ResultSource], out: Path, *, largest: int = L
     with tempfile.TemporaryFile() as file:
         blocks = Blocks(file)
         problems: list[str] = []
-        results = [read_result(source, number, blocks, problems) for number, source in enumerate(sources)]
+        results = [
+            read_result(source, number, blocks, problems, verify) for number, source in enumerate(sources)
+        ]
         if all("counts" not in result for result in results) and all(
             source.entry is None for source in sources
         ):

@@ -22,6 +22,7 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.sources import EVALUATION, YAML_SUFFIXES, is_result, links_results, sources_of
 from aigo_bridge.results.superseded import STATUS, superseded_by
 from aigo_bridge.results.values import Json, mappings, member, number_text
+from aigo_report.page.summary import dataset_name
 
 MOST_FILES = 50_000
 """Files and folders that are looked at."""
@@ -239,6 +240,11 @@ def _head_of(path: Path, root: Path) -> Json:
     config = member(frame, "specification", "config")
     return {
         "title": _text(member(frame, "specification", "display_name")),
+        "task": _text(member(frame, "specification", "task", "key")),
+        "dataset": dataset_name(member(frame, "specification") or {}),
+        "started": member(frame, "execution", "started_at"),
+        "seconds": member(frame, "execution", "runtime"),
+        "samples": member(frame, "evidence", "failures", "num_total"),
         "model": _text(member(frame, "specification", "evaluated_entity", "display_name")),
         "status": _text(frame.get("status")) if superseded_by(config or {}) is None else STATUS,
         "metrics": [

@@ -18,8 +18,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from aigo_bridge.access.opening import is_below, open_regular, outside
@@ -35,10 +36,12 @@ from aigo_report.page.packing import Blocks, read_result, summary_of
 from aigo_report.page.pages import zipped
 from aigo_report.viewing.folder import Entry, stamp_at
 
+if TYPE_CHECKING:
+    from aigo_stats.comparison.comparing import Flips
+    from aigo_stats.comparison.pairing import Pairing
+
 SUMMARY = "summary"
 BLOCKS = "blocks"
-FLIPS = 25
-"""Samples that changed that a comparison lists of each number."""
 _TRIES = 3
 _ENDING = frozenset({"Ended", "Took"})
 """Facts of a result that a run that goes on does not have yet."""
@@ -183,10 +186,14 @@ def _copy(path: Path, copy: Path, root: Path) -> str | None:
 
 
 def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tuple[int, int]]:
+    from aigo_bridge import verify
+
     problems: list[str] = []
     with (folder / BLOCKS).open("wb") as file:
         blocks = Blocks(file, zipped)
-        results = [read_result(source, number, blocks, problems) for number, source in enumerate(sources)]
+        results = [
+            read_result(source, number, blocks, problems, verify) for number, source in enumerate(sources)
+        ]
     if run is not None and run["alive"]:
         for result in results:
             # For an import a log without an end is a failure; here its end is yet to come.
@@ -225,8 +232,24 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
         if None in stamps.values():
             raise UsageError("a result is gone", code=Code.NOTHING_THERE)
         comparison = compare(read_columns(base), read_columns(new))
-        content = comparison_json(comparison, FLIPS)
+        content = comparison_json(comparison, 0)
+        content["pairing"] = np.stack([comparison.pairing.base, comparison.pairing.new], axis=1).tolist()
+        for row, metric in zip(content["metrics"], comparison.metrics, strict=True):
+            row["scale"] = metric.scale
+            row["verdicts"] = _verdicts(metric.flips, comparison.pairing)
         if not _changed(stamps):
             del content["base"], content["new"]
             return redact_json(orjson.dumps(content))
     raise ChangedError("a result changes while it is read")
+
+
+def _verdicts(flips: Flips | None, pairing: Pairing) -> str | None:
+    """Return a letter for each pair: `l` lost, `g` gained, `r` both right, `w` both wrong, `-` not scored."""
+    if flips is None:
+        return None
+    letters = ["-"] * len(pairing.base)
+    places = {position: place for place, position in enumerate(pairing.base.tolist())}
+    for letter, pairs in (("l", flips.lost), ("g", flips.gained), ("r", flips.right), ("w", flips.wrong)):
+        for position, _ in pairs.tolist():
+            letters[places[position]] = letter
+    return "".join(letters)

@@ -2,7 +2,7 @@
 
 | address below `/<session>/` | answer |
 |---|---|
-| ``, `r/<entry>`, `compare/<result>/<result>` | the page: all of them are the same file |
+| ``, `r/<entry>`, `compare/<result>/<result>…` | the page: all of them are the same file |
 | `data/folder` | what there is in the folder |
 | `data/entry/<entry>` | the first view of an entry; 202 while it is prepared |
 | `data/block/<entry>/<number>/<block>` | packed samples, or rows of the table |
@@ -13,6 +13,7 @@ No part of an address becomes a path. What an entry is, the last look into the f
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 import re
@@ -53,7 +54,7 @@ _STEP = 1 << 20
 
 _ENTRY = r"(?P<entry>[0-9a-f]{16})"
 _RESULT = r"[0-9a-f]{16}\.[0-9]{1,6}"
-_PAGE = re.compile(rf"|r/{_ENTRY}|compare/{_RESULT}/{_RESULT}")
+_PAGE = re.compile(rf"|r/{_ENTRY}|compare/{_RESULT}(?:/{_RESULT}){{1,5}}")
 _DATA_ENTRY = re.compile(rf"data/entry/{_ENTRY}")
 _DATA_BLOCK = re.compile(rf"data/block/{_ENTRY}/(?P<number>[0-9]{{1,12}})/(?P<block>r[0-9]+[pt][0-9]+)")
 _DATA_COMPARISON = re.compile(rf"data/compare/(?P<base>{_RESULT})/(?P<new>{_RESULT})")
@@ -281,14 +282,27 @@ class ViewServer(ThreadingHTTPServer):
         if answer is not None:
             return answer
         content = orjson.loads(work.future.result())
-        for label, (entry, _, position, _) in zip(("base", "new"), sides, strict=True):
+        for label, (entry, number, position, _) in zip(("base", "new"), sides, strict=True):
+            names = self._names(entry.id, number, position)
             content[label] = {
                 "entry": entry.id,
                 "name": _shown(entry.name),
                 "position": position,
                 "run": entry.run is not None,
+                **names,
             }
         return _json(content)
+
+    def _names(self, entry: str, number: int, position: int) -> dict[str, Any]:
+        """Return title and model of a prepared result."""
+        prepared = self.library.prepared(entry, number)
+        if prepared is None:
+            return {}
+        try:
+            summary = orjson.loads(gzip.decompress(summary_file(prepared).read_bytes()))
+        except OSError:  # removed in the meantime
+            return {}
+        return {name: summary["results"][position].get(name) for name in ("title", "model")}
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from aigo_bridge.metrics.names import MetricIdentity, metric_labels
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.circumstances import Divergence, divergences
 from aigo_stats.comparison.columns import USAGE, Columns
-from aigo_stats.comparison.estimates import estimate_json
+from aigo_stats.comparison.estimates import declared_scale, estimate_json
 from aigo_stats.comparison.numbers import Quantity, identity_of, quantities
 from aigo_stats.comparison.pairing import Pairing, pair
 from aigo_stats.statistics.agreement import cohens_kappa, confusion
@@ -42,6 +42,10 @@ class Flips:
     """Share of the pairs with the same verdict."""
     kappa: float | None
     """Cohen's, the agreement beyond chance; `None` where one verdict is all there is."""
+    right: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    """Right in both."""
+    wrong: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    """Wrong in both."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class MetricComparison:
     """The number in both results, on the samples of each part."""
     label: str = ""
     """Its name, unique in the comparison."""
+    scale: tuple[float, float] | None = None
+    """Lowest and highest value that both results declare for it; `None`: not declared, or not the same."""
 
     @property
     def name(self) -> str:
@@ -257,6 +263,7 @@ def _metric(
         None,
         tuple(part for part, _ in parts),
         tuple(numbers for _, numbers in parts),
+        scale=declared_scale(base) if declared_scale(base) == declared_scale(new) else None,
     )
 
 
@@ -341,7 +348,9 @@ def _flips(base: Quantity, new: Quantity, pairs: _Rows, positions: NDArray[np.in
     right = _numerators(base, pairs[0]) == 1, _numerators(new, pairs[1]) == 1
     verdicts = confusion(right[0].astype(np.int64), right[1].astype(np.int64), 2)
     lost, gained = positions[right[0] & ~right[1]], positions[~right[0] & right[1]]
-    return Flips(lost, gained, float((right[0] == right[1]).mean()), cohens_kappa(verdicts))
+    both, neither = positions[right[0] & right[1]], positions[~right[0] & ~right[1]]
+    agreement = float((right[0] == right[1]).mean())
+    return Flips(lost, gained, agreement, cohens_kappa(verdicts), both, neither)
 
 
 def _parts(

@@ -5,7 +5,7 @@ a score had scored worst or best.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ class MetricEstimate:
     """The number if every missing sample and trial had scored worst, and best; `None`: not known."""
     reported_error: tuple[str, float] | None = None
     """Name and value of the standard error that another tool reports with it."""
+    scale: tuple[float, float] | None = None
+    """Lowest and highest value that the number can have, by declaration; `None`: not declared."""
 
     @property
     def name(self) -> str:
@@ -189,7 +191,30 @@ def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate, l
         denominator,
         None if denominator is None else _bounds(columns, quantity, denominator),
         quantity.reported_error,
+        declared_scale(quantity),
     )
+
+
+def declared_scale(quantity: Quantity) -> tuple[float, float] | None:
+    """Return the lowest and highest value that a number can have, by declaration; `None`: not declared."""
+    return quantity.content.bounds() if isinstance(quantity.content, Ratio) else None
+
+
+def part_estimate(quantity: Quantity, rows: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> Estimate:
+    """Return the number on some of its samples, with its interval.
+
+    Args:
+        quantity: a ratio.
+        rows: for each sample in the number, whether it is in the part.
+        groups: number of the group of every sample of the result; `None`: each sample is its own group.
+    """
+    assert isinstance(quantity.content, Ratio)
+    part = replace(
+        quantity.content,
+        numerator=quantity.content.numerator[rows],
+        denominator=quantity.content.denominator[rows],
+    )
+    return _interval(replace(quantity, content=part, positions=quantity.positions[rows]), groups, LEVEL)
 
 
 def _interval(quantity: Quantity, groups: NDArray[np.int64] | None, level: float) -> Estimate:

@@ -50,9 +50,10 @@ def test_a_number_has_the_interval_of_its_statistics(tmp_path: Path) -> None:
     (expected,) = estimates(read_columns(tmp_path / "quiz.tasklog.json"))
     assert isinstance(expected.estimate, Interval)
     assert shown["text"] == "0.75"
-    assert shown["interval"] == [f"{expected.estimate.low:.4g}", f"{expected.estimate.high:.4g}"]
+    assert shown["interval"] == [repr(expected.estimate.low), repr(expected.estimate.high)]
     assert shown["method"] == expected.estimate.method
-    assert shown["bounds"] == [f"{30 / 42:.4g}", f"{32 / 42:.4g}"]
+    assert shown["bounds"] == [repr(30 / 42), repr(32 / 42)]
+    assert shown["scale"] == [0.0, 1.0]
 
 
 def test_every_sample_of_a_number_is_accounted_for(tmp_path: Path) -> None:
@@ -150,3 +151,20 @@ def test_errors_are_counted_by_stage_and_type_and_exclusions_by_rule(tmp_path: P
     (shown,) = summary(page)["results"]
     assert shown["stages"] == [["solver", 2, [["HTTPStatusError", 2]]]]
     assert shown["rules"] == [["easy", 1]]
+
+
+def test_a_column_with_few_values_is_a_breakdown_of_the_first_metric(tmp_path: Path) -> None:
+    log = log_of(30, 10)
+    for number, one in enumerate(log["evidence"]["samples"]):
+        one["trials"][0]["sample"]["data"] = {"topic": ["law", "art"][number % 2], "id": str(number)}
+    path = write_result(tmp_path / "topics.tasklog.json", log)
+
+    (shown,) = summary(write_report(sources_of([path]), tmp_path / "report.html").path)["results"]
+
+    (breakdown,) = shown["breakdowns"]
+    assert breakdown["column"] == "topic"
+    parts = [
+        (part["name"], part["samples"], part["value"]["text"], len(part["value"]["interval"]))
+        for part in breakdown["parts"]
+    ]
+    assert parts == [("law", 20, "0.75", 2), ("art", 20, "0.75", 2)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.commands import REPOSITORY
 from tests.support.frontend import FRONTEND, node
 
 from aigo_report.page.pages import BUNDLE, STYLE, asset, packed, policy
@@ -44,3 +46,33 @@ def test_the_committed_bundle_is_what_the_source_builds(tmp_path: Path) -> None:
 
     for name in (BUNDLE, STYLE):
         assert (tmp_path / name).read_bytes() == asset(name), f"{name}: `make frontend` builds it anew"
+
+
+CASES = REPOSITORY / "tests" / "support" / "filters.json"
+SCRIPT = """
+import { buildSync } from "esbuild";
+import { readFileSync } from "node:fs";
+const { outputFiles: [{ text }] } = buildSync({ entryPoints: ["src/filter.ts"], bundle: true, format: "esm", write: false });
+const { parseFilter } = await import("data:text/javascript;base64," + Buffer.from(text).toString("base64"));
+const { samples, cases, errors } = JSON.parse(readFileSync(process.argv[1], "utf-8"));
+const ids = (where) => { const test = parseFilter(where); return samples.filter((sample) => test((name) => sample[name])).map((sample) => sample.id); };
+const refused = (where) => { try { ids(where); return false; } catch (error) { return error.message.startsWith("expected") || error.message.startsWith("unexpected"); } };
+console.log(JSON.stringify({ found: cases.map(({ where }) => ids(where)), refused: errors.map(refused) }));
+"""
+
+
+def test_conditions_choose_samples_and_mistakes_are_named() -> None:
+    cases = json.loads(CASES.read_text("utf-8"))
+    done = subprocess.run(
+        [node(), "--input-type=module", "-e", SCRIPT, str(CASES)],
+        cwd=FRONTEND,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    outcome = json.loads(done.stdout)
+
+    assert dict(zip((case["where"] for case in cases["cases"]), outcome["found"], strict=True)) == {
+        case["where"]: case["ids"] for case in cases["cases"]
+    }
+    assert outcome["refused"] == [True] * len(cases["errors"])

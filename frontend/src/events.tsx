@@ -1,8 +1,10 @@
 /** The spans of a conversation on a time line: agents, model calls, tools. */
 
-import { list, member, Num, render, shown, type Value } from "./json";
-import { Fold, LongText, Text } from "./text";
-import { Conversation } from "./sample";
+import { duration, plural, tokens } from "./format";
+import { list, member, Num, shown, type Value } from "./json";
+import { Fold, Nested, Text } from "./text";
+import { Conversation } from "./transcript";
+import { Seconds, Tokens } from "./value";
 
 interface Entry {
   depth: number; name: string; kind: string; start: number | null; end: number | null; note: string; event: Value; failed: boolean;
@@ -46,7 +48,7 @@ function entries(events: Value[]): Entry[] {
       entry.kind = "model";
       const used = seconds(member(event, "total_time"));
       if (start !== null && used !== null) entry.end = start + used;
-      const usage = (name: string) => shown(member(event, "usage", name) ?? "?");
+      const usage = (name: string) => { const value = member(event, "usage", name); return value instanceof Num ? tokens(value.value) : "?"; };
       entry.note = `${usage("num_prompt_tokens")} → ${usage("num_completion_tokens")} tokens`;
     } else if (type === "function_call_event") {
       entry.name = shown(member(event, "function"));
@@ -60,14 +62,45 @@ function entries(events: Value[]): Entry[] {
   return lines;
 }
 
-function Detail({ event }: { event: Value }) {
-  if (shown(member(event, "type")) !== "model_call_event") return <LongText code text={render(event)} />;
+const SHOWN = new Set(["type", "id", "span_id", "parent_span_id", "timestamp", "model", "input_context", "output_items", "error", "usage", "total_time", "working_time"]);
+
+/** Everything of an event that is not shown elsewhere. */
+function remainder(event: Value): Value {
+  const members: { [key: string]: Value } = Object.create(null);
+  for (const name of Object.keys((event as object | null) ?? {})) {
+    const value = member(event, name);
+    if (!SHOWN.has(name) && value !== undefined && value !== null) members[name] = value;
+  }
+  return members;
+}
+
+/** A model call: its use and how it ended, then request and reply. */
+function ModelCall({ event }: { event: Value }) {
+  const request = list(member(event, "input_context")), reply = list(member(event, "output_items"));
+  const number = (...names: string[]) => { const value = member(event, ...names); return value instanceof Num ? value.value : null; };
+  const input = number("usage", "num_prompt_tokens"), output = number("usage", "num_completion_tokens"), took = number("total_time");
+  const reason = ["stop_reason", "finish_reason"].map((name) => member(event, name)).find((value) => typeof value === "string");
+  const retries = number("retries") ?? number("num_retries");
+  const others = remainder(event);
   return (
     <>
+      <ul class="chips">
+        <li class="chip">{input === null ? "unknown" : <Tokens value={input} />} input tokens</li>
+        <li class="chip">{output === null ? "unknown" : <Tokens value={output} />} output tokens</li>
+        {took !== null && <li class="chip"><Seconds value={took} /></li>}
+        {reason !== undefined && <li class="chip">stop reason <Text>{shown(reason)}</Text></li>}
+        {retries !== null && <li class="chip">{plural(retries, "retry", "retries")}</li>}
+      </ul>
       {member(event, "error") ? <p class="error"><Text>{shown(member(event, "error"))}</Text></p> : null}
-      <Conversation items={[...list(member(event, "input_context")), ...list(member(event, "output_items"))]} />
+      {request.length > 0 && <Fold open={request.length < 4} title={`Request: ${plural(request.length, "item")}`}><Conversation items={request} /></Fold>}
+      {reply.length > 0 && <><h5>Reply</h5><Conversation items={reply} /></>}
+      {Object.keys(others as object).length > 0 && <Fold title="Settings and other fields"><Nested value={others} /></Fold>}
     </>
   );
+}
+
+function Detail({ event }: { event: Value }) {
+  return shown(member(event, "type")) === "model_call_event" ? <ModelCall event={event} /> : <Nested value={event} />;
 }
 
 export function Timeline({ events }: { events: Value[] }) {
@@ -77,7 +110,7 @@ export function Timeline({ events }: { events: Value[] }) {
   const begin = Math.min(...starts);
   const length = Math.max(...lines.flatMap((line) => [line.start ?? begin, line.end ?? begin])) - begin || 1;
   return (
-    <section><h3>What happened when</h3>
+    <section><h3>Events</h3>
       <ol class="timeline">
         {lines.map((line) => (
           <li class={`${line.kind}${line.failed ? " failed" : ""}`}><Line line={line} begin={begin} length={length} /></li>
@@ -100,7 +133,7 @@ function Line({ line, begin, length }: { line: Entry; begin: number; length: num
         <span class="track" aria-hidden="true">
           {timed && <span class="stretch" style={{ left: `${left}%`, width: `${Math.max(0.4, ((lasted ?? 0) / length) * 100)}%` }} />}
         </span>
-        <span class="took">{lasted === null ? "" : `${lasted.toFixed(3)} s`}</span>
+        <span class="took">{lasted === null ? "" : duration(lasted)}</span>
       </>}>
       <Detail event={line.event} />
     </Fold>

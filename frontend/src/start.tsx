@@ -1,0 +1,156 @@
+/** The start page: a matrix of tasks and models, and a list of runs to sort and to compare. */
+
+import { Fragment, type ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import type { MetricValue, Result } from "./data";
+import { count, plural } from "./format";
+import { axisOf, MetricPlot } from "./plots";
+import { Empty, Status, Text, Wide } from "./text";
+import { Count, Ends, Seconds, Tokens, Value, When } from "./value";
+
+export interface Run {
+  id: string; href: string; title: string; task: string; model: string; dataset?: string; engine?: string | null; status: string; /** whose log it is, not yet a result */ log?: string | null;
+  metric?: MetricValue; more: number; samples?: number; failed?: number; scored?: number; tokens?: number | null;
+  started?: number; seconds?: number; changed?: number; file: string; size?: number;
+  /** how many trials of a run in progress are done, and how many there will be */ progress?: { done: number; total: number | null };
+  /** what a comparison takes */ ref?: string; problem?: string;
+}
+
+/** A result of a page as a run of the start page. */
+export function runOf(result: Result, id: string, href: string): Run {
+  const values = (result.metrics ?? []).flatMap((metric) => metric.values);
+  const models = result.models ?? [];
+  const known = models.length > 0 && models.every((use) => use.unknown === 0);
+  return {
+    id, href, title: result.title, task: result.task, model: result.model, dataset: result.dataset ?? undefined, engine: result.engine,
+    status: result.status, metric: values[0], more: Math.max(0, values.length - 1),
+    samples: result.counts?.samples, failed: result.counts?.failed, scored: result.counts?.scored,
+    tokens: known ? models.reduce((sum, use) => sum + use.prompt_tokens + use.completion_tokens, 0) : null,
+    started: result.started ?? undefined, seconds: result.seconds ?? undefined, file: result.file ?? result.name,
+    problem: result.counts ? undefined : result.problems[0],
+  };
+}
+
+const when = (run: Run) => run.started ?? run.changed ?? 0;
+
+function Cell({ runs }: { runs: Run[] }) {
+  const [run] = runs;
+  if (!run) return <small aria-label="not run">–</small>;
+  const axis = run.metric ? axisOf([run.metric]) : null;
+  return (
+    <a class="cell" href={run.href}>
+      {run.metric ? <><b><Value text={run.metric.text} scale={run.metric.scale} /></b> <small><Text>{run.metric.label}</Text></small><MetricPlot value={run.metric} axis={axis} /></>
+        : <Status status={run.status} />}
+      <span class="facts">
+        {run.metric?.interval && <span><Ends low={run.metric.interval[0]} high={run.metric.interval[1]} scale={run.metric.scale} /></span>}
+        {run.samples !== undefined && <span>{plural(run.samples, "sample")}</span>}
+        {!!run.failed && <span class="bad">✗ {count(run.failed)} failed</span>}
+        {run.metric && run.status !== "success" && <Status status={run.status} />}
+        {when(run) > 0 && <span><When seconds={when(run)} aged /></span>}
+        {runs.length > 1 && <span>{plural(runs.length - 1, "earlier run")}</span>}
+      </span>
+    </a>
+  );
+}
+
+function Matrix({ runs }: { runs: Run[] }) {
+  const tasks = [...new Map(runs.map((run) => [run.title, run.task]))];
+  const models = [...new Set(runs.map((run) => run.model))];
+  if (runs.length < 2 || tasks.length > 60 || models.length > 24) return null;
+  return (
+    <section>
+      <Wide label="tasks and models"><table class="matrix stacked"><caption>Tasks and models</caption>
+        <thead><tr><th scope="col">task</th>{models.map((model) => <th scope="col"><Text>{model || "no model"}</Text></th>)}</tr></thead>
+        <tbody>{tasks.map(([title, task]) => (
+          <tr><th scope="row"><Text>{title}</Text>{task !== title && <div><small><Text>{task}</Text></small></div>}</th>
+            {models.map((model) => {
+              const inCell = runs.filter((run) => run.title === title && run.model === model).sort((a, b) => when(b) - when(a));
+              return <td class={inCell.length ? "" : "blank"} data-label={model || "no model"}><Cell runs={inCell} /></td>;
+            })}</tr>
+        ))}</tbody></table></Wide>
+      <p class="note">Each cell is the newest run: its first metric, the 95 % interval as a bar on the scale of the metric, and the number of samples.</p>
+    </section>
+  );
+}
+
+interface Heading { name: string; key: (run: Run) => string | number | undefined; numeric?: boolean; optional?: boolean }
+const HEADINGS: Heading[] = [
+  { name: "status", key: (run) => run.status },
+  { name: "task", key: (run) => run.title },
+  { name: "model", key: (run) => run.model },
+  { name: "dataset", key: (run) => run.dataset, optional: true },
+  { name: "metric", key: (run) => (run.metric ? Number(run.metric.text) : undefined), numeric: true },
+  { name: "samples", key: (run) => run.samples, numeric: true },
+  { name: "failed", key: (run) => run.failed, numeric: true },
+  { name: "tokens", key: (run) => run.tokens ?? undefined, numeric: true, optional: true },
+  { name: "started", key: (run) => when(run) || undefined },
+  { name: "took", key: (run) => run.seconds, numeric: true, optional: true },
+  { name: "file", key: (run) => run.file },
+];
+
+export function ordered(runs: Run[], name: string, descending: boolean): Run[] {
+  const heading = HEADINGS.find((one) => one.name === name)!;
+  const collator = new Intl.Collator("en", { numeric: true });
+  return [...runs].sort((a, b) => {
+    const x = heading.key(a), y = heading.key(b);
+    if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined);
+    const order = typeof x === "number" && typeof y === "number" ? x - y : collator.compare(String(x), String(y));
+    return descending ? -order : order;
+  });
+}
+
+function Line({ run, headings, pick, picked }: { run: Run; headings: Heading[]; pick?: (run: Run, on: boolean) => void; picked: boolean }) {
+  const cells: Record<string, ComponentChildren> = {
+    status: <>{run.progress && run.status === "running" && <Progress {...run.progress} />}<Status status={run.status} /></>,
+    task: <a href={run.href}><Text>{run.title}</Text></a>,
+    model: run.model ? <Text>{run.model}</Text> : <small>no model</small>,
+    dataset: run.dataset && <Text>{run.dataset}</Text>,
+    metric: run.metric ? <><b><Value text={run.metric.text} scale={run.metric.scale} /></b><div><small><Text>{run.metric.label}</Text>{run.more > 0 && `, ${run.more} more`}</small></div></> : "–",
+    samples: <Count value={run.samples} />,
+    failed: run.failed ? <span class="bad"><Count value={run.failed} /></span> : <Count value={run.failed} />,
+    tokens: run.tokens === null || run.tokens === undefined ? "–" : <Tokens value={run.tokens} />,
+    started: when(run) ? <When seconds={when(run)} aged /> : "–",
+    took: run.seconds === undefined ? "–" : <Seconds value={run.seconds} />,
+    file: <><Text>{run.file}</Text>{run.log && <div>{run.log} log</div>}</>,
+  };
+  return (
+    <tr>
+      {pick && <td class="slim" data-label="compare">{run.ref && <input type="checkbox" aria-label={`compare ${run.title}, ${run.model}, ${run.file}`} checked={picked} onChange={(event) => pick(run, event.currentTarget.checked)} />}</td>}
+      {headings.map(({ name, numeric }) => name === "task" ? <th scope="row">{cells[name]}</th>
+        : <td class={`${numeric ? "number" : name === "file" ? "file" : "slim"}`} data-label={name}><div>{cells[name]}</div></td>)}
+    </tr>
+  );
+}
+
+export function Progress({ done, total }: { done: number; total: number | null }) {
+  if (!total) return <small>{plural(done, "trial")} done </small>;
+  return <span class="nowrap"><span class="progress" role="progressbar" aria-label="progress" aria-valuemin={0} aria-valuemax={total} aria-valuenow={done}><span style={{ width: `${Math.min(100, (done / total) * 100)}%` }} /></span><small>{count(done)} of {count(total)} </small></span>;
+}
+
+function Runs({ runs, caption, pick, isPicked }: { runs: Run[]; caption: string; pick?: (run: Run, on: boolean) => void; isPicked: (run: Run) => boolean }) {
+  const [sort, setSort] = useState<[name: string, descending: boolean]>(["started", true]);
+  const headings = HEADINGS.filter((heading) => !heading.optional || runs.some((run) => heading.key(run) !== undefined));
+  const lines = useMemo(() => ordered(runs, ...sort), [runs, ...sort]);
+  return (
+    <Wide label={caption}><table class="listed stacked folder"><caption>{caption} <small>{count(runs.length)}</small></caption>
+      <thead><tr>{pick && <th scope="col">compare</th>}{headings.map(({ name, numeric }) => (
+        <th scope="col" class={numeric ? "number" : ""} aria-sort={sort[0] === name ? (sort[1] ? "descending" : "ascending") : "none"}>
+          <button onClick={() => setSort([name, sort[0] === name ? !sort[1] : numeric === true || name === "started"])}>{name}{sort[0] === name ? (sort[1] ? " ↓" : " ↑") : ""}</button></th>
+      ))}</tr></thead>
+      <tbody>{lines.map((run) => <Line key={run.id} run={run} headings={headings} pick={pick} picked={isPicked(run)} />)}</tbody></table></Wide>
+  );
+}
+
+/** Matrix and list of runs; superseded runs are folded. */
+export function Start({ runs, pick, isPicked = () => false }: { runs: Run[]; pick?: (run: Run, on: boolean) => void; isPicked?: (run: Run) => boolean }) {
+  const superseded = runs.filter((run) => run.status === "superseded"), current = runs.filter((run) => run.status !== "superseded");
+  if (runs.length === 0) return <Empty title="There are no results yet." />;
+  const shared = { pick, isPicked };
+  return (
+    <Fragment>
+      <Matrix runs={current.filter((run) => run.metric || run.samples !== undefined || run.status === "running")} />
+      {current.length > 0 && <Runs runs={current} caption="Runs" {...shared} />}
+      {superseded.length > 0 && <details class="section"><summary>{plural(superseded.length, "superseded run")}</summary><Runs runs={superseded} caption="Superseded runs" {...shared} /></details>}
+    </Fragment>
+  );
+}
