@@ -60,7 +60,10 @@ def test_import_of_a_small_log_stays_within_its_bound(tmp_path: Path) -> None:
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_run_of_a_small_task_stays_within_its_bound(tmp_path: Path) -> None:
+def test_run_of_a_small_task_and_import_of_its_log_stay_within_their_bounds(tmp_path: Path) -> None:
     answers = "scripted/examples/capitals/answers.jsonl"
-    modules = loaded_by("run", "examples/capitals", "--model", answers, "--out", str(tmp_path))
-    assert len(modules) <= BOUNDS["modules"]["run"]
+    by_run = loaded_by("run", "examples/capitals", "--model", answers, "--out", str(tmp_path))
+    (log,) = tmp_path.glob("*.eval")
+    by_import = loaded_by("import", str(log), "--out", str(tmp_path / "imported"))
+    assert len(by_run) <= BOUNDS["modules"]["run"]
+    assert len(by_import) <= BOUNDS["modules"]["import-of-that-run"]

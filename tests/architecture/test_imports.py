@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.architecture.sources import PACKAGES, SOURCES
 
 HEAVY = ("inspect_ai", "lighteval", "torch", "pydantic", "jinja2", "yaml", "openai", "numpy", "anyio")
 LOG = Path(__file__).resolve().parents[1] / "golden" / "inspect" / "0.3.240.eval"
@@ -79,3 +82,25 @@ def test_no_module_is_called_utils() -> None:
         path for folder in ("bridge", "adapters", "extras") for path in (root / folder).rglob("util*.py")
     ]
     assert names == []
+
+
+TABLES = {
+    "aigo_bridge": "public names",
+    "aigo_bridge.cli": "verbs",
+    "aigo_bridge.engine.formats": "formats",
+    "aigo_bridge.hooks": "hooks",
+}
+"""Modules of the core that name modules of extras, and the names in their tables."""
+
+
+def test_only_the_tables_of_the_core_name_a_module_of_an_extra() -> None:
+    extras = [name for name, path in PACKAGES.items() if path.parent.name == "extras"]
+    extra = re.compile(rf"({'|'.join(extras)})[.:\w]*")
+    naming = {
+        name
+        for name, source in SOURCES.items()
+        if name.partition(".")[0] == "aigo_bridge"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and extra.fullmatch(node.value)
+    }
+    assert naming == set(TABLES)
