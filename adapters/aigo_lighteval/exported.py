@@ -136,9 +136,8 @@ class ExportedTask:
         def prompt(row: dict[str, Any], task: str | None = None) -> Doc:
             if row["export"] != self._mark:
                 raise UsageError(
-                    f"the rows are of another export of task {plan.task.key!r}: the library that loads"
-                    " them has kept a copy of"
-                    " those; remove it from its cache (HF_DATASETS_CACHE)",
+                    f"the rows belong to another export of task {plan.task.key!r}, from the cache of "
+                    "the datasets library; remove them from HF_DATASETS_CACHE",
                     code=Code.OTHER_EXPORT,
                 )
             if row["__few_shots"]:

@@ -21,9 +21,9 @@ def refuse_parquet(what: str, locations: Sequence[str], options: ImportOptions) 
     """
     if options.output_format == "parquet":
         raise UsageError(
-            f"{', '.join(locations)}: {what} are not written as parquet: found"
-            " --format parquet, expected json, json.gz or json.zst (the tables of a result log:"
-            " `aigo-bridge import RESULT --format parquet`)",
+            f"{', '.join(locations)}: found --format parquet, expected json, json.gz or "
+            f"json.zst for {what} (to write tables of a result log: `aigo-bridge import "
+            "RESULT --format parquet`)",
             code=Code.WRONG_OPTION,
         )
 

@@ -2,6 +2,8 @@
 
 The rules and their reasons are in docs/style.md. Each file has a limit in `prose_limits.json`: the number of hits that it had when the limit
 was last lowered. A file without a limit may have three hits in a thousand words, a short one two. `--lower` lowers limits to what the files have; none rises.
+
+Sentences of help and messages have at most 25 words. The limit of `FILE#sentences` is the number of longer sentences; without a limit it is 0.
 """
 
 from __future__ import annotations
@@ -67,6 +69,9 @@ _CODE = re.compile(
 _WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 _SENTENCE = 4
 """Words from which a literal counts as text for people."""
+LONGEST = 25
+"""Maximum number of words in a sentence of help and messages."""
+_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,42 @@ def prose_of(path: Path) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], _CODE.sub(" ", token.string.lstrip("#"))
+
+
+def long_sentences(path: Path) -> Iterator[Hit]:
+    """Yield the sentences of help and messages that are too long. A placeholder counts as one word.
+
+    Literals with line breaks are code or prompts; only the docstrings of commands are help.
+    """
+    if path.suffix != ".py":
+        return
+    tree, texts, parts = ast.parse(path.read_text(encoding="utf-8")), dict[ast.AST, str](), set[ast.AST]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts |= {part for part in ast.walk(node) if part is not node}
+            texts[node] = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+            texts[node] = node.value
+        elif isinstance(node, ast.FunctionDef) and any(map(_is_command, node.decorator_list)):
+            texts[node] = ast.get_docstring(node) or ""
+    name = path.relative_to(REPOSITORY).as_posix()
+    for node, text in texts.items():
+        if node in parts or (isinstance(node, ast.JoinedStr) and "\n" in text):
+            continue
+        for sentence in _END.split(text):
+            words = [word for word in sentence.split() if re.search(r"\w", word)]
+            if len(words) > LONGEST:
+                yield Hit(name, getattr(node, "lineno", 0), f"{len(words)} words in a sentence", sentence)
+
+
+def _is_command(decorator: ast.expr) -> bool:
+    return (
+        isinstance(decorator, ast.Call)
+        and isinstance(decorator.func, ast.Attribute)
+        and decorator.func.attr == "command"
+    )
 
 
 def files() -> list[Path]:
@@ -144,6 +185,11 @@ def main() -> int:
             lowered[name] = min(len(hits), limits.get(name, len(hits)))
         if chosen or len(hits) > limit:
             over += [f"  {hit.file}:{hit.line}: {hit.text!r} ({hit.name})" for hit in hits]
+        long, allowed = list(long_sentences(path)), limits.get(f"{name}#sentences", 0)
+        if long:
+            lowered[f"{name}#sentences"] = min(len(long), allowed)
+        if chosen or len(long) > allowed:
+            over += [f"  {hit.file}:{hit.line}: {hit.name}: {hit.text}" for hit in long]
     print(
         *over,
         f"{total} hits in {total_words:,} words: {1000 * total / max(1, total_words):.1f} per 1,000",

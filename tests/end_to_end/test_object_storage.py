@@ -116,7 +116,7 @@ def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
             assert done.code == 0, done.err
         refused = aigo("run", TASK, "--model", MODEL, *part)
         assert refused.code == 2
-        assert f"s3://{BUCKET}/shards/shard-3-of-3' has this shard already" in refused.err
+        assert f"s3://{BUCKET}/shards/shard-3-of-3' already contains this shard" in refused.err
         again = aigo("run", TASK, "--model", MODEL, *part, "--resume")
         assert (again.code, "is complete" in again.err) == (0, True), again.err
         merged = aigo("merge", f"s3://{BUCKET}/shards", "--out", f"s3://{BUCKET}/merged")

@@ -124,7 +124,7 @@ def test_a_log_of_a_plan_that_is_in_no_file_is_not_tried_again_by_inspect(folder
     origin = aigo_bridge.plan_task(text=Path(TASK).read_text(), datasets={"capitals": rows()}).origin
     assert origin is not None
 
-    with pytest.raises(UsageError, match=r"<text> and <rows \w{12}> were given in Python"):
+    with pytest.raises(UsageError, match=r"<text> and <rows \w{12}> of the run were set in Python"):
         aigo_task(origin.task, dataset=dict(origin.datasets))
 
 

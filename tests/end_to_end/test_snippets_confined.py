@@ -151,7 +151,7 @@ def test_the_network_is_allowed_once_for_the_code_as_it_is(
     (tmp_path / ".config" / "aigo-bridge").mkdir(parents=True)
     refused = aigo(*RUN)
     assert refused.code == 2
-    assert "task 'pages': its code needs the network" in refused.err
+    assert "task 'pages': the code needs the network" in refused.err
     assert "--allow network" in refused.err
     assert not (tmp_path / "out").exists()
 
@@ -291,7 +291,10 @@ def test_what_a_task_needs_is_told_before_it_runs_and_allowed_for_recomputing_to
     aigo: Run, tmp_path: Path, page: str, configuration: Path
 ) -> None:
     write(tmp_path, page, "needs: network\n")
-    assert "its code needs the network: run it with --allow network" in aigo("validate", "task.yaml").out
+    assert (
+        "the code of the task needs the network; run it with --allow network"
+        in aigo("validate", "task.yaml").out
+    )
     assert aigo("validate", "task.yaml", "--format", "json").json[0]["needs"] == "network"
 
     log = aigo(*RUN, "--allow", "network").json["native_log"]

@@ -516,9 +516,8 @@ class LogReader:
         self.note_damage(*(Damage("", None, reason) for reason in missing(expected, count, self._found())))
         if self.merged_ids:
             reason = (
-                f"{self.merged_ids + 1} or more samples have ids that are alike"
-                " once what looks like a key is taken out of them: "
-                "they stand as trials of one sample (--no-redact keeps them apart)"
+                f"{self.merged_ids + 1} or more samples have the same id after redaction and are "
+                "imported as trials of one sample (use --no-redact to keep them separate)"
             )
             self.note_damage(Damage("", None, reason))
 

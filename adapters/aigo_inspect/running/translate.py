@@ -177,9 +177,8 @@ def _planned(origin: PlanOrigin) -> TaskPlan:
     """The plan of a run that Inspect's own command line starts: rows are fetched as by `aigo-bridge run`."""
     if origin.unsaved:
         raise UsageError(
-            f"the run's {' and '.join(origin.unsaved)} were given in Python and are in no file, so its task"
-            " cannot be made again from its log; run the same plan again with"
-            " aigo_bridge.run(…, resume=True)",
+            f"the {' and '.join(origin.unsaved)} of the run were set in Python, so the log "
+            "has only a part of the task; continue with aigo_bridge.run(…, resume=True)",
             code=Code.CHANGED_SINCE,
         )
     config = parse_config(origin.task, origin.config, root=origin.root)

@@ -271,9 +271,9 @@ def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller)
         # Its class for transformers takes the likelihood of a token from the place behind it, and fails at
         # documents without choices.
         raise UsageError(
-            f"task {task!r} is measured by perplexities, which no backend of lighteval 0.13 computes"
-            " right: 'transformers' fails or takes"
-            " them from the wrong places, the others have none",
+            f"task {task!r} uses perplexities, which no backend of lighteval 0.13 computes "
+            "correctly: 'transformers' fails or uses wrong positions, and the others return "
+            "none",
             code=Code.UNFIT_BENCHMARK,
         )
     backend = caller.asked.backend if isinstance(caller, BackendCaller) else None

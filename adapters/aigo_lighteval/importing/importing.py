@@ -57,10 +57,9 @@ def run_import(
     """
     if options.output_format == "parquet":
         raise UsageError(
-            f"{', '.join(locations)}: results of lighteval are not written as parquet: found --format"
-            " parquet, expected json, json.gz or json.zst"
-            " (lighteval's details are Parquet files already; the tables of a result log: `aigo-bridge"
-            " import RESULT --format parquet`)",
+            f"{', '.join(locations)}: found --format parquet, expected json, json.gz or "
+            "json.zst for lighteval results (to write tables of a result log: `aigo-bridge "
+            "import RESULT --format parquet`)",
             code=Code.WRONG_OPTION,
         )
     options.redaction()

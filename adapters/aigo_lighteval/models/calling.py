@@ -321,9 +321,10 @@ def _endpoint(
     if (provider not in PROVIDERS and provider != "openai-api") or not model:
         names = ", ".join(["scripted", *PROVIDERS])
         raise UsageError(
-            f"model {name!r} cannot be reached from the lighteval engine: expected one of {names} and a"
-            " model, a model entity's file, openai-api/<service>/<model>, or a backend of lighteval with its"
-            f" model ({', '.join(BACKENDS)}); other providers run with --engine inspect",
+            f"model {name!r} is not available on the lighteval engine. Expected one of "
+            f"{names} and a model, a model file, openai-api/<service>/<model>, or a "
+            f"lighteval backend ({', '.join(BACKENDS)}). For other providers, use --engine "
+            "inspect",
             code=Code.UNKNOWN_PROVIDER,
         )
     url = url or os.environ.get(f"{prefix}_BASE_URL") or settings.url

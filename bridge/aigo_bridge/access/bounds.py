@@ -100,9 +100,9 @@ class Bounds:
             )
         if (any_size or size > self.ratio_from) and size > self.ratio * max(compressed, 1):
             raise TooLargeError(
-                f"member {name!r} unpacks to {size:,} bytes from {compressed:,}, more than"
-                f" {self.ratio:g} times:"
-                " it looks like a zip bomb (raise the bound 'ratio' if the log is yours)"
+                f"member {name!r} looks like a zip bomb: {size:,} bytes unpacked from "
+                f"{compressed:,}, more than {self.ratio:g} times (if you trust the log, raise "
+                "the bound 'ratio')"
             )
 
     def most_unpacked(self, packed: int) -> int:

@@ -305,8 +305,8 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
         )
     if not real:
         raise UsageError(
-            f"--full: task {task.key!r} has no full dataset (no dataset file with a source "
-            f"of type 'huggingface' next to it); pass your own rows with --dataset {key}=FILE",
+            f"--full: task {task.key!r} has no dataset file with a source of type "
+            f"'huggingface'; pass your own rows with --dataset {key}=FILE",
             code=Code.NO_FULL_DATASET,
         )
     name = _parameter(document, config, next(iter(real)))

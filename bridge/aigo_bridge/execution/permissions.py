@@ -108,18 +108,18 @@ def require_allowed(plans: Iterable[TaskPlan]) -> None:
     (digest, task), *more = tasks.items()
     if not more:
         raise UsageError(
-            f"task {task.key!r}: its code needs the {task.needs}, which was not allowed yet; if you trust it,"
-            f" give the same command once more with `--allow {task.needs}` (which is remembered for this"
-            f" task as it is now, {digest[:12]})",
+            f"task {task.key!r}: the code needs the {task.needs}, which is not allowed yet. "
+            f"If you trust the task, run the command again with `--allow {task.needs}` "
+            f"(remembered for this version, {digest[:12]})",
             code=Code.NOT_ALLOWED,
         )
     named = ", ".join(f"{task.key!r} ({digest[:12]})" for digest, task in tasks.items())
     needs = sorted({str(task.needs) for task in tasks.values()})
     raise UsageError(
-        f"tasks {named}: their code needs the {' and the '.join(needs)}, which was not allowed yet; if you"
-        f" trust them all, give the same command once more with"
-        f" {' '.join(f'`--allow {need}`' for need in needs)} (which is remembered for each of them"
-        " as it is now)",
+        f"tasks {named}: the code needs the {' and the '.join(needs)}, which is not "
+        "allowed yet. If you trust all tasks, run the command again with "
+        f"{' '.join(f'`--allow {need}`' for need in needs)} (remembered until a task "
+        "changes)",
         code=Code.NOT_ALLOWED,
     )
 

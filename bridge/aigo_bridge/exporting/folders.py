@@ -149,9 +149,9 @@ def refuse_secrets(draft: Path) -> None:
     if secret_files:
         names = ", ".join(repr(path.relative_to(draft).as_posix()) for path in secret_files)
         raise UsageError(
-            f"--out: {names} would hold a value that this process knows to be secret, so nothing is"
-            " exported; take it out of"
-            " the task, its data or its configuration (known secrets: docs/reference/models.md#secrets)",
+            f"--out: {names} would contain a known secret, so nothing is exported; remove it "
+            "from the task, its data or its configuration "
+            "(docs/reference/models.md#secrets)",
             code=Code.NOT_EXPORTABLE,
         )
 
@@ -280,10 +280,10 @@ def _models(task: Manifest) -> list[str]:
         lines += [backends, ""]
         if task.form == "native":
             silent = (
-                "Plain code sees answers alone: lighteval cuts the beginning of prompts that are too long"
-                " for the model, takes any system"
-                " prompt, and with some backends (litellm) a call that failed is an empty answer. The"
-                " hosted form finds all of that out."
+                "Plain code only receives answers. lighteval truncates prompts that are too "
+                "long for the model, and accepts any system prompt. With some backends "
+                "(litellm), a failed call is an empty answer. The hosted form detects all of "
+                "these cases."
             )
             lines += [silent, ""]
     if any("lighteval custom" in command for command in task.commands):

@@ -134,8 +134,8 @@ def unmapped(part: str, error: Exception) -> str:
             place = f" at {path.parent.name}/{path.name}:{step.tb_lineno}"
         step = step.tb_next
     return (
-        f"aigo-bridge failed to map {part}{place}: {type(error).__name__}: {error} (the log may be sound:"
-        " this is a defect of aigo-bridge, or a shape that it does not know; please report it)"
+        f"aigo-bridge failed to map {part}{place}: {type(error).__name__}: {error} (the "
+        "log may be valid; please report this error in aigo-bridge)"
     )
 
 

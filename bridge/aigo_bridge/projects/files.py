@@ -1,4 +1,4 @@
-"""The files of templates and parts, by the names under which they are written."""
+"""Files of project templates and parts."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from typing import Literal, get_args
 Template = Literal["chat", "judge", "multi-turn", "agent", "rag", "data-set", "jsonl"]
 
 TEMPLATES: dict[Template, str] = {
-    "chat": "questions and answers, compared",
-    "judge": "free answers, judged by a second model",
+    "chat": "answers compared with the correct ones",
+    "judge": "answers judged by a second model",
     "multi-turn": "a conversation with a simulated user",
     "agent": "an agent with tools in a sandbox",
-    "rag": "retrieval and answer, claim by claim",
-    "data-set": "the rows of a table, without a model",
-    "jsonl": "task records, one task a line",
+    "rag": "retrieval and answers, checked claim by claim",
+    "data-set": "rows of a table, without a model",
+    "jsonl": "task records, one per line",
 }
-"""Template → what a project made of it evaluates."""
+"""Template → subject of the evaluation."""
 
 Part = Literal["task", "scorer", "dataset"]
 
 PARTS: tuple[Part, ...] = get_args(Part)
 
 SCHEMAS = ("run", "task", "dataset", "model")
-"""Kinds of files whose JSON Schema an editor is given."""
+"""Kinds of files with a JSON Schema for the editor."""
 
 _FOLDER = Path(__file__).parent
 _NAME, _TITLE = "part-name", "Part name"
-"""What stands for the name of a part in its files, and in their names."""
+"""Placeholders for the name of a part, in files and file names."""
 
 
 def project_files(template: Template) -> dict[str, bytes]:
-    """The files of a project: name, with `/` → content. A template's own take the place of common ones."""
+    """Return the files of a project: name with `/` → content. Template files replace common files."""
     files = {**_files(_FOLDER / "templates" / "common"), **_files(_FOLDER / "templates" / template)}
     return {**files, **{f".vscode/schemas/{kind}.json": _schema(kind) for kind in SCHEMAS}}
 
 
 def part_files(part: Part, name: str) -> dict[str, bytes]:
-    """The files of a part.
+    """Return the files of a part.
 
     Args:
-        part: what it is.
-        name: its key.
+        part: kind of the part.
+        name: key of the part.
     """
     title = name.replace("-", " ").replace("_", " ").strip().capitalize() or name
     return {

@@ -37,10 +37,9 @@ Level = Literal["jailed", "worker", "in-process"]
 LEVELS: tuple[Level, ...] = ("jailed", "worker", "in-process")
 
 REMEDY = (
-    "snippets need Linux 5.13 or later with Landlock, or user namespaces, and the container must not"
-    " forbid both"
-    " (docs/reference/snippets.md); for your own tasks, without keys in the environment:"
-    " --snippets in-process"
+    "snippets need Linux 5.13 or later with Landlock, or user namespaces "
+    "(docs/reference/snippets.md); for your own tasks, without keys in the "
+    "environment, use --snippets in-process"
 )
 
 _TRY = "import sys; sys.path.insert(0, sys.argv.pop(1)); from aigo_bridge.sandbox.levels import main; main()"

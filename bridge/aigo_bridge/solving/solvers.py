@@ -226,9 +226,8 @@ def _generate(builder: GenerateBuilder) -> _Step:
 def _generate_message(builder: GenerateMessageBuilder) -> _Step:
     if any(message.terminate_if is not None for message in builder.extra_input_messages):
         raise UnsupportedPlanError(
-            "generate_message: a message of extra_input_messages has terminate_if, which means nothing for"
-            " a message that"
-            " does not stay in the conversation (put it on the builder itself)",
+            "generate_message: terminate_if is ignored in extra_input_messages, because "
+            "these messages are not kept (put it on the builder)",
             code=Code.WRONG_CONVERSATION,
         )
     extra = [(message.role, SampleTemplate(message.content)) for message in builder.extra_input_messages]

@@ -1,4 +1,4 @@
-// Starts `aigo-bridge lsp` and shows what only this editor can: the prompt of a row as a page.
+// Starts `aigo-bridge lsp` and previews the prompt of a row.
 "use strict";
 
 const vscode = require("vscode");
@@ -14,7 +14,7 @@ const SELECTOR = [
 
 let client;
 
-/** The client of the language server, by the user's settings. */
+/** Create the language client from the user settings. */
 function newClient() {
   const settings = vscode.workspace.getConfiguration("aigoBridge");
   const [command, ...args] = settings.get("command");
@@ -38,7 +38,7 @@ async function start() {
     await client.start();
   } catch (error) {
     const choice = await vscode.window.showErrorMessage(
-      `aigo-bridge: the language server does not start (${error.message}). Is it installed? ${INSTALL}`,
+      `aigo-bridge: cannot start the language server (${error.message}). Install it with: ${INSTALL}`,
       "Settings",
     );
     if (choice) {
@@ -59,14 +59,14 @@ async function stop() {
 class Prompts {
   async provideTextDocumentContent(uri) {
     if (!client?.isRunning()) {
-      return "The language server does not run.";
+      return "The language server is not running.";
     }
     const answer = await client.sendRequest("aigoBridge/prompt", { uri: uri.query, row: Number(uri.fragment) });
     return answer.markdown;
   }
 }
 
-/** Show the prompt of a row: of the one that is named, or of the one that the user asks for. */
+/** Preview the prompt of the given row, or ask the user for a row. */
 async function showPrompt(task, row) {
   const uri = task ?? vscode.window.activeTextEditor?.document.uri.toString();
   const number = row ?? (await askForRow());
@@ -79,9 +79,9 @@ async function showPrompt(task, row) {
 
 async function askForRow() {
   const text = await vscode.window.showInputBox({
-    prompt: "Row of the dataset, counted from 1",
+    prompt: "Row number in the dataset, starting at 1",
     value: "1",
-    validateInput: (value) => (/^[1-9]\d*$/.test(value) ? undefined : "a number from 1"),
+    validateInput: (value) => (/^[1-9]\d*$/.test(value) ? undefined : "Enter a number of at least 1"),
   });
   return text === undefined ? undefined : Number(text);
 }

@@ -94,9 +94,8 @@ def _note(text: str) -> None:
 def _refuse(options: RunOptions) -> None:
     if split_name(options.task) is not None:
         raise UsageError(
-            "--on ray: not supported for engine benchmarks, because the engine computes "
-            "their metrics in one run; convert the benchmark to an AI GO task first "
-            "(`aigo-bridge convert`)",
+            "--on ray: not supported for engine benchmarks; convert the benchmark to an AI "
+            "GO task first (`aigo-bridge convert`)",
             code=Code.OPTIONS_APART,
         )
     refused = {

@@ -72,9 +72,9 @@ class Worker:
     def _plan(self, work: Work) -> None:
         if not work.folder.is_dir():
             raise UsageError(
-                f"this worker, on {socket.gethostname()}, does not see {str(work.folder)!r}: all nodes need"
-                " the same files under the same paths, in a shared folder; for addresses in object storage,"
-                " whose copies lie in the temporary folder, start the command with TMPDIR=/a/shared/folder",
+                f"worker on {socket.gethostname()} cannot read {str(work.folder)!r}. All nodes "
+                "need the same files under the same paths, in a shared folder. For object "
+                "storage addresses, start the command with TMPDIR=/a/shared/folder",
                 code=Code.NOTHING_THERE,
             )
         MIRRORS[:] = work.mirrors

@@ -244,8 +244,8 @@ def check_columns(files: LakeFiles, table: str, delta: Any) -> None:
     needed = {*expected} - {one.name for one in SCHEMAS[table].columns} if table in SCHEMAS else {*expected}
     if not (needed <= found.keys() and found.items() <= expected.items()):
         raise UsageError(
-            f"{place}: found other columns than this release has; no data was changed: use the"
-            " release that made the lake, or import the logs into a new lake",
+            f"{place}: the columns do not match this release; use the release that created "
+            "the lake, or import the logs into a new lake",
             code=Code.OTHER_RELEASE,
         )
     if reader > 1:

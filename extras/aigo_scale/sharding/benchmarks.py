@@ -210,9 +210,8 @@ def refuse_other_kind(shards: Shards, benchmark: str | None) -> None:
     theirs = shards.first.benchmark
     if benchmark is None and theirs is not None:
         raise UsageError(
-            f"these are shards of the benchmark {theirs}, whose own code computes its metrics, and no code is"
-            f" run because a shard names it: give --task {theirs}, with the options that its shards were run"
-            " with",
+            f"shards of the benchmark {theirs}: its code computes the metrics, so pass "
+            f"--task {theirs} with the options of the shards",
             code=Code.MISSING_ARGUMENT,
         )
     if benchmark is not None and theirs is None:

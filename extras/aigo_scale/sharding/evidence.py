@@ -242,9 +242,9 @@ async def _compare(scorers: Sequence[CompiledScorer], evidence: Evidence) -> Non
                 is_same = score is not None and _equal(dict(score.values), dict(data.values))
             if not is_same:
                 raise EvidenceError(
-                    f"scorer {scorer.key!r} sees all samples, and gave sample {record.sample_id!r} other"
-                    " scores in its shard than now over the same rows: its code gives something else every"
-                    " time (chance, time), so that its shards are no whole; fix its seed, or run it in one",
+                    f"scorer {scorer.key!r} is not deterministic: sample {record.sample_id!r} got "
+                    "other scores in its shard than now; fix its random seed, or run the task "
+                    "without shards",
                     code=Code.SHARDS_APART,
                 )
 

@@ -92,8 +92,7 @@ def merge(
 def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
     if not shards.first.is_task:
         raise UsageError(
-            "these are shards of a run file, whose policies judge all results: name it with --task RUN_FILE,"
-            " and with the options that its shards were run with",
+            "shards of a run file with policies: pass --task RUN_FILE with the options of the shards",
             code=Code.OPTIONS_APART,
         )
     (job,) = shards.first.jobs
@@ -101,9 +100,8 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
     plan = evidence.plan
     if why := _needs_task(plan):
         raise UsageError(
-            f"the numbers of {plan.name!r} depend on code over all samples ({why}), and no code of a log is"
-            " run: name the task with --task TASK (--config is taken from the logs; files of --dataset are"
-            " given again)",
+            f"metrics of {plan.name!r} depend on task code over all samples ({why}); pass "
+            "--task TASK and the --dataset files of the run",
             code=Code.OPTIONS_APART,
         )
     specification = specification_of(plan, model=evidence.models.get(""), engine=engine.name)

@@ -134,9 +134,9 @@ def ended_shard(folder: Path, begun: Manifest, parts: Sequence[PartOutcome]) -> 
 
 def _refuse_pending(evaluations: Sequence[ReadyEvaluation]) -> None:
     problems = [
-        f"--shard: the rows of {entry.entry.key!r} come from the result of {entry.entry.pending!r}, which is"
-        " there when the shards have been merged: leave it to a run of its own (FILE#SPECIFICATION with"
-        f" --dataset {entry.entry.pending}=RESULT)"
+        f"--shard: the rows of {entry.entry.key!r} come from the result of "
+        f"{entry.entry.pending!r}, which exists only after the merge; run it separately "
+        f"(FILE#SPECIFICATION with --dataset {entry.entry.pending}=RESULT)"
         for one in evaluations
         for entry in one.entries
         if entry.entry.pending is not None
@@ -203,8 +203,8 @@ def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | 
     earlier = read_manifest(folder)
     if not resume:
         raise UsageError(
-            f"--out: {str(folder)!r} has this shard already ({earlier.status}), and nothing is overwritten:"
-            " --resume goes on with it, or leaves it as it is when it is complete; another --out begins anew",
+            f"--out: {str(folder)!r} already contains this shard ({earlier.status}); "
+            "continue it with --resume, or choose another --out",
             code=Code.PLACE_IN_USE,
         )
     differences = differing(begun, earlier)

@@ -39,7 +39,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskPlan]:
 
 
 def test_a_permission_is_for_one_task_with_one_config(plan: TaskPlan) -> None:
-    with pytest.raises(UsageError, match="its code needs the network"):
+    with pytest.raises(UsageError, match="the code needs the network"):
         require_allowed([plan])
     allow(["network"])
     confined(plan)
@@ -52,5 +52,5 @@ def test_a_permission_is_for_one_task_with_one_config(plan: TaskPlan) -> None:
     for other in others:
         assert not is_allowed(other)
         assert not snippet_host(other).limits.network
-        with pytest.raises(UsageError, match="its code needs the network"):
+        with pytest.raises(UsageError, match="the code needs the network"):
             confined(other)

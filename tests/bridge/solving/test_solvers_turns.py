@@ -258,7 +258,7 @@ def test_an_answer_of_function_calls_alone_is_kept_and_terminates_nothing() -> N
 def test_a_condition_on_an_extra_message_is_refused_before_anything_runs() -> None:
     extra = [user("x", terminate_if={"includes": "x"})]
     builder = {"type": "generate_message", "model_key": "other", "extra_input_messages": extra}
-    with pytest.raises(UnsupportedPlanError, match="extra_input_messages has terminate_if"):
+    with pytest.raises(UnsupportedPlanError, match="terminate_if is ignored in extra_input_messages"):
         solve([builder])
 
 

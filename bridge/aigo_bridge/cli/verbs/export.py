@@ -74,9 +74,9 @@ def export(
         typer.Option(
             "--to",
             metavar="NAME|NAME-log|FORMAT|aigo",
-            help="Target: inspect or lighteval (files to run a task), inspect-hub (a dataset "
-            "with an eval.yaml), inspect-log (a log for the Inspect viewer), "
-            "every-eval-ever, or aigo (a folder for the AI GO platform).",
+            help="Target. Files to run a task: inspect, lighteval, inspect-hub (a dataset with "
+            "an eval.yaml). Results: inspect-log (for the Inspect viewer), every-eval-ever, "
+            "aigo (for the AI GO platform).",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],

@@ -27,10 +27,7 @@ def test_samples_that_become_one_are_told(
     done = aigo("import", tmp_path / "logs", "--out", tmp_path / "out")
 
     assert done.code == 3
-    assert (
-        "3 or more samples have ids that are alike once what looks like a key is taken out of them"
-        in done.out
-    )
+    assert "3 or more samples have the same id after redaction" in done.out
     whole = aigo("import", tmp_path / "logs", "--out", tmp_path / "whole", "--no-redact")
     assert whole.code == 0
     assert "3 samples" in whole.out

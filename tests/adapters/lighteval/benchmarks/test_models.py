@@ -80,7 +80,7 @@ def test_perplexities_are_refused_everywhere_as_lighteval_computes_none_right(
     folder: Path, tmp_path: Path, scripted: Callable[[Mapping[str, str]], str]
 ) -> None:
     for model in (scripted({"a": "b"}), f"transformers/{folder}"):
-        with pytest.raises(UsageError, match="is measured by perplexities, which no backend"):
+        with pytest.raises(UsageError, match="uses perplexities, which no backend"):
             run("wikitext:103:document_level", tmp_path / "out", model)
 
 

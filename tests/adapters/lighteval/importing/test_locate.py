@@ -278,7 +278,7 @@ def test_names_of_tasks_never_leave_the_folder(tmp_path: Path) -> None:
 
 def test_parquet_output_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
-    with pytest.raises(UsageError, match="Parquet files already"):
+    with pytest.raises(UsageError, match="for lighteval results"):
         imported(run, tmp_path / "out", output_format="parquet")
     assert not (tmp_path / "out").exists()
 

@@ -143,7 +143,7 @@ def test_a_lake_with_other_columns_is_refused(logs: Path, tmp_path: Path) -> Non
     field = DeltaTable(str(tmp_path / "lake" / "results")).schema().fields[0]
     new = type(field)("new", field.type, nullable=True)
     DeltaTable(str(tmp_path / "lake" / "results")).alter.add_columns([new])
-    with pytest.raises(UsageError, match="found other columns than this release has"):
+    with pytest.raises(UsageError, match="the columns do not match this release"):
         imported(tmp_path / "lake", logs)
 
 

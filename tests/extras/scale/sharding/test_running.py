@@ -44,7 +44,7 @@ def test_a_shard_that_is_there_is_not_run_again(tmp_path: Path) -> None:
     origin = write_task(tmp_path)
     folder = run_part(origin, tmp_path / "out", 1, 3).folder
     before = contents(folder)
-    with pytest.raises(UsageError, match=r"has this shard already \(complete\), and nothing is overwritten"):
+    with pytest.raises(UsageError, match=r"already contains this shard \(complete\)"):
         run_part(origin, tmp_path / "out", 1, 3)
     assert run_part(origin, tmp_path / "out", 1, 3, resume=True).was_complete
     assert contents(folder) == before

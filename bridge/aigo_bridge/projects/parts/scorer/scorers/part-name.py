@@ -1,4 +1,4 @@
-"""What is judged about one answer: names of scores and their values."""
+"""Score one answer: return score names with their values."""
 
 
 def compute_scores(sample, solver_output):

@@ -1,4 +1,4 @@
-"""Whether the agent left the right answer, and how many commands it took."""
+"""Score whether the agent wrote the correct answer, and count its commands."""
 
 
 def compute_scores(sample, solver_output):

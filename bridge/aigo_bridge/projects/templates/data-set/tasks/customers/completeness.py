@@ -1,4 +1,4 @@
-"""Whether the columns of a row that must be filled are."""
+"""Score whether all required columns of a row have a value."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Whether the value of a row in one column is its own; an empty one is nobody's double."""
+"""Score whether the value of a column is unique. Empty values are not duplicates."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Whether the guest was given the right code, and in how many turns of the assistant."""
+"""Score whether the guest got the correct code, and count the turns of the assistant."""
 
 
 def compute_scores(sample, solver_output):
