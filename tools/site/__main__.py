@@ -7,6 +7,7 @@ pages, `llms-full.txt` contains them. A page that has moved keeps its old addres
 
 from __future__ import annotations
 
+import itertools
 import json
 import os.path
 import re
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,11 +25,12 @@ TARGET = ROOT / "out" / "site"
 HOME = "docs/README.md"
 TOP = ("ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
 FOLDERS = ("docs", "examples/capitals")
-GENERATED = {"Reference": ["reference/cli.md", "reference/api.md"]}
-"""Section of the navigation → pages that are written from the code."""
+GENERATED = {"Programs and settings": ["reference/cli.md", "reference/api.md"]}
+"""Group of the navigation → pages that are written from the code."""
 _FENCE = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 """Start of a code block that names the file of its text."""
 _SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+_GROUP = re.compile(r"^### ([^\n]*)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+\.md)(?:#[^)]*)?\)")
 _SHIM = re.compile(r'<script src="https://[^"]*iframe-worker[^>]*></script>')
 """Script for searching from `file://` in older browsers; it would be downloaded."""
@@ -97,23 +99,40 @@ def _write_pages(pages: Path) -> None:
     (pages / "reference" / "api.md").write_text(public_functions(), "utf-8")
 
 
-def navigation() -> dict[str, list[str]]:
-    """Return the pages of each section of docs/README.md, as paths in the repository, without repetitions."""
-    sections: dict[str, list[str]] = {}
+def navigation() -> dict[str, dict[str, list[str]]]:
+    """Return section → group → pages of docs/README.md, as paths in the repository, without repetitions.
+
+    Pages of a section that are in no group are in the group `""`.
+    """
+    sections: dict[str, dict[str, list[str]]] = {}
     seen = {HOME}
     for title, text in _SECTION.findall((ROOT / HOME).read_text("utf-8")):
-        links = (os.path.normpath(f"docs/{link}") for link in _LINK.findall(text) if "://" not in link)
-        new = [link for link in dict.fromkeys(links) if link not in seen]
-        seen.update(new)
-        sections[title] = ([] if sections else [HOME]) + new + GENERATED.get(title, [])
+        groups = sections[title] = {"": [] if sections else [HOME]}
+        for group, links in _GROUP.findall(f"### \n{text}"):
+            pages = (os.path.normpath(f"docs/{link}") for link in _LINK.findall(links) if "://" not in link)
+            new = [page for page in dict.fromkeys(pages) if page not in seen]
+            seen.update(new)
+            groups[group] = groups.get(group, []) + new + GENERATED.get(group, [])
     return sections
 
 
-def _toml(sections: dict[str, list[str]]) -> str:
-    return (
-        "["
-        + ", ".join(f"{{{json.dumps(title)} = {json.dumps(pages)}}}" for title, pages in sections.items())
-        + "]"
+def _toml(sections: dict[str, dict[str, list[str]]]) -> str:
+    def tables(names: Iterable[str]) -> str:
+        return f"[{', '.join(names)}]"
+
+    return tables(
+        f"{{{json.dumps(title)} = "
+        + tables(
+            text
+            for group, pages in groups.items()
+            for text in (
+                map(json.dumps, pages)
+                if not group
+                else [f"{{{json.dumps(group)} = {tables(map(json.dumps, pages))}}}"]
+            )
+        )
+        + "}"
+        for title, groups in sections.items()
     )
 
 
@@ -135,8 +154,8 @@ def address(page: str) -> str:
 
 def titles(pages: Path) -> Iterator[tuple[str, str, str]]:
     """Yield name, title and text of each page, in the order of the navigation."""
-    for names in navigation().values():
-        for name in names:
+    for groups in navigation().values():
+        for name in itertools.chain.from_iterable(groups.values()):
             text = (pages / name).read_text("utf-8")
             yield name, text.partition("\n")[0].removeprefix("# "), text
 
