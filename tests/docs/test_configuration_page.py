@@ -25,6 +25,9 @@ PAGE = page(REPOSITORY / "docs" / "reference" / "configuration.md")
 VARIABLE = re.compile(r"\bAIGO_BRIDGE_[A-Z][A-Z_]*[A-Z]\b")
 
 
+READ = re.compile(r'environ(?:\.get\(|\[)"([A-Z_]+)"')
+
+
 def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
     (block,) = PAGE.section("Project defaults").blocks
     (tmp_path / "aigo-bridge.toml").write_text(block.text)
@@ -46,6 +49,15 @@ def test_every_own_variable_is_listed() -> None:
     listed = set(VARIABLE.findall(PAGE.text))
     assert len(used) > 5
     assert listed == used
+
+
+def test_every_read_variable_is_listed() -> None:
+    sources = (
+        path for name in ("bridge", "adapters", "extras") for path in (REPOSITORY / name).rglob("*.py")
+    )
+    read = {name for path in sources for name in READ.findall(path.read_text("utf-8"))} - {"PATH"}
+    assert len(read) > 5
+    assert sorted(name for name in read if f"`{name}" not in PAGE.text) == []
 
 
 def test_limits_have_the_listed_defaults() -> None:
