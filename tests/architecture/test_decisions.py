@@ -29,7 +29,7 @@ def test_a_decision_has_a_date_alternatives_and_figures(path: Path) -> None:
     assert written.keys() >= CHAPTERS
     assert all(written.values())
     assert re.search(
-        r"\d|`|^None: |^No ", written["Figures"]
+        r"\d|`|^None[:;] |^No ", written["Figures"]
     )  # a figure, where it is measured, or why there is none
 
 
