@@ -54,6 +54,14 @@ def test_every_form_is_a_function_of_the_runtime() -> None:
     assert {*runtime.FORMULAS, "frequency"} == formulas
 
 
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [("mean", 7 / 3), ("min", 1.0), ("max", 4.0), ("std_dev", 1.5275252316519468)],
+)
+def test_a_formula_gives_the_known_value(formula: str, value: float) -> None:
+    assert runtime.FORMULAS[formula]([1.0, 2.0, 4.0]) == value
+
+
 def test_a_value_of_the_sample_is_compared_in_place_of_the_answer() -> None:
     assert runtime.compared_text(" A\n", {}, ["trim", "lower"]) == "a"
     assert runtime.compared_text(" A\n", {"value": " B"}, []) == " B"
