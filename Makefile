@@ -49,7 +49,8 @@ unit: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto -m "not engine and not slow and not nightly" tests/bridge tests/extras $(ARGS)
 
 # Tests of the repository's own text: `make check` runs them, `make test` does not.
-TEXT := tests/architecture
+TEXT := tests/architecture tests/security/test_one_sink.py tests/bridge/catalogue/test_catalogue.py \
+	$(addprefix tests/docs/test_,contributing.py links.py pictures.py site.py)
 
 ## Install the test requirements and run the tests of a submission, offline. One extra: `make test ARGS=tests/extras/aigo_stats`.
 # Bytecode is compiled first: each of the hundreds of commands that tests start would compile it again if Python cannot write it.
