@@ -1,4 +1,4 @@
-"""The Inspect AI adapter: AI GO plans as Inspect tasks, Inspect logs as AI GO evidence.
+"""Inspect AI adapter. It runs AI GO plans as Inspect tasks and converts Inspect logs to AI GO evidence.
 
 ```python
 from aigo_inspect import import_log, iter_samples, trace_from_sample
@@ -9,8 +9,7 @@ for sample in iter_samples("s3://bucket/logs/large.eval"):      # one SampleEvid
 trace = trace_from_sample(sample)                               # an EvalSample, or a list of Inspect's events
 ```
 
-Importing this package loads no part of Inspect, and next to nothing of this project: names load what they
-need.
+Importing this package does not import Inspect. Each name is loaded when it is first used.
 """
 
 from __future__ import annotations

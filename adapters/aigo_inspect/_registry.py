@@ -1,5 +1,5 @@
-"""What Inspect loads through the entry point `inspect_ai`: the task, the reducer, model entities and the
-scripted model.
+"""Objects that Inspect loads through the entry point `inspect_ai`: the task, the trial reducer, the model
+providers and the local sandbox.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from aigo_inspect.running.translate import aigo_task
 from aigo_inspect.sandbox.environment import LocalSandbox
 
 if os.environ.get("AIGO_BRIDGE_EVIDENCE"):
-    # Registered only when asked for: a hook that is there makes Inspect print a banner, used or not.
-    from aigo_inspect.benchmarks import hooks  # noqa: F401  # importing it registers the hook
+    # Inspect prints a banner as soon as a hook is registered, so the hook is only registered on request.
+    from aigo_inspect.benchmarks import hooks  # noqa: F401  # the import registers the hook
 
 __all__ = ["LocalSandbox", "aigo_bridge", "aigo_task", "aigo_trials", "scripted"]

@@ -1,5 +1,5 @@
-"""The Inspect engine: what it can do, and its three verbs over a plan. Inspect is imported when one of them
-is called.
+"""Inspect engine: its capabilities and its methods `gaps`, `run` and `read`. Inspect is imported when one of
+them is called.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 PACKAGE = "inspect-ai"
 
 OLDEST = (0, 3, 285)
-"""First Inspect release with everything that is used here."""
+"""Oldest supported Inspect release."""
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _checks() -> list[Check]:
-    """Which release of Inspect is installed, and whether it suits."""
+    """Check that a supported release of Inspect is installed."""
     try:
         installed = importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:
@@ -182,7 +182,7 @@ CAPABILITIES = Capabilities(
 
 
 class InspectEngine:
-    """Runs plans on Inspect AI."""
+    """Engine that runs plans with Inspect AI."""
 
     name = "inspect"
     capabilities: ClassVar[Capabilities] = CAPABILITIES
@@ -201,7 +201,7 @@ class InspectEngine:
             )
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """What Inspect cannot run; nothing it runs departs from AI GO's semantics."""
+        """Return the parts of a plan that Inspect cannot run. Everything else follows AI GO's semantics."""
         from aigo_inspect.sandbox import available, needs_sandbox
 
         gaps = [*contradictions(plan), *likelihood_gaps(plan)]
@@ -214,13 +214,13 @@ class InspectEngine:
         return gaps
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-        """Run plans, new ones and interrupted ones, with one call of Inspect's `eval`."""
+        """Run new and interrupted plans with one call of Inspect's `eval`."""
         from aigo_inspect.running.run import run
 
         return run(jobs, settings)
 
     def read(self, log: Path) -> Evidence:
-        """Read back a log that `run` has written."""
+        """Return the evidence in a log that `run` wrote."""
         from aigo_inspect.running.evidence import read
 
         return read(log)

@@ -1,4 +1,4 @@
-"""What an exported task file calls: the packed task as an Inspect task."""
+"""Functions that exported task files call to get an Inspect task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai import Task
-from inspect_ai._util.error import PrerequisiteError  # what Inspect shows without a traceback
+from inspect_ai._util.error import PrerequisiteError  # the error that Inspect shows without a traceback
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from rich.markup import escape
 
@@ -20,15 +20,15 @@ from aigo_inspect.running.translate import native_task
 
 
 def exported_task(folder: Path, config: Mapping[str, Any], *, num_samples: int | None = None) -> Task:
-    """The Inspect task of a folder that `aigo-bridge export` wrote.
+    """Return the Inspect task of a folder that `aigo-bridge export` wrote.
 
     Args:
-        folder: the task's folder, beside its file.
-        config: values of the task's parameters, by key.
-        num_samples: run on the first samples only; `None`: on all that were exported.
+        folder: the task folder, which is next to the task file.
+        config: values of the task parameters, by key.
+        num_samples: run only the first samples. `None` runs all exported samples.
 
     Raises:
-        PrerequisiteError: a value does not fit its parameter, or the files are not those that were exported.
+        PrerequisiteError: a value does not fit its parameter, or the files were changed after the export.
     """
     try:
         plan = packed_plan(folder, config, num_samples=num_samples)
@@ -43,7 +43,9 @@ def exported_task(folder: Path, config: Mapping[str, Any], *, num_samples: int |
 @solver(name="roles_given")
 @in_namespace
 def roles_given(keys: tuple[str, ...]) -> Solver:
-    """Fails a sample whose judge is not there before the evaluated model has been paid for an answer."""
+    """Return a solver that fails a sample if a judge model is missing. The evaluated model has not been
+    called yet at that point.
+    """
     models = role_models({})
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

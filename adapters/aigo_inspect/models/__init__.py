@@ -1,1 +1,1 @@
-"""Inspect's models behind the core's Model protocol, and the core's models behind Inspect's."""
+"""Adapters between the models of Inspect and the core's `Model` protocol, in both directions."""

@@ -1,4 +1,6 @@
-"""Inspect's output of a call as AI GO's answer: the raw chat output, and the items of the first choice."""
+"""Conversion of Inspect's model output to AI GO's answer: the raw chat output, and the items of the first
+choice.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
 
 def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
-    """Inspect's output as AI GO's: the raw chat output and the items of the first choice.
+    """Convert Inspect's output to AI GO's model response.
 
     Raises:
         SampleError: the model gave no answer.
@@ -45,11 +47,11 @@ def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
 
 
 _INCOMPLETE = frozenset({"max_tokens", "model_length", "content_filter"})
-"""Reasons to stop in the middle of an answer."""
+"""Stop reasons of an incomplete answer."""
 
 
 def answer_items(output: ModelOutput) -> list[TraceItem]:
-    """The first choice as items of a trace."""
+    """Convert the first choice to trace items."""
     choice = output.choices[0]
     message = choice.message.model_dump(mode="json", exclude_none=True)
     logprobs = logprobs_of(choice.model_dump(mode="json", include={"logprobs"}), LossReport())
@@ -58,7 +60,7 @@ def answer_items(output: ModelOutput) -> list[TraceItem]:
 
 
 def chat_output(output: ModelOutput) -> ChatCompletionModelOutput:
-    """All choices in AI GO's chat form."""
+    """Convert all choices to AI GO's chat output."""
     usage = output.usage
     return ChatCompletionModelOutput(
         choices=[
@@ -67,7 +69,7 @@ def chat_output(output: ModelOutput) -> ChatCompletionModelOutput:
             )
             for choice in output.choices
         ],
-        # Inspect's input_tokens leaves out what came from a cache; the prompt was longer.
+        # Inspect's `input_tokens` excludes cached tokens, but AI GO's prompt count includes them.
         usage=usage
         and ModelUsage(
             num_prompt_tokens=usage.input_tokens

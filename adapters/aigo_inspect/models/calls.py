@@ -1,8 +1,8 @@
-"""Calls on their way to a provider: past the journal of the run (`aigo_bridge.execution.journal`), and past
-its tape (`aigo_bridge.engine.tape`).
+"""Wrappers around a provider's `generate` that connect it to the run's journal
+(`aigo_bridge.execution.journal`) and recordings (`aigo_bridge.engine.tape`).
 
-Where a provider is called: so Inspect logs a call that is answered from the journal as any other, with its
-raw request and response, and what an agent asks by itself goes past the tape, too.
+The wrapper is at the provider, so that Inspect logs a journaled answer like any other, with its raw request
+and response. It also covers the calls that an agent makes directly.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from weakref import WeakSet
 import anyio
 from inspect_ai._util.http import parse_retry_after
 from inspect_ai.event import ModelEvent
-from inspect_ai.log._samples import _active_model_event  # the event of the call; there is no public form
+from inspect_ai.log._samples import _active_model_event  # the event of the call; no public API
 from inspect_ai.model import ModelAPI, ModelCall, ModelOutput
-from inspect_ai.model._model_call import ModelRequestId  # there is no public form
+from inspect_ai.model._model_call import ModelRequestId  # no public API
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -34,15 +34,15 @@ from aigo_inspect.models.secrets import Generated
 _KEEPING = "_aigo_bridge_keeping"
 
 _PAUSES = (429, 503)
-"""Statuses of a model that wants to be left alone for a while."""
+"""HTTP statuses that ask the client to pause."""
 
 _HEARD: WeakSet[Any] = WeakSet()
-"""Clients whose answers the gate is told of."""
+"""Clients whose responses are already reported to the gate."""
 
 
 @contextmanager
 def calling(call: Call | None) -> Iterator[None]:
-    """In this block a model is asked; all attempts are one call."""
+    """Set the current call for this block. Retries inside the block belong to the same call."""
     token = CALL.set(call)
     try:
         yield
@@ -52,7 +52,7 @@ def calling(call: Call | None) -> Iterator[None]:
 
 @contextmanager
 def failures_kept(call: Call | None) -> Iterator[None]:
-    """In this block a call is made; that it came to nothing goes past its tape."""
+    """Record a failed or cancelled call of this block in its recording."""
     tape = None if call is None else call.tape
     started = steady_time()
     try:
@@ -69,8 +69,8 @@ def failures_kept(call: Call | None) -> Iterator[None]:
 
 
 def keep_answers(api: ModelAPI) -> None:
-    """Give a provider's answers from the journal where it has them, keep those that it has not, and record
-    all that there are.
+    """Wrap `generate` of a provider: answer from the journal if possible, add new answers to the journal, and
+    record all answers.
     """
     if vars(api).get(_KEEPING) or isinstance(api, CassetteAPI):
         return
@@ -104,7 +104,7 @@ def keep_answers(api: ModelAPI) -> None:
 
 
 def _hear_pauses(api: ModelAPI) -> None:
-    """Tell the gate of pauses that a model asks for: clients of httpx's kind keep them without a word."""
+    """Report pauses that an endpoint requests to the gate. HTTPX clients otherwise handle them silently."""
     client = getattr(api, "http_client", None)
     hooks = getattr(client, "event_hooks", None)
     if is_gated() and isinstance(hooks, dict) and "response" in hooks and client not in _HEARD:
@@ -118,7 +118,7 @@ def _hear_pauses(api: ModelAPI) -> None:
 
 
 def _agent_tape(api: ModelAPI, asked: dict[str, Any]) -> TapedCall | None:
-    """What the call of an agent goes past: it talks to the evaluated model without the Model protocol."""
+    """Return the recording entry for an agent's direct call, which does not use the `Model` protocol."""
     asker = ASKER.get()
     if asker is None or asker.tape is None:
         return None
@@ -130,19 +130,19 @@ def _record(tape: TapedCall, result: Generated, started: float, seconds: float, 
     if not isinstance(output, Exception) and not output.error:
         tape.keep(outcome_of(output), started, seconds)
     elif by_agent:
-        # Whether it is asked again is Inspect's to decide.
+        # Inspect decides about a retry.
         tape.lose("a call of an agent failed")
 
 
 class _EventRecord(BaseModel):
-    """Fields of a model event that a provider's client fills while it waits for an answer."""
+    """Fields of a model event that the provider's client sets during the call."""
 
     request_ids: list[ModelRequestId] | None = None
     retries: int | None = None
 
 
 def _json(result: Generated, event: ModelEvent | None) -> bytes | None:
-    """Return an answer as the journal keeps it, with its record in the log; `None` for a failure."""
+    """Return an answer and its log record in the journal's format; `None` for a failure."""
     output, call = result if isinstance(result, tuple) else (result, None)
     if isinstance(output, Exception) or output.error:
         return None
@@ -153,7 +153,7 @@ def _json(result: Generated, event: ModelEvent | None) -> bytes | None:
     )
     try:
         return to_json({"output": output, "call": call, "event": record})
-    except PydanticSerializationError:  # lone surrogates
+    except PydanticSerializationError:  # lone surrogates cannot be written as JSON
         return None
 
 

@@ -1,4 +1,6 @@
-"""Inspect's answers as those of cassettes, and a provider that answers from one (`cassette/<model>`)."""
+"""Conversion between Inspect's answers and cassettes, and the provider `cassette/<model>` that answers from
+one.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,13 @@ from aigo_inspect.models.requests import RAW_OUTPUT, call_input, model_output
 _ENGINE = "inspect"
 
 
-# Recorded
+# Recording
 
 
 def native_request(asked: Mapping[str, Any]) -> dict[str, Any] | str:
-    """What an agent asks, in the chat form; or why it has none. Generation options are those of Inspect and
-    its providers, and not in it.
+    """Return an agent's request in the chat form, or the reason why this is not possible.
+
+    Generation options are left out, because they are specific to Inspect and its providers.
 
     Args:
         asked: the arguments of a provider's `generate`.
@@ -52,7 +55,9 @@ def native_request(asked: Mapping[str, Any]) -> dict[str, Any] | str:
 
 
 def outcome_of(output: ModelOutput) -> CallOutcome:
-    """An answer as cassettes have it; with Inspect's own form where others have no words for all of it."""
+    """Convert an answer to a cassette outcome. Inspect's own form is added if the common form would lose
+    information.
+    """
     opaque = (output.metadata or {}).get(RAW_OUTPUT)
     if opaque is not None and opaque["task"] != "chat_completion":
         task, raw = opaque["task"], opaque["output"]
@@ -73,7 +78,7 @@ def outcome_of(output: ModelOutput) -> CallOutcome:
 
 
 def _is_plain(output: ModelOutput) -> bool:
-    """Whether it is texts and nothing else, as most answers."""
+    """Return whether an answer contains only text, which is the usual case."""
     return all(
         isinstance(choice.message.content, str) and not choice.message.tool_calls and choice.logprobs is None
         for choice in output.choices
@@ -81,7 +86,7 @@ def _is_plain(output: ModelOutput) -> bool:
 
 
 def _essence(output: ModelOutput) -> Any:
-    """What of an answer is used."""
+    """Return the parts of an answer that affect a result."""
     items = [_without_ids(item) for item in answer_items(output)] if output.choices else []
     reasons = [choice.stop_reason for choice in output.choices]
     return items, chat_output(output), reasons, [choice.message.text for choice in output.choices]
@@ -121,11 +126,11 @@ def _choice(choice: Any) -> Choice:
     )
 
 
-# Given again
+# Replay
 
 
 class CassetteAPI(ModelAPI):
-    """`cassette/<model>`: what the model said when a run was recorded."""
+    """Provider `cassette/<model>`, which replays recorded answers."""
 
     def __init__(
         self,
@@ -143,10 +148,10 @@ class CassetteAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> tuple[ModelOutput, ModelCall]:
-        """The answer that was recorded.
+        """Return the recorded answer.
 
         Raises:
-            SampleError: the call is not in the cassette, or came to nothing when it was recorded.
+            SampleError: the call is not in the cassette, or it failed during the recording.
         """
         call = CALL.get()
         request = {"input": input, "tools": tools, "tool_choice": tool_choice}
@@ -165,7 +170,7 @@ class CassetteAPI(ModelAPI):
         )
 
     def should_retry(self, ex: BaseException) -> bool:
-        """What was recorded stays as it is."""
+        """Return `False`: a recorded failure is final."""
         return False
 
 
@@ -197,11 +202,10 @@ def _output(name: str, outcome: CallOutcome, reply: Reply) -> ModelOutput:
 
 @contextmanager
 def played_failures(call: Call | None, stage: Stage) -> Iterator[None]:
-    """In this block a model is asked; where a cassette answers, what is not in it is told before, and what
-    has failed there fails as it did.
+    """Raise the errors of a replayed call in this block with the stage of the caller.
 
     Raises:
-        SampleError: that is so.
+        SampleError: the call is not in the cassette, or it failed during the recording.
     """
     outcome = None if call is None or call.tape is None else call.tape.played(stage)
     try:
@@ -213,7 +217,7 @@ def played_failures(call: Call | None, stage: Stage) -> Iterator[None]:
 
 
 def played_task(model_key: str, api: ModelAPI) -> MLTask | None:
-    """What a model is for that a cassette answers for; `None`: it answers itself."""
+    """Return the ML task of a replayed model; `None` if the model is not replayed."""
     if not isinstance(api, CassetteAPI):
         return None
     asker = ASKER.get()

@@ -1,4 +1,4 @@
-"""AI GO items and events → Inspect's messages and events, for logs that Inspect shows."""
+"""Conversion of AI GO items and events to Inspect's messages and events, for logs that Inspect displays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _USUAL_TIME = "1970-01-01T00:00:00+00:00"
 
 
 def messages_of(items: Iterable[Item]) -> list[Native]:
-    """Chat messages of conversation items; calls join the assistant message in front of them."""
+    """Convert conversation items to chat messages. Tool calls join the preceding assistant message."""
     messages: list[Native] = []
     names: dict[str, str] = {}
     for item in items:
@@ -116,7 +116,7 @@ def _part(part: Item) -> Native:
 
 
 def events_of(events: Iterable[Item]) -> list[Native]:
-    """Inspect's events for AI GO trace events, in the same order."""
+    """Convert AI GO trace events to Inspect's events, in the same order."""
     return [_event(event, index) for index, event in enumerate(events)]
 
 
@@ -157,7 +157,7 @@ def _event(event: Item, index: int) -> Native:
 
 
 def error_of(message: str, traceback: str | None = None) -> Native:
-    """An `EvalError`."""
+    """Return an `EvalError` as a dictionary."""
     return {"message": message, "traceback": traceback or "", "traceback_ansi": traceback or ""}
 
 
@@ -169,12 +169,12 @@ def _model(event: Item) -> Native:
     if answers:
         answer = {**answers[-1], "role": "assistant"}
         if len(answers) > 1:
-            # Reasoning stands in messages of its own in AI GO.
+            # AI GO stores reasoning in separate messages.
             reasoning = [part for message in answers[:-1] for part in _parts(message["content"])]
             answer["content"] = [*reasoning, *_parts(answer["content"])]
         choices = [{"message": answer, "stop_reason": "tool_calls" if answer.get("tool_calls") else "stop"}]
     output: Native = {"model": event["model"], "choices": choices}
-    # Inspect knows no unknown counts.
+    # Inspect cannot express unknown token counts.
     if prompt is not None and completion is not None:
         output["usage"] = {
             "input_tokens": prompt,

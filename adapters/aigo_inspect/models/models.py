@@ -1,4 +1,4 @@
-"""Models of Inspect as the core's Model protocol."""
+"""Implementation of the core's `Model` protocol with Inspect models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from inspect_ai._util.error import PrerequisiteError  # what Inspect raises for a role that is not set
+from inspect_ai._util.error import PrerequisiteError  # raised for a role without a model
 from inspect_ai._util.exception import TerminateSampleError, TerminateTaskError
 from inspect_ai.model import (
     ChatMessage,
@@ -17,7 +17,7 @@ from inspect_ai.model import (
     get_model,
 )
 from inspect_ai.model import Model as NativeModel
-from inspect_ai.model._model import ModelGenerateError  # a provider's refusal, wrapped with the whole request
+from inspect_ai.model._model import ModelGenerateError  # wraps a provider's refusal and the whole request
 from inspect_ai.util import LimitExceededError
 from tenacity import RetryError
 
@@ -61,12 +61,14 @@ __all__ = [
 ]
 
 _NOT_THE_MODELS = (BridgeError, LimitExceededError, TerminateSampleError, TerminateTaskError)
-"""What comes out of a call of a model and is not its failure: ours, or Inspect's way to end the sample or the
-run."""
+"""Exceptions that a model call may raise although the model did not fail: aigo-bridge's errors, and Inspect's
+signals to end a sample or the run."""
 
 
 class InspectModel:
-    """A model of Inspect behind the core's Model protocol; made per call site, the native model is shared."""
+    """Inspect model that implements the core's `Model` protocol. Each call site has its own
+    object; the native model is shared.
+    """
 
     def __init__(self, key: str, native: NativeModel, stage: Stage = "solver"):
         guard(native.api)
@@ -75,29 +77,29 @@ class InspectModel:
         self._native = native
         self._stage: Stage = stage
         self.last_output: ModelOutput | None = None
-        """Inspect's own output of the last call, for Inspect's views."""
+        """Inspect's output of the last call, for Inspect's log viewer."""
 
     @property
     def key(self) -> str:
-        """AI GO key; `""` for the evaluated model."""
+        """AI GO key of the model; `""` for the evaluated model."""
         return self._key
 
     @property
     def name(self) -> str:
-        """Inspect's name, `provider/model`."""
+        """Inspect's model name, `provider/model`."""
         return str(self._native)
 
     @property
     def task(self) -> MLTask:
-        """What the model is for."""
+        """ML task of the model."""
         return played_task(self._key, self._native.api) or ml_task(self._native)
 
     async def predict(self, request: ModelRequest) -> ModelResponse:
-        """Generate once through Inspect, which does retries, caching, concurrency and logging.
+        """Generate once through Inspect, which handles retries, caching, concurrency and logging.
 
         Raises:
-            SampleError: the request has no form in Inspect or for that kind of model, the provider failed, or
-                gave no answer.
+            SampleError: Inspect or this kind of model does not support the request, the provider failed, or
+                it gave no answer.
         """
         asker = ASKER.get()
         call = None if asker is None else asker.call(self._key, self.name, request)
@@ -106,7 +108,7 @@ class InspectModel:
             entity = api if isinstance(api, EntityAPI) else None
             messages, config = self._call(request, entity)
             if entity is not None and entity.connection.depends_on_sample:
-                # Inspect's key of a cached answer does not know the row.
+                # Inspect's cache key does not include the dataset row.
                 config.cache = False
             with played_failures(call, self._stage), model_failures(self._stage), calling(call):
                 output = await self._native.generate(messages, config=config)
@@ -114,10 +116,10 @@ class InspectModel:
             return model_response(output, self._stage)
 
     def answered(self, output: ModelOutput) -> None:
-        """Note the output of a call, of this object's or of an agent's.
+        """Store the output of a call by this object or by an agent.
 
         Raises:
-            SampleError: it is longer than an answer may be.
+            SampleError: the answer is too long.
         """
         _refuse_endless(output, self._stage)
         self.last_output = output
@@ -126,7 +128,7 @@ class InspectModel:
         self, request: ModelRequest, entity: EntityAPI | None
     ) -> tuple[list[ChatMessage], GenerateConfig]:
         if entity is not None and entity.connection.task != "chat_completion":
-            # Options are part of the one value that such a model takes.
+            # Such a model takes one value, which includes the options.
             connection = entity.connection
             value = opaque_input(request, connection.task, connection.key, self._stage)
             return [input_message(value)], GenerateConfig()
@@ -145,10 +147,11 @@ class InspectModel:
 
 
 def _refuse_endless(output: ModelOutput, stage: Stage) -> None:
-    """Inspect's own providers read answers of any length; what is made of one here is several times as long.
+    """Reject an answer above the length limit. Inspect's own providers have no limit, and processing an
+    answer takes several times its size.
 
     Raises:
-        SampleError: it is longer than an answer may be.
+        SampleError: the answer is too long.
     """
     most = ANSWER.bytes
     if sum(len(choice.message.text) for choice in output.choices) > most:
@@ -157,15 +160,15 @@ def _refuse_endless(output: ModelOutput, stage: Stage) -> None:
 
 
 def ml_task(native: NativeModel) -> MLTask:
-    """What a model of Inspect is for; all but model entities are for chat."""
+    """Return the ML task of an Inspect model. It is chat completion, except for model entities."""
     return native.api.connection.task if isinstance(native.api, EntityAPI) else "chat_completion"
 
 
 def refuse_unfit(plan: TaskPlan, native: NativeModel) -> None:
-    """Refuse a plan whose solver talks, with a model that makes embeddings, before anything runs.
+    """Reject a plan whose solver holds a conversation if the model creates embeddings.
 
     Raises:
-        UsageError: that is the case.
+        UsageError: the model does not fit the solver.
     """
     solver = plan.benchmark.solver if plan.entity == "model" else None
     if solver is not None and solver.talks and ml_task(native) == "embeddings":
@@ -184,19 +187,19 @@ def native_model(
     base_url: str | None = None,
     config: GenerateConfig | None = None,
 ) -> NativeModel:
-    """A model by what a user calls it: Inspect's name for it, or the file of a model entity.
+    """Return the Inspect model for a model name or for the file of a model entity.
 
     Args:
         name: `provider/model`; `model.yaml` or `aigo_bridge/model.yaml`; `run.yaml#key` for a file with
             several models.
-        model_args: arguments for its provider.
-        role: the role that it has in the run.
-        base_url: another address of its provider.
-        config: its generation settings.
+        model_args: arguments for the provider.
+        role: role of the model in the run.
+        base_url: another base URL for the provider.
+        config: generation settings.
 
     Raises:
-        UsageError: there is no such model, or it cannot be made.
-        SpecError: its file is not valid; every problem with its place.
+        UsageError: the model does not exist or cannot be created.
+        SpecError: the model file is not valid. The error lists every problem with its position.
     """
     arguments = dict(model_args or {})
     if base_url is not None:
@@ -205,7 +208,7 @@ def native_model(
     if _is_entity(name):
         name = f"{PROVIDER}/{name}"
     try:
-        # Not memoized: settings of the environment and files may have changed since an earlier run.
+        # Not memoized: environment variables and files may have changed since an earlier run.
         settings = config or GenerateConfig()
         return get_model(name, role=role, config=settings, memoize=False, **arguments)
     except BridgeError:
@@ -215,7 +218,7 @@ def native_model(
 
 
 def _is_entity(name: str) -> bool:
-    """Whether a name is a model's file; with a provider in front it is one only if there is such a file."""
+    """Return whether a name refers to a model file. With a provider prefix, the file must exist."""
     if name.startswith(f"{PROVIDER}/") or not is_model_file(name):
         return False
     from inspect_ai._util.registry import registry_find, registry_unqualified_name
@@ -228,7 +231,9 @@ def _is_entity(name: str) -> bool:
 
 
 def plain_text(error: BaseException) -> str:
-    """Return an error of Inspect as one paragraph without terminal markup; of others the line that helps."""
+    """Return an Inspect error as one paragraph without terminal markup. For other errors, return the most
+    useful line.
+    """
     from rich.errors import MarkupError
     from rich.text import Text
 
@@ -237,7 +242,7 @@ def plain_text(error: BaseException) -> str:
     text = str(error.message)
     with contextlib.suppress(MarkupError):
         text = Text.from_markup(text).plain
-    # What this is said in says that it is an error.
+    # The caller's message already says that this is an error.
     lines = [line.strip() for line in text.strip().removeprefix("ERROR: ").splitlines() if line.strip()]
     following = [*lines[1:], ""]
     sentences = (
@@ -247,22 +252,22 @@ def plain_text(error: BaseException) -> str:
 
 
 def _continues(line: str, after: str) -> bool:
-    """Whether no full stop is missing between two lines."""
+    """Return whether a line continues on the next one, so that it needs no full stop."""
     return not line[-1].isalnum() or not after[:1].isupper()
 
 
 def evaluated_model() -> InspectModel:
-    """The model under evaluation of the running task."""
+    """Return the evaluated model of the running task."""
     return InspectModel("", get_model())
 
 
 def role_models(model_map: Mapping[str, str]) -> Any:
-    """Look-up of other models: by role if Inspect was given one of that name, else by the map.
+    """Return a function that finds other models: by role if Inspect has that role, otherwise by the map.
 
-    Never falls back to the evaluated model: a judge would grade itself.
+    It never falls back to the evaluated model, because a judge would then grade itself.
     """
     entities: dict[str, NativeModel] = {}
-    """Model files of the map, each made once: they hold connections."""
+    """Models from files in the map. Each is created only once, because it holds connections."""
 
     def mapped(key: str) -> NativeModel:
         name = model_map[key]
@@ -273,7 +278,7 @@ def role_models(model_map: Mapping[str, str]) -> Any:
         return entities[key]
 
     def find(key: str) -> InspectModel:
-        # Inspect's command line turns `-` in role names into `_`.
+        # Inspect's command line replaces `-` with `_` in role names.
         for role in dict.fromkeys((key, key.replace("-", "_"))):
             try:
                 return InspectModel(key, get_model(role=role, required=True), stage="score")
@@ -294,7 +299,9 @@ def role_models(model_map: Mapping[str, str]) -> Any:
 
 @contextmanager
 def model_failures(stage: Stage) -> Iterator[None]:
-    """Make what a provider raises the protocol's one error; clients raise whatever they like."""
+    """Convert every exception of a provider in this block to `SampleError`. Clients raise many different
+    types.
+    """
     try:
         yield
     except CallError as error:
@@ -306,7 +313,7 @@ def model_failures(stage: Stage) -> Iterator[None]:
 
 
 def _model_failure(error: Exception, stage: Stage) -> SampleError:
-    """A provider's failure; of a call that was tried several times, the last one's."""
+    """Convert a provider's exception; after several attempts, the exception of the last one."""
     if isinstance(error, RetryError):
         cause = error.last_attempt.exception()
         error = cause if isinstance(cause, Exception) else error

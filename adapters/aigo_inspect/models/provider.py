@@ -1,7 +1,8 @@
-"""Providers that this package adds to Inspect: AI GO model entities (`aigo_bridge/<file>`), scripts of rules.
+"""Providers that this package adds to Inspect: AI GO model entities (`aigo_bridge/<file>`) and scripted
+models.
 
-The core's `Connection` makes one call; what stands here says it in Inspect's words, so that Inspect caches,
-retries, counts and logs it like any other model's. The entity's own limits hold in addition to Inspect's.
+The core's `Connection` makes one call. This module presents it as an Inspect provider, so that Inspect
+caches, retries, counts and logs the call. The limits of the entity apply in addition to Inspect's limits.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from aigo_bridge.models.scripted import Script, ScriptedReply, load_script
 from aigo_inspect.models.requests import call_input, model_output
 
 PROVIDER = "aigo_bridge"
-"""Name of the provider in Inspect's model strings."""
+"""Provider name in Inspect's model strings."""
 
 PROVIDERS: Mapping[str, str] = {
     "anthropic": "anthropic",
@@ -68,10 +69,10 @@ PROVIDERS: Mapping[str, str] = {
     "sambanova": "sambanova",
     "together": "together",
 }
-"""AI GO's name of a provider → Inspect's."""
+"""AI GO's provider name → Inspect's provider name."""
 
 _VERSIONED = re.compile(r"(.+\.ya?ml(?:#[^@]*)?)@([0-9a-f]{8})")
-"""A name as logs have it: the file, and the first digits of the digest of what it said."""
+"""Model name in logs: the file, followed by the first digits of its digest."""
 
 
 def entity_api(
@@ -86,23 +87,24 @@ def entity_api(
     request_timeout: float | None = None,
     **model_args: Any,
 ) -> ModelAPI:
-    """The provider of `aigo_bridge/<file>` or `aigo_bridge/<run file>#<key>`.
+    """Return the provider for `aigo_bridge/<file>` or `aigo_bridge/<run file>#<key>`.
 
     Args:
-        model_name: the file, and for a run file the key of the model.
-        base_url: another address of the endpoint.
-        api_key: for models of integrated providers.
-        config: as for every provider.
-        root: folder that files included by the model's may not leave; its project by default.
-        client_cert: file of a certificate to show to the endpoint, in PEM.
-        client_key: file of its key, if that is another one.
-        request_timeout: seconds that the endpoint may be silent.
-        model_args: for the integrated provider.
+        model_name: the file; for a run file, also the key of the model.
+        base_url: another URL for the endpoint.
+        api_key: API key, only for models of integrated providers.
+        config: generation settings, as for every provider.
+        root: folder that contains all files that the model file may include [default: the project of the
+            model file].
+        client_cert: PEM file with the client certificate.
+        client_key: PEM file with the private key, if it is not in `client_cert`.
+        request_timeout: maximum time without data from the endpoint, in seconds.
+        model_args: arguments for the integrated provider.
 
     Raises:
-        UsageError: there is no such model, it has changed since the run that is continued, or an argument
-            means nothing for it.
-        SpecError: its file is not valid.
+        UsageError: the model does not exist, it has changed since the resumed run, or it does not accept an
+            argument.
+        SpecError: the model file is not valid.
     """
     versioned = _VERSIONED.fullmatch(model_name)
     name, version = versioned.groups() if versioned is not None else (model_name, None)
@@ -116,7 +118,7 @@ def entity_api(
             " start a new run",
             code=Code.CHANGED_SINCE,
         )
-    # The version is part of the name, so that no log, cache or resumed run takes one model for another.
+    # The version is part of the name, so that logs, the cache and resumed runs never confuse two models.
     name = f"{name}@{target.digest[:8]}"
     if isinstance(target, ProviderTarget):
         return ProviderModelAPI(name, target, base_url, api_key, config, model_args)
@@ -130,7 +132,7 @@ def entity_api(
 
 
 class EntityAPI(ModelAPI):
-    """A model behind an address, or behind the author's code."""
+    """Provider for a model that is called at a URL or through user code."""
 
     def __init__(self, model_name: str, connection: Connection, url: str | None, config: GenerateConfig):
         super().__init__(model_name, url, None, [], config)
@@ -143,7 +145,9 @@ class EntityAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
-        """One call; what is worth trying again is raised, other failures are returned with their exchange."""
+        """Make one call. Raise failures that Inspect may retry; return other failures with their request and
+        response.
+        """
         connection = self.connection
         call = call_input(connection.task, input, tools, tool_choice, config, sample_row())
         async with limited(
@@ -164,7 +168,7 @@ class EntityAPI(ModelAPI):
         return output, model_call(answered.exchange, seconds)
 
     def should_retry(self, ex: BaseException) -> RetryDecision:
-        """Too many requests, failures of the server or of the network."""
+        """Return whether to retry: after a rate limit, a server error or a network error."""
         if not isinstance(ex, CallError) or not ex.is_transient:
             return RetryDecision.no()
         if ex.kind == "rate_limit":
@@ -172,24 +176,26 @@ class EntityAPI(ModelAPI):
         return RetryDecision.transient(ex.retry_after)
 
     def retry_wait(self) -> wait_base:
-        """As long as the endpoint asks for, else as Inspect waits."""
+        """Return the wait between retries: as requested by the endpoint, otherwise Inspect's usual wait."""
         return AskedWait()
 
     def max_connections(self) -> int:
-        """The entity's own limit."""
+        """Return the concurrency limit of the entity."""
         return self.connection.max_concurrent or super().max_connections()
 
     def connection_key(self) -> str:
-        """Connections are counted per endpoint."""
+        """Return the key by which Inspect counts connections, one for each endpoint."""
         return f"{self.connection.key}:{self.connection.digest[:16]}"
 
     async def aclose(self) -> None:
-        """Close connections, end workers."""
+        """Close connections and stop workers."""
         await self.connection.aclose()
 
 
 class ProviderModelAPI(ModelAPI):
-    """A model of an integrated provider: Inspect's own provider, under the entity's name and limits."""
+    """Provider for a model of an integrated provider: Inspect's own provider with the name and limits of the
+    entity.
+    """
 
     def __init__(
         self,
@@ -230,7 +236,7 @@ class ProviderModelAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
-        """One call of the provider."""
+        """Make one call of the provider."""
         target = self.target
         async with limited(target.key, target.digest, target.max_concurrent, target.rate_limit):
             return await self.native.generate(input, tools, tool_choice, config)
@@ -245,7 +251,7 @@ def _forwarded(name: str) -> Callable[..., Any]:
 
 
 for _name, _value in vars(ModelAPI).items():
-    # Whatever Inspect asks a provider about its models, the one that knows is asked.
+    # All other questions about the model are forwarded to Inspect's provider.
     if callable(_value) and not _name.startswith("_") and _name not in vars(ProviderModelAPI):
         setattr(ProviderModelAPI, _name, _forwarded(_name))
 
@@ -254,7 +260,9 @@ for _name, _value in vars(ModelAPI).items():
 async def limited(
     key: str, identity: str, max_concurrent: int | None, rate_limit: int | None
 ) -> AsyncIterator[None]:
-    """Hold one of an endpoint's places, and start when its rate allows; shared by all of one identity."""
+    """Wait for a free slot and for the rate limit of an endpoint, and hold the slot during this block. Models
+    with the same identity share both.
+    """
     name = f"{PROVIDER}:{key}:{identity}"
     if max_concurrent is not None:
         async with concurrency(key, max_concurrent, key=name, visible=False), passing(name, max_concurrent):
@@ -273,7 +281,7 @@ async def _paced(name: str, rate_limit: int | None) -> None:
 
 
 class AskedWait(wait_base):
-    """`wait_after` for Inspect's retries."""
+    """Retry wait for Inspect that follows the core's `wait_after`."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
@@ -282,7 +290,7 @@ class AskedWait(wait_base):
 
 
 def sample_row() -> Mapping[str, Any] | None:
-    """The row of the sample that is running; `None` outside of a task."""
+    """Return the dataset row of the running sample; `None` outside a task."""
     from inspect_ai.solver._task_state import sample_state
 
     state = sample_state()
@@ -290,7 +298,7 @@ def sample_row() -> Mapping[str, Any] | None:
 
 
 def _report(exchange: Exchange | None) -> None:
-    """Tell Inspect the response's status and the endpoint's name for it."""
+    """Report the response status and the endpoint's request id to Inspect."""
     if exchange is None or exchange.status is None:
         return
     from inspect_ai.log._samples import report_active_model_request_id
@@ -299,7 +307,7 @@ def _report(exchange: Exchange | None) -> None:
 
 
 def model_call(exchange: Exchange, seconds: float, *, error: bool = False) -> ModelCall:
-    """What went over the wire, for the log."""
+    """Return the raw request and response for the log."""
     response = None if exchange.response is None else _object(exchange.response)
     call = ModelCall.create(_object(exchange.request), response, time=seconds)
     call.error = True if error else None
@@ -307,7 +315,7 @@ def model_call(exchange: Exchange, seconds: float, *, error: bool = False) -> Mo
 
 
 def _object(text: str) -> dict[str, Any]:
-    """A body as the object that Inspect wants: itself, or under `body`."""
+    """Return a body as a JSON object, as Inspect requires; other values are stored under `body`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -315,11 +323,11 @@ def _object(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"body": value}
 
 
-# The scripted model: everything below it is the real engine
+# Scripted model. Only its answers are scripted; everything else is the real engine.
 
 
 class ScriptedAPI(ModelAPI):
-    """`scripted/<file>`: answers from a file of rules (see `aigo_bridge.models.scripted`)."""
+    """Provider `scripted/<file>`, which answers from a file of rules (see `aigo_bridge.models.scripted`)."""
 
     def __init__(
         self,
@@ -329,7 +337,8 @@ class ScriptedAPI(ModelAPI):
         config: GenerateConfig = GenerateConfig(),  # noqa: B008  # the signature that Inspect calls
     ):
         self.script: Script = load_script(Path(model_name))
-        # Part of the key of Inspect's cache: other rules are another model, whatever their file is called.
+        # The URL is part of Inspect's cache key. Other rules must count as another model, even in a file
+        # with the same name.
         rules = hashlib.sha256(Path(model_name).read_bytes()).hexdigest()[:16]
         super().__init__(model_name, f"rules:{rules}", api_key, [], config)
         self._calls = 0
@@ -358,11 +367,11 @@ class ScriptedAPI(ModelAPI):
         return output, ModelCall.create(request, response)
 
     def should_retry(self, ex: BaseException) -> bool:
-        """Retry what a real endpoint's client would."""
+        """Return whether a real client would retry the error."""
         return isinstance(ex, httpx.HTTPStatusError) and _is_transient(ex.response.status_code)
 
     def connection_key(self) -> str:
-        """Concurrency is counted per script."""
+        """Return the key for Inspect's concurrency limit, one for each script."""
         return self.model_name
 
 
@@ -387,7 +396,7 @@ def _output(name: str, messages: list[ChatMessage], reply: ScriptedReply, number
         logprobs=Logprobs(content=logprobs) if logprobs else None,
     )
     prompt, completion = reply.tokens([(message.role, message.text) for message in messages])
-    # Without usage Inspect would fetch a tokenizer's vocabulary to estimate it: no network in CI.
+    # Without token counts, Inspect downloads a tokenizer to estimate them, which fails without a network.
     usage = ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
     return ModelOutput(model=name, choices=[choice], usage=usage)
 
@@ -397,7 +406,7 @@ def _is_transient(status: int) -> bool:
 
 
 def _failure(message: str, status: int | None) -> httpx.HTTPStatusError | RuntimeError:
-    """What a provider's client would raise."""
+    """Return the exception that a provider's client would raise."""
     if status is None:
         return RuntimeError(message)
     request = httpx.Request("POST", "https://scripted.invalid/")

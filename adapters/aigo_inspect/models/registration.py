@@ -1,9 +1,11 @@
-"""Names for what this package registers with Inspect, and the providers of models, known by importing this.
+"""Registration of this package's model providers with Inspect. Importing the module registers them.
 
-Inspect puts the import package's name in front of registered names when the package lies in site-packages, or
-when it is installed editable from a distribution of the same name. The distribution `aigo-bridge` and the
-package `aigo_inspect` differ, so an editable install would register `task` where a wheel registers
-`aigo_inspect/task`. Objects that say they come from `aigo_bridge` are `aigo_bridge/…` in both.
+Inspect adds the name of the import package to a registered name if the package is in site-packages. It also
+does so for an editable install whose distribution has the same name.
+
+The distribution `aigo-bridge` and the package `aigo_inspect` have different names. Without `in_namespace`, an
+editable install would therefore register `task`, and a wheel `aigo_inspect/task`. Objects whose module is
+`aigo_bridge` are registered as `aigo_bridge/…` in both cases.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ NAMESPACE = "aigo_bridge"
 
 
 def in_namespace(factory: T) -> T:
-    """Make Inspect's decorators register a factory as `aigo_bridge/<name>`; goes below the decorator."""
+    """Make Inspect's decorators register a factory as `aigo_bridge/<name>`. Apply it below the decorator."""
     factory.__module__ = NAMESPACE
     return factory
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 @modelapi(name="cassette")
 @in_namespace
 def cassette() -> type[CassetteAPI]:
-    """`cassette/<model>`: what a model said when a run was recorded."""
+    """Return the provider of `cassette/<model>`, which replays recorded answers."""
     from aigo_inspect.models.cassettes import CassetteAPI
 
     return CassetteAPI
@@ -43,7 +45,7 @@ def cassette() -> type[CassetteAPI]:
 @modelapi(name="scripted")
 @in_namespace
 def scripted() -> type[ScriptedAPI]:
-    """`scripted/<file>`: a model that answers from a file of rules."""
+    """Return the provider of `scripted/<file>`, which answers from a file of rules."""
     from aigo_inspect.models.provider import ScriptedAPI
 
     return ScriptedAPI
@@ -52,8 +54,8 @@ def scripted() -> type[ScriptedAPI]:
 @modelapi(name="aigo_bridge")
 @in_namespace
 def aigo_bridge() -> type[ModelAPI]:
-    """`aigo_bridge/<file>`: a model entity of AI GO."""
+    """Return the provider of `aigo_bridge/<file>`, an AI GO model entity."""
     from aigo_inspect.models.provider import entity_api
 
-    # Inspect only calls what it gets here.
+    # Inspect only calls the returned object, so a function works as well as a class.
     return cast("type[ModelAPI]", entity_api)

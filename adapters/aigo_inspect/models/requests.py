@@ -1,7 +1,7 @@
-"""Requests between the core and Inspect.
+"""Conversion of requests and answers between the core and Inspect.
 
-A request of the core → Inspect's messages and config; a call as Inspect makes it → what an AI GO model is
-asked, and its answer → Inspect's output.
+A request of the core becomes Inspect's messages and config. In the other direction, Inspect's call becomes
+the input of an AI GO model, whose answer becomes Inspect's output.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _OPTION_NAMES = {
     "logprobs": "logprobs",
     "top_logprobs": "top_logprobs",
 }
-"""Chat completion option → the field of Inspect's `GenerateConfig`."""
+"""Chat completion option → field of Inspect's `GenerateConfig`."""
 
 
 def native_messages(request: ModelRequest, stage: Stage) -> list[ChatMessage]:
-    """The conversation of a request as Inspect's messages.
+    """Convert the conversation of a request to Inspect's messages.
 
     Raises:
-        SampleError: a part of it has no place there.
+        SampleError: Inspect cannot represent a part of the conversation.
     """
     if request.items is None:
         return [_native_message(message, stage) for message in request.input.messages]
@@ -98,7 +98,7 @@ def _check_item(item: Mapping[str, Any], stage: Stage) -> None:
             "input_file": part.get("file_url"),
             "input_video": part.get("video_url"),
         }.get(part["type"], "data:")
-        # Inspect would take anything else for a file of this machine, and send its content to the provider.
+        # Inspect would treat any other value as a local file and send its content to the provider.
         if not str(source or "").lower().startswith(("http://", "https://", "data:")):
             address = "no address" if not source else f"the address {str(source)[:80]!r}"
             raise _unsupported(
@@ -107,7 +107,9 @@ def _check_item(item: Mapping[str, Any], stage: Stage) -> None:
 
 
 def _with_reasoning(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages with reasoning back in the answer that it led to; AI GO's items have it in front."""
+    """Merge reasoning messages into the assistant message that follows them. AI GO stores reasoning as
+    separate items.
+    """
     joined: list[dict[str, Any]] = []
     for message in messages:
         previous = joined[-1] if joined else None
@@ -151,7 +153,7 @@ def _native_message(
 
 
 def generate_config(request: ModelRequest, stage: Stage) -> GenerateConfig:
-    """Inspect's typed config of a request; a value of the wrong type is an error of the sample."""
+    """Convert the options of a request to Inspect's config. A value of the wrong type fails the sample."""
     values: dict[str, Any] = {_OPTION_NAMES[name]: value for name, value in request.options.items()}
     if isinstance(values.get("stop_seqs"), str):
         values["stop_seqs"] = [values["stop_seqs"]]
@@ -177,16 +179,17 @@ def generate_config(request: ModelRequest, stage: Stage) -> GenerateConfig:
 
 
 def opaque_input(request: ModelRequest, task: MLTask, key: str, stage: Stage) -> Any:
-    """What a model that is not for chat is asked: the one custom input of the request, or its chat as JSON.
+    """Return the input of a model that is not for chat: the only custom input of the request, or its chat as
+    JSON.
 
     Args:
-        request: what it is asked.
-        task: what it is for.
-        key: its name in messages.
-        stage: of errors.
+        request: the request to convert.
+        task: ML task of the model.
+        key: name of the model in error messages.
+        stage: stage of a raised error.
 
     Raises:
-        SampleError: the request is a conversation, and the model makes embeddings or the conversation has
+        SampleError: the request is a conversation, and the model creates embeddings or the conversation has
             several parts.
     """
     items = request.items or ()
@@ -205,7 +208,7 @@ def opaque_input(request: ModelRequest, task: MLTask, key: str, stage: Stage) ->
             f" found a conversation of {plural(len(items), 'item')}",
             stage,
         )
-    # The task's own input, which looks like a chat.
+    # The input of the task, which has the form of a chat.
     return {**request.input.model_dump(mode="json", by_alias=True, exclude_unset=True), **request.options}
 
 
@@ -217,7 +220,7 @@ def _unsupported(message: str, stage: Stage, hint: str | None = None) -> SampleE
 
 
 MODEL_INPUT = "aigo_input"
-"""Key of a message's metadata: its text is the whole input of the model, as JSON."""
+"""Metadata key of a message whose text is the whole model input, as JSON."""
 
 _OPTIONS: Mapping[str, str] = {
     "temperature": "temperature",
@@ -235,11 +238,11 @@ _OPTIONS: Mapping[str, str] = {
     "reasoning_effort": "reasoning_effort",
     "parallel_tool_calls": "parallel_tool_calls",
 }
-"""Field of Inspect's `GenerateConfig` → its name in a chat completion request."""
+"""Field of Inspect's `GenerateConfig` → option name in a chat completion request."""
 
 
 def input_message(value: Any) -> ChatMessageUser:
-    """A model input that is no chat (custom tasks, embeddings), as the one message of a call."""
+    """Wrap a model input that is not a chat (custom tasks, embeddings) in a single message."""
     return ChatMessageUser(content=json.dumps(value, ensure_ascii=False), metadata={MODEL_INPUT: True})
 
 
@@ -251,10 +254,10 @@ def call_input(
     config: GenerateConfig,
     sample: Mapping[str, Any] | None,
 ) -> CallInput:
-    """What the model is asked.
+    """Convert the arguments of Inspect's call to a model input.
 
     Raises:
-        CallError: a message has a part that endpoints are not told of.
+        CallError: a message has a part that endpoints do not support.
     """
     options = options_of(config)
     if tools:
@@ -284,7 +287,7 @@ def call_input(
 
 
 def options_of(config: GenerateConfig) -> dict[str, Any]:
-    """Generation options that are set."""
+    """Return the generation options that are set."""
     options = {
         name: value for field, name in _OPTIONS.items() if (value := getattr(config, field)) is not None
     }
@@ -300,7 +303,9 @@ def _tool(tool: ToolInfo) -> dict[str, Any]:
 
 
 def chat_message(message: ChatMessage) -> dict[str, Any]:
-    """A message in the chat form; with parts where it is more than text. Earlier reasoning is not told."""
+    """Convert a message to the chat form, with parts if it contains more than text. Earlier reasoning is left
+    out.
+    """
     chat: dict[str, Any] = {"role": message.role, "content": _content(message.content)}
     if isinstance(message, ChatMessageAssistant) and message.tool_calls:
         chat["tool_calls"] = [_call(call) for call in message.tool_calls]
@@ -347,8 +352,8 @@ def _part(part: Content) -> dict[str, Any]:
 
 
 RAW_OUTPUT = "aigo_output"
-"""Key of `ModelOutput.metadata` for an answer that Inspect's types cannot hold: `task` of the model, and the
-`output` in AI GO's form."""
+"""Key in `ModelOutput.metadata` for an answer that Inspect's types cannot hold. The value has the ML `task`
+of the model and the `output` in AI GO's form."""
 
 _STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "stop",
@@ -363,11 +368,11 @@ _STOP_REASONS: Mapping[str, StopReason] = {
     "content_filter": "content_filter",
     "refusal": "content_filter",
 }
-"""Endpoints' words → Inspect's."""
+"""Stop reason of an endpoint → Inspect's stop reason."""
 
 
 def model_output(name: str, task: str, reply: Reply) -> ModelOutput:
-    """An answer as Inspect's output."""
+    """Convert an answer to Inspect's output."""
     usage = reply.usage
     choices = [_choice(name, choice) for choice in reply.choices] or [_opaque(name, reply)]
     metadata = (
@@ -439,7 +444,7 @@ def _logprob(token: Mapping[str, Any]) -> Logprob:
 
 
 def _opaque(name: str, reply: Reply) -> ChatCompletionChoice:
-    """What stands in Inspect's views for an answer that is no chat message."""
+    """Return a text form of an answer that is not a chat message, for Inspect's log viewer."""
     value = reply.value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return ChatCompletionChoice(

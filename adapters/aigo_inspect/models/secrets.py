@@ -1,8 +1,7 @@
-"""Secrets are kept out of the input and output of Inspect; pages of HTML are reported as HTML.
+"""Removal of secrets from Inspect's input, output and logs, and clear errors for HTML pages in place of JSON.
 
-Where a model is called, everything that comes back (answers, raw responses, exceptions with all they came
-from) is cleaned before Inspect, or anybody else, sees it. What comes another way (prompts, tools, a task's
-own code) is cleaned as a log is written.
+Answers, raw responses and exceptions (with their causes) are redacted directly after a model call. Prompts,
+tools and task code are redacted when a log is written.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from weakref import WeakSet
 from zipfile import BadZipFile, ZipFile
 
 import httpx
-from inspect_ai.log._samples import sample_active  # there is no public form
+from inspect_ai.log._samples import sample_active  # no public API
 from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput, RetryDecision
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -41,21 +40,21 @@ from aigo_bridge.results.log_files import open_for_replacing
 _GUARDED = "_aigo_bridge_guarded"
 
 Generated = ModelOutput | tuple[ModelOutput | Exception, ModelCall]
-"""What a provider gives for one call."""
+"""Return value of a provider's `generate`."""
 
 
 def guard(api: ModelAPI) -> None:
-    """Clean what a provider gives and raises, from now on; the key it was given is a secret."""
+    """Redact everything that a provider returns and raises from now on, including its own API key."""
     if vars(api).get(_GUARDED):
         return
-    # Inspect has read the `.env` file by now.
+    # Inspect has already read the `.env` file at this point.
     learn_environment()
     _learn_key(api)
     generate = api.generate
 
     async def guarded(*args: Any, **kwargs: Any) -> Generated:
         watch_pages(api)
-        _learn_key(api)  # some change it while they run
+        _learn_key(api)  # some providers change their key during a run
         try:
             with waiting(api.model_name, _sample()):
                 result: Generated = await generate(*args, **kwargs)
@@ -80,13 +79,13 @@ def guard(api: ModelAPI) -> None:
 
 
 def _sample() -> str | None:
-    """Return the id of the sample that is running; `None` outside of a run."""
+    """Return the id of the running sample; `None` outside a run."""
     active = sample_active()
     return None if active is None or active.sample.id is None else str(active.sample.id)
 
 
 def _learn_key(api: ModelAPI) -> None:
-    """Take notice of the key that a provider has now, and of those in its address."""
+    """Register the current API key of a provider, and secrets in its URL, as known secrets."""
     if api.api_key is not None and is_credential(api.api_key):
         KNOWN.learn([api.api_key])
     if api.base_url:
@@ -113,24 +112,24 @@ def _clean_output(output: ModelOutput) -> ModelOutput:
     try:
         data = to_json(output)
     except PydanticSerializationError:
-        return output  # lone surrogates: such an answer is cleaned as it is written
+        return output  # an answer with lone surrogates is redacted when the log is written
     clean = redact_json(data)
     if clean is data:
         return output
     cleaned = ModelOutput.model_validate_json(clean)
     for choice in cleaned.choices:
-        choice.logprobs = None  # its tokens spell the text
+        choice.logprobs = None  # the tokens would spell out the secret
     return cleaned
 
 
 def _without_tokens(value: Any) -> Any:
-    """A raw response without log probabilities, whose tokens spell its text."""
+    """Return a raw response without log probabilities, because their tokens would spell out the secret."""
     if isinstance(value, dict):
         return {name: None if name == "logprobs" else _without_tokens(part) for name, part in value.items()}
     return list(map(_without_tokens, value)) if isinstance(value, list) else value
 
 
-# The places where logs, and what is kept of them while they grow, become text.
+# Functions of Inspect that serialize logs and their temporary copies.
 _WRITERS = (
     ("inspect_ai.log._recorders.eval", "to_json_safe"),
     ("inspect_ai.log._recorders.chunked.convert", "to_json_safe"),
@@ -142,7 +141,7 @@ _WRITERS = (
 
 @contextmanager
 def logs_without_secrets() -> Iterator[None]:
-    """Clean every log that Inspect writes in this block, and guard every model that is made in it."""
+    """Redact every log that Inspect writes in this block, and guard every model that is created in it."""
     undo = _clean_writers()
     models: Any = Model
     constructor = models.__init__
@@ -162,13 +161,13 @@ def logs_without_secrets() -> Iterator[None]:
 
 @cache
 def clean_logs_from_now_on() -> None:
-    """Clean every log that this process writes from now on: for Inspect's own command line."""
+    """Redact every log that this process writes from now on. For Inspect's own command line."""
     learn_environment()
     _clean_writers()
 
 
 def _clean_writers() -> Callable[[], None]:
-    """Have Inspect's writers clean what they write; gives what undoes it."""
+    """Make Inspect's writers redact their output. Return a function that undoes the change."""
     originals: list[tuple[Any, str, Any]] = []
     for name, attribute in _WRITERS:
         module = import_module(name)
@@ -191,13 +190,13 @@ def _cleaning(writer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def clean_log(path: Path) -> bool:
-    """See whether a finished `.eval` log holds a secret after all, and write it without; whether it did.
+    """Rewrite a finished `.eval` log without secrets. Return whether it contained any.
 
     Raises:
-        OSError: it cannot be read or written.
+        OSError: the log cannot be read or written.
     """
-    # Late: reading costs little, but what teaches `zipfile` Zstandard takes long to load.
-    import inspect_ai._util.zipfile  # noqa: F401  # it changes what zip files can be packed with
+    # Imported late, because Inspect's Zstandard support for `zipfile` takes long to load.
+    import inspect_ai._util.zipfile  # noqa: F401  # adds compression methods to zipfile
 
     try:
         with ZipFile(path) as log:
@@ -208,28 +207,28 @@ def clean_log(path: Path) -> bool:
                     with log.open(info) as member:
                         clean.writestr(info, redact_json(member.read()), compress_type=info.compress_type)
     except (BadZipFile, NotImplementedError):
-        return False  # a run that was killed: what is left of it is read by the import, which cleans it
+        return False  # the import recovers the log of a killed run, and redacts it
     return True
 
 
-# Pages of HTML where a provider expects JSON: clients raise whatever comes of that
+# HTML pages in place of JSON. Clients raise many different errors for them.
 
 
 _PAGE: ContextVar[str | None] = ContextVar("page", default=None)
-"""What is to be said of the page that the last request of this call has brought; `None`: it was none."""
+"""Error message for the HTML page in the last response of this call; `None` if it was not a page."""
 _WATCHED: WeakSet[Any] = WeakSet()
 
 
 class ProviderError(Exception):
-    """What a provider met, in our words."""
+    """Failure of a provider, described by aigo-bridge."""
 
 
 class UnreadableReplyError(ProviderError):
-    """A server answered 200, and its reply is not an answer: cut off, damaged, or of another kind."""
+    """A reply with status 200 that is not an answer: truncated, damaged or of another type."""
 
 
 _UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, httpx.DecodingError)
-"""What clients raise when they read such a reply."""
+"""Errors that clients raise for such a reply."""
 
 
 def unreadable_error(api: ModelAPI, error: Exception) -> UnreadableReplyError | None:
@@ -244,7 +243,7 @@ def unreadable_error(api: ModelAPI, error: Exception) -> UnreadableReplyError | 
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the errors that it came from."""
+    """Yield an error and its causes."""
     seen: list[BaseException] = []
     while error not in seen:
         seen.append(error)
@@ -253,7 +252,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_taken_for_text(error: Exception) -> bool:
-    """Return whether a client gave a text in place of an object, as it does for any content type but JSON."""
+    """Return whether a client returned text in place of an object, because the type was not JSON."""
     return isinstance(error, AttributeError) and isinstance(error.obj, str)
 
 
@@ -266,7 +265,7 @@ def _server(api: ModelAPI) -> str:
 
 
 def watch_pages(api: ModelAPI) -> None:
-    """Take note of pages that the client of a provider gets from now on, where it is one of httpx's kind."""
+    """Watch the responses of a provider's client for HTML pages, if it is an HTTPX client."""
     _PAGE.set(None)
     client = getattr(api, "http_client", None)
     hooks = getattr(client, "event_hooks", None)
@@ -286,7 +285,9 @@ async def _note(response: Any) -> None:
 
 
 def page_error(error: Exception) -> Exception:
-    """The error to raise: one of ours for a page, unless its status decides whether to call again."""
+    """Return the error to raise for an HTML page. If the error has a status, only its message is replaced,
+    because the status decides about a retry.
+    """
     page = _PAGE.get()
     if page is None:
         return error

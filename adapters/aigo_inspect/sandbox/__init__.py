@@ -1,6 +1,6 @@
-"""Where code that a model wrote may run: docker where it works, else Linux namespaces, else nowhere.
+"""Choice of a sandbox for code that a model wrote: docker if it works, otherwise Linux namespaces.
 
-This module imports no Inspect; `environment` does.
+This module does not import Inspect; `environment` does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ print("jailed")
 
 
 def needs_sandbox(plan: TaskPlan) -> bool:
-    """Whether a plan runs what a model wrote: as a tool of an agent, or to score an answer."""
+    """Return whether a plan runs code that a model wrote, as an agent's tool or to score an answer."""
     return plan.entity != "system" and (
         plan.runs_tools or any(scorer.runs_answers for scorer in plan.benchmark.scorers)
     )
@@ -41,16 +41,16 @@ def needs_sandbox(plan: TaskPlan) -> bool:
 
 @cache
 def available() -> tuple[str | None, str]:
-    """The name under which Inspect knows the sandbox that works here, and why it is that one (or none).
+    """Return Inspect's name of the sandbox that works on this machine, and the reason for the choice.
 
-    Really tries: a container engine must answer, and a program must run in the namespaces. Blocks for up to
-    some seconds.
+    The name is `None` if there is no working sandbox. The check starts a real program, so it can take several
+    seconds.
     """
     engine = _docker()
     if engine is None:
         return "docker", "docker answers"
     try:
-        # In a thread of its own: Inspect may ask from within its event loop.
+        # Inspect may call this from inside its event loop, so the probe runs in another thread.
         with ThreadPoolExecutor(max_workers=1) as thread:
             result = thread.submit(anyio.run, _probe).result()
     except JailRefusedError as error:
@@ -66,10 +66,10 @@ async def _probe() -> JailResult:
 
 
 def _docker() -> str | None:
-    """What keeps docker from working; `None` if it works."""
+    """Return the reason why docker does not work; `None` if it works."""
     try:
         done = subprocess.run(
-            ["docker", "info", "--format", "{{.ServerVersion}}"],  # noqa: S607  # as Inspect finds it
+            ["docker", "info", "--format", "{{.ServerVersion}}"],  # noqa: S607  # Inspect finds docker the same way
             capture_output=True,
             text=True,
             timeout=10,

@@ -1,6 +1,6 @@
-"""An editor of text files in a sandbox, as a tool; it needs nothing there but the files.
+"""Text editor tool for a sandbox. It needs only file access.
 
-Inspect's own editor puts a program of its own into the container, which not every sandbox lets run.
+Inspect's own editor copies a program into the container, and some sandboxes cannot run that program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aigo_bridge.text.plurals import plural
 T = TypeVar("T")
 
 SHOWN = 2_000
-"""Lines that are shown at once."""
+"""Maximum number of lines in one view."""
 
 
 @tool
@@ -78,10 +78,10 @@ def _needed(value: T | None, name: str, command: str) -> T:
 
 
 def numbered(text: str, view_range: list[int] | None = None) -> str:
-    """Lines with their numbers.
+    """Return lines of a text with their line numbers.
 
     Raises:
-        ToolError: the range is none.
+        ToolError: the range is not valid.
     """
     lines = text.splitlines()
     begin, end = 1, min(len(lines), SHOWN)
@@ -94,10 +94,10 @@ def numbered(text: str, view_range: list[int] | None = None) -> str:
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """The text with its one occurrence of `old` replaced.
+    """Return the text with the only occurrence of `old` replaced.
 
     Raises:
-        ToolError: there is none, or more than one.
+        ToolError: `old` does not occur, or occurs more than once.
     """
     count = text.count(old) if old else 0
     if count != 1:
@@ -106,10 +106,10 @@ def replaced(text: str, old: str, new: str) -> str:
 
 
 def inserted(text: str, line: int, new: str) -> str:
-    """The text with more behind a line.
+    """Return the text with `new` inserted after a line.
 
     Raises:
-        ToolError: there is no such line.
+        ToolError: the line does not exist.
     """
     lines = text.splitlines(keepends=True)
     if not 0 <= line <= len(lines):

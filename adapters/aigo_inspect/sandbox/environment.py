@@ -1,6 +1,6 @@
-"""The local sandbox as Inspect knows sandboxes: `aigo_local`.
+"""The local sandbox as an Inspect sandbox environment named `aigo_local`.
 
-Each command has a jail of its own; the files in `/work` last from one command of a sample to the next.
+Each command runs in a new jail. Files in `/work` are kept between the commands of a sample.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ NAME = "aigo_local"
 
 @sandboxenv(name=NAME)
 class LocalSandbox(SandboxEnvironment):
-    """Linux namespaces: no network, read-only root, own `/tmp` and `/work`, limits on everything."""
+    """Sandbox of Linux namespaces with a read-only root, private `/tmp` and `/work`, resource limits and
+    without a network.
+    """
 
     def __init__(self) -> None:
         self._workspace = Workspace()
@@ -41,7 +43,7 @@ class LocalSandbox(SandboxEnvironment):
     async def sample_init(
         cls, task_name: str, config: SandboxEnvironmentConfigType | None, metadata: dict[str, str]
     ) -> dict[str, SandboxEnvironment]:
-        """One sandbox for each sample."""
+        """Create one sandbox for a sample."""
         return {"default": cls()}
 
     @classmethod
@@ -52,14 +54,14 @@ class LocalSandbox(SandboxEnvironment):
         environments: dict[str, SandboxEnvironment],
         interrupted: bool,
     ) -> None:
-        """Remove the sample's files."""
+        """Remove the files of a sample."""
         for environment in environments.values():
             environment.as_type(cls).remove()
 
     async def exec(
         self,
         cmd: list[str],
-        input: str | bytes | None = None,  # noqa: A002  # Inspect's name
+        input: str | bytes | None = None,  # noqa: A002  # Inspect's parameter name
         cwd: str | None = None,
         env: dict[str, str] | None = None,
         user: str | None = None,
@@ -67,14 +69,15 @@ class LocalSandbox(SandboxEnvironment):
         timeout_retry: bool = True,
         concurrency: bool = True,
     ) -> ExecResult[str]:
-        """Run a command in `/work`, for at most `timeout` seconds (30 without). What it writes there, later
-        commands find, unless a limit ends it.
+        """Run a command in `/work` for at most `timeout` seconds [default: 30].
+
+        Later commands see the files that it writes, unless a limit ended it.
 
         Raises:
-            TimeoutError: it took longer.
-            OutputLimitExceededError: it wrote more than a megabyte.
-            PermissionError: another user is asked for; there is but one.
-            JailRefusedError: there can be no sandbox here.
+            TimeoutError: the command took longer.
+            OutputLimitExceededError: the command wrote more than a megabyte.
+            PermissionError: another user was requested. The sandbox has only one user.
+            JailRefusedError: this machine cannot run the sandbox.
         """
         if user is not None:
             raise PermissionError(f"found the user {user!r}, expected none: the sandbox has but one")
@@ -97,11 +100,10 @@ class LocalSandbox(SandboxEnvironment):
         return ExecResult(code == 0, code if code >= 0 else 128 - code, stdout, stderr)
 
     async def judge(self, programs: Judging, seconds: float) -> CodeResult:
-        """Run code and its tests as two programs that share one socket, and the files that were there before
-        the first command.
+        """Run code and its tests as two programs that share one socket and the sample's files.
 
         Raises:
-            JailRefusedError: there can be no sandbox here.
+            JailRefusedError: this machine cannot run the sandbox.
         """
         result = await run_jailed(
             programs.judge,
@@ -115,11 +117,11 @@ class LocalSandbox(SandboxEnvironment):
         return CodeResult(ended, result.code, stdout, stderr, result.companion)
 
     def remove(self) -> None:
-        """Remove its files."""
+        """Remove the sandbox files."""
         self._workspace.remove()
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
-        """Put a file where commands find it in `/work`."""
+        """Write a file below `/work`, where commands find it."""
         await self._workspace.write(file, contents.encode() if isinstance(contents, str) else contents)
 
     @overload
@@ -129,25 +131,26 @@ class LocalSandbox(SandboxEnvironment):
     async def read_file(self, file: str, text: Literal[False]) -> bytes: ...
 
     async def read_file(self, file: str, text: bool = True) -> str | bytes:
-        """A file in `/work`, as the last command has left it."""
+        """Return the content of a file below `/work`, including changes by earlier commands."""
         content = await self._workspace.read(file)
         return content.decode() if text else content
 
 
 JUDGE = "judge"
-"""Name of the container in which code is judged of an agent that has one of its own."""
+"""Name of the separate container that tests the answer of an agent with its own container."""
 
 
 def sandbox_of(name: str | None, plan: TaskPlan) -> SandboxEnvironmentSpec | str | None:
-    """The sandbox of a plan's samples, of the kind that works here.
+    """Return the sandbox specification for the samples of a plan.
 
-    Of docker's there are two where an agent works and tests judge what it has made: it may have changed all
-    that is in its own. In ours they see nothing of each other anyway.
+    With docker, an agent's answer is tested in a second container, because the agent may have changed
+    everything in the first one. The local sandbox needs only one environment, since its programs are isolated
+    from each other.
     """
     is_judged = any(scorer.runs_answers for scorer in plan.benchmark.scorers)
     if name != "docker" or not (plan.runs_tools and is_judged):
         return name
-    # As Inspect makes the one container of a task that says nothing about it.
+    # Same settings as Inspect's default container.
     service = ComposeService(
         image="aisiuk/inspect-tool-support",
         command="tail -f /dev/null",
@@ -161,19 +164,20 @@ def sandbox_of(name: str | None, plan: TaskPlan) -> SandboxEnvironmentSpec | str
 def _judging_box() -> SandboxEnvironment:
     try:
         return sandbox(JUDGE)
-    except ValueError:  # there is but one
+    except ValueError:  # there is only one container
         return sandbox()
 
 
 class SandboxCodeRunner:
-    """The core's `CodeRunner`, in whatever sandbox the task was given: docker's or ours."""
+    """Implementation of the core's `CodeRunner` in the sandbox of the running task, docker or local."""
 
     async def run(self, programs: Judging, *, time_limit: float = TIME_LIMIT) -> CodeResult:
-        """Run the judge with the sandbox's `python3`; our sandbox starts the other program beside it, in
-        others the judge does.
+        """Run the judge program with the sandbox's `python3`.
+
+        The local sandbox starts the answer program next to it. In other sandboxes the judge starts it.
 
         Raises:
-            SampleError: there is no sandbox, or it failed.
+            SampleError: the sandbox is missing or failed.
         """
         try:
             box = _judging_box()
