@@ -9,6 +9,7 @@ import { FolderView, Tray, useChosen } from "./folder";
 import { plural } from "./format";
 import { list, member, parse, type Value } from "./json";
 import { BASE, Ended, readComparison, readEntry, readFolder, type FolderListing } from "./server";
+import { Progress } from "./start";
 import { Text } from "./text";
 
 const OFTEN = 2, SELDOM = 4;
@@ -82,7 +83,7 @@ function Running({ summary }: { summary: Summary }) {
   const run = summary.run;
   if (!run) return null;
   return (
-    <p class="running" role="status">{run.alive
+    <p class="running" role="status">{run.alive && typeof run.done === "number" && <Progress done={run.done} total={run.total ?? null} />}{run.alive
       ? `The run is in progress: ${plural(run.live, "trial")} ${run.live === 1 ? "is" : "are"} not in its log yet. Metrics are computed when it ends.`
       : `The run ended before it was complete${run.live ? `: ${plural(run.live, "trial")} ${run.live === 1 ? "is" : "are"} not in its log` : ""}. Metrics on this page are not final.`}</p>
   );

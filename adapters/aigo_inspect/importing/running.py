@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import zipfile
@@ -15,6 +16,9 @@ from aigo_inspect.logs.buffer import LiveSample, find_database, is_alive, open_b
 
 _HEADER = "header.json"
 """What Inspect writes last."""
+_START = "_journal/start.json"
+"""What Inspect writes first."""
+_LONGEST_START = 8_000_000
 
 
 class InspectRuns:
@@ -27,7 +31,7 @@ class InspectRuns:
             return None
         try:
             alive = is_alive(database, log)
-            return RunState(f"{database.name}:{version(database)}:{alive}", alive)
+            return RunState(f"{database.name}:{version(database)}:{alive}", alive, _planned_trials(log))
         except sqlite3.Error:  # just now removed, or none
             return None
 
@@ -57,6 +61,19 @@ class InspectRuns:
             _copy(log, copy, root)
             return []
         return [(sample.id_text, sample.epoch - 1) for sample in live]
+
+
+def _planned_trials(log: Path) -> int | None:
+    """Return the number of trials that a run will have, as its log says at its start; `None`: unknown."""
+    try:
+        with zipfile.ZipFile(log) as archive, archive.open(_START) as file:
+            text = file.read(_LONGEST_START + 1)
+        plan = json.loads(text)["eval"] if len(text) <= _LONGEST_START else {}
+        samples = plan["dataset"].get("sample_ids")
+        number = len(samples) if isinstance(samples, list) else plan["dataset"]["samples"]
+        return int(number) * int(plan.get("config", {}).get("epochs") or 1)
+    except (OSError, zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _copy(log: Path, copy: Path, root: Path) -> None:

@@ -133,6 +133,8 @@ class RunState:
     """Changes whenever there is something new."""
     alive: bool
     """Whether the process that writes the log is there."""
+    trials: int | None = None
+    """Number of trials that the run will have; `None`: unknown."""
 
 
 class RunningLogs(Protocol):

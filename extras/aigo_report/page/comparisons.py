@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -33,6 +34,8 @@ from aigo_stats.terminal.comparisons import ComparisonPage
 
 MOST_DIVERGENCES = 500
 """Fields that differ of which a page lists no more."""
+FLIPS_OF_PAGE = 1_000
+"""Changed samples of each number that a page lists at least, if there are as many."""
 MOST_CHARACTERS = 2_000
 """Of an answer."""
 
@@ -44,7 +47,7 @@ def comparison_page(comparisons: Sequence[Comparison], rankings: Sequence[Rankin
     style = asset(STYLE)
     digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    content = comparison_fragment(comparisons, rankings, num_flips=num_flips)
+    content = comparison_fragment(comparisons, rankings, num_flips=max(num_flips, FLIPS_OF_PAGE))
     return b"".join(
         (
             _HEAD.replace("{policy}", policy).encode(),
@@ -168,8 +171,8 @@ def _metrics(comparison: Comparison) -> Html:
     rows = (
         (
             _metric_name(metric),
-            *(text(number_text(value)) for value in metric.values),
-            *_difference(metric.difference),
+            *(_number(value, metric.scale) for value in metric.values),
+            *_difference(metric.difference, metric.scale),
             text(p_text(metric.adjusted_p)),
         )
         for metric in comparison.metrics
@@ -181,7 +184,9 @@ def _metric_name(metric: MetricComparison) -> Html:
     """With its scorer, and with what is to be known of it."""
     notes = list(metric_notes(metric))
     if metric.paired_values is not None and metric.paired_values != metric.values:
-        notes.append(f"on the pairs: {' → '.join(map(number_text, metric.paired_values))}")
+        notes.append(
+            f"on the pairs: {' → '.join(_measure(value, metric.scale) for value in metric.paired_values)}"
+        )
     scorer = NOTHING if metric.scorer is None else element("small", Html(" "), text(metric.scorer))
     return joined((text(metric.label), scorer, *(element("div", text(note), kind="note") for note in notes)))
 
@@ -190,14 +195,39 @@ def _difference_columns(comparison: Comparison) -> tuple[str, ...]:
     return ("#difference", f"#{level_text(comparison.level)} interval", "", "#pairs", "#effect", "test", "#p")
 
 
-def _difference(difference: Difference | NoInterval) -> tuple[Html, ...]:
+def _number(value: float | None, scale: tuple[float, float] | None) -> Html:
+    """Return a number, in percent if its declared scale is 0 to 1, with all digits on hover."""
+    if value is None or scale != (0, 1):
+        return text(number_text(value))
+    return Html(f'<span title="{escape(repr(value))}">{_measure(value, scale)}</span>')
+
+
+def _measure(value: float | None, scale: tuple[float, float] | None) -> str:
+    return number_text(value) if value is None or scale != (0, 1) else f"{value * 100:.4g}\u00a0%"
+
+
+def _points(value: float) -> str:
+    return f"{value * 100:+.4g}"
+
+
+def _difference(
+    difference: Difference | NoInterval, scale: tuple[float, float] | None = None
+) -> tuple[Html, ...]:
     """A cell for each of its columns."""
     if isinstance(difference, NoInterval):
         return (text(ABSENT), text(ABSENT), NOTHING, text(ABSENT), text(ABSENT), NOTHING, text(ABSENT))
     name = difference.effect_name
+    estimate = difference.estimate
+    shown = (
+        (text(signed_text(difference.value)), text(interval_text(estimate)))
+        if scale != (0, 1) or not isinstance(estimate, Interval)
+        else (
+            text(f"{_points(difference.value)}\u00a0pp"),
+            text(f"{_points(estimate.low)} to {_points(estimate.high)}\u00a0pp"),
+        )
+    )
     return (
-        text(signed_text(difference.value)),
-        text(interval_text(difference.estimate)),
+        *shown,
         _drawn(difference),
         text(difference.num_pairs),
         joined(
@@ -234,7 +264,11 @@ def _drawn(difference: Difference) -> Html:
 
 def _parts(metric: MetricComparison, comparison: Comparison) -> Html:
     rows = (
-        (text(value), *(text(number_text(number)) for number in numbers), *_difference(part))
+        (
+            text(value),
+            *(_number(number, metric.scale) for number in numbers),
+            *_difference(part, metric.scale),
+        )
         for (value, part), numbers in zip(metric.parts, metric.part_values, strict=True)
     )
     caption = f"{metric.label} for each value of {comparison.by}"

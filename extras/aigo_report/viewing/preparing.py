@@ -146,7 +146,11 @@ def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
         raise EvidenceError(reasons.replace(f"{mirror}{os.sep}", ""), code=Code.UNREADABLE_LOG)
     shutil.rmtree(folder / "log")
     sources = sources_of(files)
-    state = None if entry.run is None else {"alive": entry.run.alive, "live": len(live)}
+    state = (
+        None
+        if entry.run is None
+        else {"alive": entry.run.alive, "live": len(live), "total": entry.run.trials}
+    )
     blocks = _write(sources, folder, state)
     run = None if entry.run is None else entry.run.version
     return Prepared(folder, tuple(stamps.items()), run, blocks, tuple(files), 0)
@@ -194,6 +198,9 @@ def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tup
         results = [
             read_result(source, number, blocks, problems, verify) for number, source in enumerate(sources)
         ]
+    if run is not None:
+        counts = [result["counts"] for result in results if result.get("counts")]
+        run["done"] = sum(each["trials"] - each["unfinished_trials"] for each in counts)
     if run is not None and run["alive"]:
         for result in results:
             # For an import a log without an end is a failure; here its end is yet to come.

@@ -109,7 +109,7 @@ def test_a_sample_that_goes_on_is_read_as_far_as_it_has_come(
     assert (state.alive, live) == (True, [("live", 0)])
     page, summary, rows = pages
     assert page.run == state.version
-    assert summary["run"] == {"alive": True, "live": 1}
+    assert summary["run"] == {"alive": True, "live": 1, "done": 1, "total": 2}
     assert (summary["results"][0]["status"], summary["results"][0]["metrics"]) == ("running", [])
     assert [(row["id"], row.get("o"), row.get("a", "")[:2]) for row in rows] == [
         ("done", None, "x "),

@@ -60,7 +60,7 @@ def test_everything_that_is_compared_is_on_the_page_and_numbers_come_last(tmp_pa
         "a.tasklog.json",
         "38 samples are in both.",
         "only in base 2 38, 39",
-        "accuracy judge on the pairs: 0.7895 → 0.5263 0.75 0.5263 -0.2632",
+        "accuracy judge on the pairs: 78.95 % → 52.63 % 75 % 52.63 % -26.32 pp",
         "McNemar, exact 0.0020",
         "largest judge not compared: the max of the samples says nothing about that of other samples",
         "accuracy for each value of topic",
@@ -108,7 +108,7 @@ def test_several_results_are_ranked_with_intervals_or_a_reason(tmp_path: Path) -
     ("count", "reason"),
     [
         (0, "not compared: the result has no samples"),
-        (1, "[-0.7935, 0.7935] 1 1 odds ratio McNemar, exact 1.0000"),
+        (1, "-79.35 to +79.35 pp 1 1 odds ratio McNemar, exact 1.0000"),
     ],
 )
 def test_results_without_samples_have_a_page(tmp_path: Path, count: int, reason: str) -> None:
