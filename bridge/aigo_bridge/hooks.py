@@ -13,11 +13,11 @@ HOOKS = {
     "addresses": "aigo_scale.copies:COMMAND_ADDRESSES",
     "comparison page": "aigo_report.page.comparisons:COMPARISON_PAGE",
     "disclosures": "aigo_trust.verification.disclosures:DISCLOSURES",
-    "provenance": "aigo_trust.provenance.record:PROVENANCE",
-    "recordings": "aigo_trust.recording.run_tape:RECORDINGS",
     "distributed runs": "aigo_scale.cluster.command:DISTRIBUTED_RUNS",
     "lake": "aigo_scale.lake.command:LAKE",
     "object storage": "aigo_scale.storage.objects:OBJECT_STORAGE",
+    "provenance": "aigo_trust.provenance.record:PROVENANCE",
+    "recordings": "aigo_trust.recording.run_tape:RECORDINGS",
     "report": "aigo_report.terminal:REPORT",
     "statistics": "aigo_stats.terminal.intervals:STATISTICS",
 }

@@ -256,10 +256,7 @@ def _asked_difference(place: Place, engines: tuple[str, str], sides: tuple[Any, 
         alone = engines[one is None]
         return Difference("prompt", place.sample, f"{place}: only {alone} asks")
     cause: Cause = "prompt" if _without_settings(one) != _without_settings(another) else "generation settings"
-    lines = [
-        line.replace("recorded", engines[0]).replace("asked", engines[1])
-        for line in request_differences(one, another)
-    ]
+    lines = request_differences(one, another, engines)
     return Difference(cause, place.sample, f"{place}: {'; '.join(lines)}")
 
 
@@ -315,10 +312,7 @@ def _details(
                 yield key, Difference(difference.cause, key[2], "it is only in one result")
                 break
             view = _conversations if difference.cause == "conversation" else judged
-            lines = [
-                line.replace("recorded", "one").replace("asked", "another")
-                for line in request_differences(view(left), view(right))
-            ]
+            lines = request_differences(view(left), view(right), ("one", "another"))
             if lines:
                 yield key, Difference(difference.cause, key[2], "; ".join(lines))
                 break

@@ -17,36 +17,44 @@ _LONGEST = 60
 """Characters of another value that are shown."""
 
 
-def request_differences(recorded: Any, asked: Any) -> list[str]:
-    """What is different in a request that was recorded and one that is asked, with its place: one line each,
-    the first few of them.
+def request_differences(
+    recorded: Any, asked: Any, names: tuple[str, str] = ("recorded", "asked")
+) -> list[str]:
+    """Return the first few differences between two JSON values, one line each.
+
+    Args:
+        recorded: one value.
+        asked: the other value.
+        names: names of the two in the lines.
     """
-    lines = list(_differences(recorded, asked, ""))
+    lines = list(_differences(recorded, asked, "", names))
     more = len(lines) - MOST_DIFFERENCES
     return lines[:MOST_DIFFERENCES] + ([f"and {more} more differences"] if more > 0 else [])
 
 
-def _differences(recorded: Any, asked: Any, place: str) -> Iterator[str]:
+def _differences(recorded: Any, asked: Any, place: str, names: tuple[str, str]) -> Iterator[str]:
+    def line(left: str, right: str, at: str = place) -> str:
+        return f"{at}: {names[0]} {left}, {names[1]} {right}"
+
     if isinstance(recorded, dict) and isinstance(asked, dict):
         for key in [*recorded, *(key for key in asked if key not in recorded)]:
             inner = f"{place}/{key}"
             if key not in asked:
-                yield f"{inner} is not asked, recorded was {_shown(recorded[key])}"
+                yield line(_shown(recorded[key]), "nothing", inner)
             elif key not in recorded:
-                yield f"{inner} was not recorded, asked is {_shown(asked[key])}"
+                yield line("nothing", _shown(asked[key]), inner)
             else:
-                yield from _differences(recorded[key], asked[key], inner)
+                yield from _differences(recorded[key], asked[key], inner, names)
     elif isinstance(recorded, list) and isinstance(asked, list):
         for number, (left, right) in enumerate(zip(recorded, asked, strict=False)):
-            yield from _differences(left, right, f"{place}/{number}")
+            yield from _differences(left, right, f"{place}/{number}", names)
         if len(recorded) != len(asked):
-            yield f"{place} has {plural(len(asked), 'entry', 'entries')}, recorded were {len(recorded)}"
+            yield line(*(plural(len(side), "entry", "entries") for side in (recorded, asked)))
     elif isinstance(recorded, str) and isinstance(asked, str):
         if recorded != asked:
-            left, right = _around(recorded, asked)
-            yield f"{place}: recorded {left!r}, asked {right!r}"
+            yield line(*map(repr, _around(recorded, asked)))
     elif recorded != asked or isinstance(recorded, bool) is not isinstance(asked, bool):
-        yield f"{place}: recorded {_shown(recorded)}, asked {_shown(asked)}"
+        yield line(_shown(recorded), _shown(asked))
 
 
 def _around(left: str, right: str) -> tuple[str, str]:

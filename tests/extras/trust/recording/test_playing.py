@@ -129,7 +129,7 @@ def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
     assert error.code == Code.NOT_RECORDED
     assert error.message == (
         "this call is not in the cassette (sample 1, solver):"
-        """ /messages/0/content: recorded 'q', asked 'q?'; /options was not recorded, found: {"temperature":0.5}"""
+        """ /messages/0/content: recorded 'q', asked 'q?'; /options: recorded nothing, asked {"temperature":0.5}"""
     )
     assert error.hint is not None
 
@@ -289,7 +289,7 @@ def test_differences_are_few_and_have_their_places() -> None:
     right = {"a": "x" * 100 + "2", "b": [1], "c": 1, "d": 1}
     assert request_differences(left, right) == [
         f"/a: recorded {'…' + 'x' * 16 + '1'!r}, asked {'…' + 'x' * 16 + '2'!r}",
-        "/b has 1 entry, recorded: 2",
+        "/b: recorded 2 entries, asked 1 entry",
         "/c: recorded true, asked 1",
         "and 1 more differences",
     ]
