@@ -31,19 +31,19 @@ Operator = Literal[">", ">=", "=", "<", "<="]
 
 
 class ThresholdRule(SpecModel):
-    """A metric value must stand in a relation to a number."""
+    """Comparison of a metric value with a number."""
 
     type: Literal["threshold"]
     metric: str
     """Name of the metric value."""
     operator: Operator
-    """Relation, read from the metric to the threshold."""
+    """Comparison operator, from the metric to the threshold."""
     threshold: float
-    """The number."""
+    """Threshold."""
 
 
 class ExistsRule(SpecModel):
-    """A metric value must exist."""
+    """Requirement that a metric value exists."""
 
     type: Literal["exists"]
     metric: str
@@ -51,7 +51,7 @@ class ExistsRule(SpecModel):
 
 
 class ResultScope(SpecModel):
-    """Which results a rule looks at; `None` in a field: all."""
+    """Results that a rule checks; `None` in a field: all."""
 
     evaluation_keys: tuple[str, ...] | None = None
     """Only these evaluations."""
@@ -67,54 +67,54 @@ Scope = Literal["all_latest"] | ResultScope
 
 
 class PolicyRule(SpecModel):
-    """One rule."""
+    """Rule of a policy."""
 
     key: Key
-    """Unique name within the policy."""
+    """Unique key in the policy."""
     display_name: str
-    """Shown name, may be empty."""
+    """Display name; can be empty."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     definition: Annotated[ThresholdRule | ExistsRule, Field(discriminator="type")]
-    """What must hold."""
+    """Requirement."""
     scope: Scope
-    """Where it must hold."""
+    """Results that the rule checks."""
     methodology: str | None = None
-    """Markdown on how the rule came about."""
+    """Explanation of the rule in Markdown."""
 
 
 class PolicySpec(SpecModel):
-    """A policy as written."""
+    """Policy file."""
 
     key: Key
-    """Unique name."""
+    """Unique key."""
     display_name: str
-    """Shown name, may be empty."""
+    """Display name; can be empty."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     rules: tuple[PolicyRule, ...]
-    """All must hold."""
+    """Rules; all must be satisfied."""
 
 
 class RiskScorerSpec(SpecModel):
-    """A risk score over results."""
+    """Risk score over results."""
 
     key: Key
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     domain: str | None = None
     """Area of risk."""
     risk_scoring_methodology_key: str
-    """The formula."""
+    """Formula."""
     scope: Scope = "all_latest"
-    """Which results it looks at."""
+    """Results that the score uses."""
     config: JsonMap = Field(default_factory=dict)
-    """Values of the methodology's parameters."""
+    """Values of the methodology parameters."""
     aggregation: Literal["mean", "max", "min"] | None = None
-    """How several values of the metric become one."""
+    """Aggregation of several metric values."""
     metric: str | None = None
     """Name of the metric value."""
     tags: tuple[str, ...] = ()
@@ -122,16 +122,16 @@ class RiskScorerSpec(SpecModel):
 
 
 class RiskMethodologySpec(SpecModel):
-    """A formula over a metric and parameters."""
+    """Formula over a metric and parameters."""
 
     key: Key
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     function: str
-    """The formula."""
+    """Formula."""
     metric_key: str
     """Name of the metric in the formula."""
     config_spec: tuple[
@@ -141,65 +141,65 @@ class RiskMethodologySpec(SpecModel):
 
 
 class RiskProfile(SpecModel):
-    """How much harm the app could do."""
+    """Possible harm of the app."""
 
     deployment_reach: Literal[
         "internal_restricted", "internal_broad", "external_authenticated", "external_public"
     ] = "external_authenticated"
-    """Who can use it."""
+    """Users of the app."""
     autonomy: Literal["human_in_the_loop", "human_on_the_loop", "fully_autonomous"] = "human_on_the_loop"
-    """How far it acts alone."""
+    """Autonomy of the app."""
     data_sensitivity: Literal[
         "public_data_only", "internal_business_data", "personal_data_pii", "special_category_data"
     ] = "internal_business_data"
-    """Data that it sees."""
+    """Data that the app sees."""
     action_capability: Literal[
         "generates_text_advice_only",
         "read_only_tool_access",
         "reversible_write_actions",
         "irreversible_or_high_impact_write_actions",
     ] = "read_only_tool_access"
-    """What it can change."""
+    """Actions that the app can take."""
     untrusted_content_exposure: Literal[
         "direct_user_input_only",
         "curated_internal_knowledge_base",
         "user_uploaded_or_third_party_documents",
         "live_web_email_or_peer_agent_content",
     ] = "curated_internal_knowledge_base"
-    """Content that it reads."""
+    """Content that the app reads."""
     domain_criticality: Literal[
         "general_information", "business_operations", "consequential_decisions", "safety_critical"
     ] = "business_operations"
-    """What depends on it."""
+    """Systems that depend on the app."""
     audience_vulnerability: Literal[
         "internal_experts_trained_operators", "professional_users", "general_public", "vulnerable_groups"
     ] = "professional_users"
-    """Who is affected."""
+    """Affected people."""
 
 
 class AppSpec(SpecModel):
-    """An app as written."""
+    """App file."""
 
     key: Key
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     long_description: str | None = None
-    """Markdown."""
+    """Long description in Markdown."""
     risk_profile: RiskProfile | None = None
-    """How much harm it could do; `None`: not said."""
+    """Possible harm of the app; `None`: unknown."""
     tags: tuple[str, ...] = ()
     """Free labels."""
     model_under_test_key: str | None = None
-    """Model that is evaluated unless a specification names another."""
+    """Default model to evaluate."""
     judge_model_key: str | None = None
-    """Model that judges unless a specification names another."""
+    """Default judge model."""
     risk_scorers: tuple[str, ...] = ()
     """Keys of risk scorers."""
     key_info: JsonMap | None = None
-    """Older form of `risk_profile`; kept as it is."""
+    """Deprecated form of `risk_profile`; kept unchanged."""
 
 
 Subsampling = Literal["head", "random"]
@@ -209,58 +209,58 @@ AnyOf = Literal["any"] | tuple[str, ...]
 
 
 class TaskSpecification(SpecModel):
-    """One run of a task: its parameters and what it evaluates."""
+    """Run of a task: parameters and evaluated model."""
 
     type: Literal["standard"] = "standard"
     key: Key | None = None
-    """Name of the result; `None`: made from `task_key`."""
+    """Key of the result; `None`: `task_key`, numbered if necessary."""
     task_key: Key
-    """The task."""
+    """Key of the task."""
     task_config: JsonMap = Field(default_factory=dict)
-    """Values of the task's parameters."""
+    """Values of the task parameters."""
     model_key: TemplatedModelKey | None = None
-    """Model under evaluation."""
+    """Key of the model to evaluate."""
     dataset_key: TemplatedKey | None = None
     """Deprecated: dataset under evaluation; the same as `task_config.dataset_key`."""
     num_samples: Templated[int] | None = None
-    """First so many samples; `None`: as the run says."""
+    """Number of samples; `None`: as in `run_config`."""
     subsampling: Templated[Subsampling] | None = None
-    """Which samples, when not all; `None`: as the run says."""
+    """Selection of samples; `None`: as in `run_config`."""
     repeatability: RepeatabilityConfig | None = None
-    """Runs the task several times; `None`: once."""
+    """Number of runs of the whole task; `None`: one."""
     trials: TrialsConfig | None = None
-    """Another number of trials; `None`: as the task says."""
+    """Number of trials; `None`: as in the task."""
     display_name: DisplayName | None = None
-    """Shown name."""
+    """Display name."""
     task_result_log_path: str | None = None
-    """Stored result to use in place of a run; relative to the run file."""
+    """Stored result to use instead of a run; path relative to the run file."""
 
 
 class RepeatabilityInput(SpecModel):
-    """Which existing result is repeated."""
+    """Existing result to repeat."""
 
     evaluation_key: str
-    """Its evaluation."""
+    """Key of the evaluation."""
     task_specification_key: str | None = None
-    """Its specification; `None`: all of the evaluation."""
+    """Key of the specification; `None`: all specifications."""
 
 
 class RepeatabilitySpecification(SpecModel):
-    """Repeats task specifications of an existing evaluation."""
+    """Repetition of task specifications of an existing evaluation."""
 
     type: Literal["repeatability"]
     key: Key | None = None
-    """Name of the result; `None`: `repeatability_N`."""
+    """Key of the result; `None`: `repeatability_N`."""
     repeatability_config: RepeatabilityConfig
-    """How often."""
+    """Number of runs."""
     num_samples: Templated[int] | None = None
-    """First so many samples; `None`: as the run says."""
+    """Number of samples; `None`: as in `run_config`."""
     subsampling: Templated[Subsampling] | None = None
-    """Which samples, when not all; `None`: as the run says."""
+    """Selection of samples; `None`: as in `run_config`."""
     inputs: Annotated[tuple[RepeatabilityInput, ...], Field(min_length=1)]
-    """What is repeated."""
+    """Results to repeat."""
     display_name: DisplayName | None = None
-    """Shown name."""
+    """Display name."""
 
 
 def _specification_type(value: Any) -> str | None:
@@ -299,54 +299,54 @@ def _base_key(spec: TaskSpecification | RepeatabilitySpecification) -> str:
 
 
 class EvaluationSpec(SpecModel):
-    """An evaluation as written."""
+    """Evaluation."""
 
     key: Key
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = ""
-    """Short text."""
+    """Short description."""
     long_description: str | None = None
-    """Markdown."""
+    """Long description in Markdown."""
     config_spec: tuple[Parameter, ...] = ()
     """Parameters, used as `<< config.KEY >>` in the specifications."""
     task_specifications: tuple[AnyTaskSpecification, ...] = ()
-    """What is run."""
+    """Task specifications to run."""
     tags: tuple[str, ...] = ()
     """Free labels."""
     use_cases: AnyOf = ()
-    """Use cases it is meant for."""
+    """Intended use cases."""
     domains: AnyOf = ()
-    """Domains it is meant for."""
+    """Intended domains."""
     providers: AnyOf = ()
-    """Providers it is meant for."""
+    """Intended providers."""
     num_samples: int | None = None
-    """Older place of `run_config.num_samples`; the run file's wins."""
+    """Deprecated place of `run_config.num_samples`, which takes precedence."""
     subsampling: Subsampling | None = None
-    """Older place of `run_config.subsampling`; the run file's wins."""
+    """Deprecated place of `run_config.subsampling`, which takes precedence."""
     cache_policy: CachePolicy | None = None
-    """Older place of `run_config.cache_policy`; the run file's wins."""
+    """Deprecated place of `run_config.cache_policy`, which takes precedence."""
 
 
 class RunTrialsConfig(SpecModel):
-    """Another number of trials for a whole run."""
+    """Number of trials for a whole run."""
 
     num_trials: int = Field(ge=2)
-    """How many times each sample is solved and scored."""
+    """Number of trials per sample."""
 
 
 class RunConfig(SpecModel):
-    """How an evaluation is run."""
+    """Run settings of an evaluation."""
 
     num_samples: Annotated[int, Field(ge=1)] | None = None
-    """So many samples per task; `None`: all."""
+    """Number of samples per task; `None`: all."""
     subsampling: Subsampling | None = None
-    """Which samples, when not all; `None`: the first."""
+    """Selection of samples; `None`: the first ones."""
     cache_policy: CachePolicy = "reuse"
-    """Whether earlier results are reused."""
+    """Policy for reusing earlier results."""
     trials_config: RunTrialsConfig | None = None
-    """Another number of trials; `None`: as the tasks say."""
+    """Number of trials; `None`: as in the tasks."""
 
 
 def _model_entry_type(value: Any) -> str:
@@ -361,20 +361,20 @@ ModelEntry = Annotated[
 
 
 class RunSpec(SpecModel):
-    """A run file as written: everything an evaluation needs, and the evaluation."""
+    """Run file: an evaluation and everything that it needs."""
 
     config: JsonMap = Field(default_factory=dict)
-    """Values of the evaluation's parameters."""
+    """Values of the evaluation parameters."""
     run_config: RunConfig = RunConfig.model_construct(
         num_samples=None, subsampling=None, cache_policy="reuse", trials_config=None
     )
-    """How it is run."""
+    """Run settings."""
     secrets: dict[str, str] | None = Field(default=None, repr=False)
     """Values for `<< secrets.NAME >>`."""
     model_adapters: tuple[AdapterSpec, ...] = ()
-    """Adapters."""
+    """Model adapters."""
     models: tuple[ModelEntry, ...] = ()
-    """Models, written out or declared by `$provider`."""
+    """Models, complete or declared with `$provider`."""
     dataset_generators: tuple[DatasetGeneratorSpec, ...] = ()
     """Dataset generators."""
     datasets: tuple[DatasetSpec, ...] = ()
@@ -382,34 +382,34 @@ class RunSpec(SpecModel):
     tasks: tuple[TaskSpec, ...] = ()
     """Tasks."""
     evaluation: EvaluationSpec | None = None
-    """What is run; `None`: nothing, the file only declares."""
+    """Evaluation to run; `None`: the file only declares entities."""
     policies: tuple[PolicySpec, ...] = ()
     """Rules for the results."""
 
 
 class EvaluationPlanEntry(SpecModel):
-    """One evaluation of an assessment plan."""
+    """Evaluation of an assessment plan."""
 
     key: Key | None = None
-    """Name within the plan."""
+    """Unique key in the plan."""
     evaluation_key: str
-    """The evaluation."""
+    """Evaluation to run."""
     evaluation_config: JsonMap = Field(default_factory=dict)
-    """Values of its parameters."""
+    """Values of the evaluation parameters."""
     evaluation_run_config: RunConfig = RunConfig.model_construct(
         num_samples=None, subsampling=None, cache_policy="reuse", trials_config=None
     )
-    """How it is run."""
+    """Run settings."""
 
 
 class AssessmentPlanSpec(SpecModel):
-    """Several evaluations, run together."""
+    """Assessment plan: several evaluations."""
 
     key: Key
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     evaluation_specifications: Annotated[tuple[EvaluationPlanEntry, ...], Field(min_length=1)] | None = None
     """Evaluations by key."""
     evaluations: Annotated[tuple[RunSpec, ...], Field(min_length=1)] | None = None
-    """Older form: whole run files."""
+    """Deprecated: complete run files."""

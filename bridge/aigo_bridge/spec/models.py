@@ -14,7 +14,7 @@ Provider = Literal[
 
 
 class SecretName(SpecModel):
-    """A secret by its name in `secrets`."""
+    """Reference to a secret in `secrets`."""
 
     name: str
     """Letters, digits, `_` or `-`."""
@@ -25,37 +25,37 @@ Secret = str | SecretName
 
 
 class AdapterRef(SpecModel):
-    """An adapter by its key."""
+    """Reference to an adapter."""
 
     key: ModelKey
     """Key of the adapter."""
 
 
 class AdapterTemplate(SpecModel):
-    """A Jinja template that translates one way."""
+    """Jinja template of an adapter."""
 
     language: Literal["jinja"]
     source_code: str
-    """The template."""
+    """Template text."""
 
 
 class AdapterSpec(SpecModel):
-    """A model adapter as written."""
+    """Model adapter file."""
 
     key: ModelKey
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     long_description: str | None = None
-    """Markdown."""
+    """Long description in Markdown."""
     provider: Literal["latticeflow", "user"] = "user"
-    """Who wrote it."""
+    """Author of the adapter."""
     process_input: AdapterTemplate
-    """Sees `input`, `model_info` and `kwargs`; gives the request body."""
+    """Template over `input`, `model_info` and `kwargs` that renders the request body."""
     process_output: AdapterTemplate
-    """Sees `body`, `model_info` and `status_code`; gives the model output as JSON."""
+    """Template over `body`, `model_info` and `status_code` that renders the model output as JSON."""
 
 
 def _adapter_form(value: Any) -> str:
@@ -70,68 +70,68 @@ AdapterEntry = Annotated[
 
 
 class CertificateValidation(SpecModel):
-    """How the server's certificate is checked."""
+    """Verification of the server certificate."""
 
     trusted_ca: Secret | None = Field(default=None, repr=False)
     """PEM certificates in base64."""
     trust_chain_verification: Literal["verify_trust_chain", "accept_untrusted"] | None = None
-    """`None`: verified."""
+    """Verification mode; `None`: verified."""
 
 
 class TLSContext(SpecModel):
     """Settings for encrypted connections."""
 
     validation_context: CertificateValidation | None = None
-    """How the server's certificate is checked."""
+    """Verification of the server certificate."""
 
 
 IDENTITY_ADAPTER = AdapterRef.model_construct(key="latticeflow$identity")
 
 
 class CustomConnection(SpecModel):
-    """An HTTP endpoint."""
+    """HTTP endpoint."""
 
     connection_type: Literal["custom_connection"] = "custom_connection"
     url: str
-    """Address that requests are posted to."""
+    """Address for POST requests."""
     adapter: AdapterEntry = IDENTITY_ADAPTER
-    """Translates requests and responses."""
+    """Adapter for requests and responses."""
     api_key: str | None = Field(default=None, repr=False)
-    """Sent as a bearer token."""
+    """Key to send as a bearer token."""
     model_key: str | None = None
-    """Name of the model at the endpoint."""
+    """Model name at the endpoint."""
     tls_context: TLSContext | None = None
     """Settings for encrypted connections."""
     custom_headers: dict[str, Scalar | SecretName] | None = Field(default=None, repr=False)
-    """Further HTTP headers."""
+    """Additional HTTP headers."""
 
 
 class CustomInference(SpecModel):
-    """The author's code calls the model."""
+    """Python code that calls the model."""
 
     connection_type: Literal["custom_inference"]
     run_inference_snippet: str
     """Defines `run_inference(body, environment)` or `run_inference(body, environment, sample)`."""
     environment: dict[str, Scalar | SecretName] = Field(default_factory=dict, repr=False)
-    """Values that the code gets."""
+    """Environment mapping for the code."""
     timeout: Annotated[float, Field(gt=0)] | None = None
-    """Seconds per call; `None`: the runner's own limit."""
+    """Time limit per call in seconds; `None`: the default limit."""
     adapter: AdapterEntry = IDENTITY_ADAPTER
-    """Translates requests and responses."""
+    """Adapter for requests and responses."""
 
 
 class ProviderConnection(SpecModel):
-    """A model of an integrated provider."""
+    """Model of an integrated provider."""
 
     connection_type: Literal["provider_connection"]
     provider_id: Provider
-    """The provider."""
+    """Provider name."""
     model_key: str
-    """The provider's name of the model."""
+    """Model name at the provider."""
 
 
 class LangSmithConnection(SpecModel):
-    """An agent deployed with LangSmith."""
+    """Agent deployed with LangSmith."""
 
     connection_type: Literal["langsmith"]
     deploy_url: str
@@ -143,7 +143,7 @@ class LangSmithConnection(SpecModel):
 
 
 class AzureFoundryConnection(SpecModel):
-    """An agent in Azure AI Foundry."""
+    """Agent in Azure AI Foundry."""
 
     connection_type: Literal["azure_foundry"]
     project_endpoint: str
@@ -159,7 +159,7 @@ class AzureFoundryConnection(SpecModel):
 
 
 class AwsBedrockConnection(SpecModel):
-    """An agent on AWS Bedrock."""
+    """Agent on AWS Bedrock."""
 
     connection_type: Literal["aws_bedrock"]
     region: str
@@ -175,21 +175,21 @@ class AwsBedrockConnection(SpecModel):
 
 
 class ClaudeManagedAgentsConnection(SpecModel):
-    """A managed agent at Anthropic."""
+    """Managed agent at Anthropic."""
 
     connection_type: Literal["claude_managed_agents"]
     agent_id: str
     """Id of the agent."""
     environment_id: str
-    """Id of its environment."""
+    """Id of the environment."""
     vault_id: str
-    """Id of its vault."""
+    """Id of the vault."""
     api_key: Secret = Field(repr=False)
     """Credential."""
 
 
 class DifyConnection(SpecModel):
-    """An app on Dify."""
+    """App on Dify."""
 
     connection_type: Literal["dify"]
     url: str
@@ -199,7 +199,7 @@ class DifyConnection(SpecModel):
 
 
 class PlaceholderConnection(SpecModel):
-    """No connection yet."""
+    """Placeholder without a connection."""
 
     connection_type: Literal["placeholder"]
 
@@ -223,24 +223,24 @@ Connection = Annotated[
 
 
 class ModelSpec(SpecModel):
-    """A model as written."""
+    """Model file."""
 
     key: ModelKey
-    """Unique name."""
+    """Unique key."""
     display_name: DisplayName
-    """Shown name."""
+    """Display name."""
     description: str | None = None
-    """Short text."""
+    """Short description."""
     rate_limit: int | None = None
     """Requests per minute; `None`: no limit."""
     max_concurrent_requests: Annotated[int, Field(ge=1)] | None = None
-    """Requests at the same time; `None`: no limit."""
+    """Concurrent requests; `None`: no limit."""
     task: MLTask = "chat_completion"
-    """Kind of machine learning task."""
+    """Machine learning task of the model."""
     secrets: dict[str, str] | None = Field(default=None, repr=False)
     """Values for `<< secrets.NAME >>`."""
     config: Connection
-    """How it is reached."""
+    """Connection to the model."""
 
 
 class ProviderModel(SpecModel):
