@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aigo_bridge.importing.log_import import UNMAPPED, Damage, LossReport, unmapped
+from aigo_bridge.importing.result_header import ImportedTask, result_header
 from aigo_bridge.results.counts import CountsTally, sample_facts, scorers_in
 from aigo_bridge.results.specification import dataset_entity, model_entity, slug
 from aigo_bridge.text.json_text import key_of, without_non_finite
-from aigo_bridge.version import __version__
 from aigo_inspect.logs.parsing import running_time, unix_seconds
 from aigo_inspect.logs.shapes import MALFORMED, STATUS_UNKNOWN, lift_header
 from aigo_inspect.mapping.model_calls import TOKEN_COUNTS, count_odd_usage, model_usage
@@ -147,15 +147,19 @@ def frame_of(
     specification["config"] |= marks or {}
     execution = _guarded(lambda part, counts: _execution(part, totals, counts), finite, damage, loss)
     totals.count_failures(scorers_in(specification))
-    return {
-        "format_version": "v1",
-        "app_version": _app_version(header),
-        "status": "success" if header.get("status") == "success" and not damage else "failure",
-        "evidence": _evidence(*metrics, totals),
-        "specification": specification,
-        "execution": execution,
-        "errors": _errors(finite, damage),
-    }
+    numbers, metric_errors = metrics
+    return result_header(
+        metrics=numbers,
+        metric_errors=metric_errors,
+        failed=totals.failed,
+        samples=totals.samples,
+        specification=specification,
+        execution=execution,
+        damage=damage,
+        errors=_errors(finite, is_damaged=bool(damage)),
+        is_complete=header.get("status") == "success",
+        software=_software(header),
+    )
 
 
 def _guarded(
@@ -183,20 +187,10 @@ def _guarded(
     return part
 
 
-def _app_version(header: dict[str, Any]) -> str:
+def _software(header: dict[str, Any]) -> str | None:
     packages = header["eval"].get("packages")
     version = packages.get("inspect_ai") if isinstance(packages, dict) else None
-    return f"aigo-bridge {__version__}" + (f" (inspect_ai {version})" if version else "")
-
-
-def _evidence(
-    metrics: list[dict[str, Any]] | None, errors: list[dict[str, Any]], totals: Totals
-) -> dict[str, Any]:
-    return {
-        "metrics": metrics,
-        **({"errors": errors} if errors else {}),
-        "failures": {"num_errors": totals.failed, "num_total": totals.samples},
-    }
+    return f"inspect_ai {version}" if version else None
 
 
 def odd_parts(header: dict[str, Any]) -> list[Damage]:
@@ -231,12 +225,12 @@ def _unexpected(where: str, value: object, expected: str) -> str:
     return f"{where}: expected {expected}, found {kind_of(value)}"
 
 
-def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]]:
+def _errors(header: dict[str, Any], *, is_damaged: bool) -> list[dict[str, Any]]:
     errors = []
     status = header.get("status")
     error = header.get("error")
     # An unknown end is among what cannot be read, and told as that.
-    expected_ends = ("success", STATUS_UNKNOWN) if damage else ("success",)
+    expected_ends = ("success", STATUS_UNKNOWN) if is_damaged else ("success",)
     if isinstance(error, dict):
         message = str(error.get("message") or "the evaluation failed")
         errors.append({"error_type": "EvaluationError", "message": message})
@@ -257,7 +251,6 @@ def _errors(header: dict[str, Any], damage: list[Damage]) -> list[dict[str, Any]
         errors.append(
             {"error_type": "InvalidatedLog", "message": "the log was marked invalid, or samples in it"}
         )
-    errors += [{"error_type": item.kind, "message": str(item)} for item in damage]
     return errors
 
 
@@ -299,24 +292,18 @@ def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: 
         or (steps[-1].get("solver") if steps and isinstance(steps[-1], dict) else None)
         or "solver"
     )
-    definition: dict[str, Any] = {
-        "type": "benchmark_task",
-        "evaluated_entity_type": "dataset" if str(spec.get("model") or "") in _NO_MODEL else "model",
-        "dataset": {"id": key_of(_dataset_name(spec))},
-        "solver": {"type": solver, "steps": steps},
-        "scorers": _scorers(header, totals),
-    }
-    if isinstance(epochs, int) and epochs > 1:
-        definition["trials"] = {"num_trials": epochs}
-    task: dict[str, Any] = {
-        "id": str(spec.get("task_id") or key_of(name)),
-        "key": key_of(name),
-        "display_name": str(spec.get("task_display_name") or name),
-        "description": str(spec.get("task_description") or ""),
-        "config_spec": _parameters(arguments),
-        "definition": definition,
-        "provider": "user",
-        "tags": [
+    return ImportedTask(
+        name=name,
+        display_name=str(spec.get("task_display_name") or name),
+        dataset=_dataset_name(spec),
+        solver={"type": solver, "steps": steps},
+        scorers=_scorers(header, totals),
+        entity="dataset" if str(spec.get("model") or "") in _NO_MODEL else "model",
+        task_id=str(spec.get("task_id") or key_of(name)),
+        description=str(spec.get("task_description") or ""),
+        num_trials=epochs if isinstance(epochs, int) else 1,
+        parameters=_parameters(arguments),
+        tags=[
             {"id": slug(str(tag)), "value": str(tag), "color": _TAG_COLOR}
             for tag in dict.fromkeys(
                 tag
@@ -324,11 +311,8 @@ def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: 
                 if isinstance(tag, _TAG)
             )
         ],
-    }
-    created = unix_seconds(spec.get("created"))
-    if created is not None:
-        task["created_at"] = created
-    return task
+        created_at=unix_seconds(spec.get("created")),
+    ).to_json()
 
 
 _PARAMETER_TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}

@@ -9,14 +9,20 @@ specification. What the results file says about the task, and about the run, is 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
-from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
+from aigo_bridge.dtypes import StoredModel
 from aigo_bridge.importing.log_import import Damage, LossReport
-from aigo_bridge.results.specification import slug, stored_model
-from aigo_bridge.text.json_text import finite_number, key_of, non_finite_text, without_non_finite
-from aigo_bridge.version import __version__
+from aigo_bridge.importing.result_header import (
+    ImportedTask,
+    few_shot_parameter,
+    metric_error,
+    result_header,
+    shown_value,
+    unix_time_of,
+)
+from aigo_bridge.results.specification import custom_model, stored_model
+from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_lighteval.importing.header import BY_TASK, Header, own_part
 from aigo_lighteval.importing.locate import Run
 from aigo_lighteval.importing.samples import Totals
@@ -53,25 +59,21 @@ def frame_of(
     errors: list[Json] = []
     if results is not None:
         metrics, errors = metrics_of(results, functions_of(config), loss)
-    evidence: Json = {"metrics": metrics}
-    if errors:
-        evidence["errors"] = errors
-    evidence["failures"] = {"num_errors": totals.failed, "num_total": totals.samples}
     names = dict.fromkeys(
         [*_declared(config), *scorers, *(metric["scorer_name"] for metric in metrics or [])]
     )
     specification, odd = without_non_finite(_specification(run, header, task, config, totals, list(names)))
     if odd:
         loss.changed["number that is not finite in the configuration: written as text"] += odd
-    return {
-        "format_version": "v1",
-        "app_version": f"aigo-bridge {__version__}",
-        "status": "failure" if damage else "success",
-        "evidence": evidence,
-        "specification": specification,
-        "execution": _execution(run, header, totals),
-        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
-    }
+    return result_header(
+        metrics=metrics,
+        metric_errors=errors,
+        failed=totals.failed,
+        samples=totals.samples,
+        specification=specification,
+        execution=_execution(run, header, totals),
+        damage=damage,
+    )
 
 
 def functions_of(config: Any) -> dict[str, str]:
@@ -160,11 +162,11 @@ def _task(
     dataset = repository if isinstance(repository, str) and repository else name
     definitions = {entry: metric for metric in _metric_configs(config) for entry in _names(metric)}
     functions = functions_of(config)
-    definition: Json = {
-        "type": "benchmark_task",
-        "evaluated_entity_type": "model",
-        "dataset": {"id": key_of(dataset)},
-        "solver": {
+    return ImportedTask(
+        name=name,
+        display_name=name or _UNNAMED,
+        dataset=dataset,
+        solver={
             "type": "lighteval",
             "num_fewshots": shots,
             **{
@@ -173,30 +175,11 @@ def _task(
                 if config.get(key) is not None
             },
         },
-        "scorers": [_scorer(entry, definitions.get(entry), functions.get(entry, entry)) for entry in scorers],
-    }
-    if totals.most_trials > 1:
-        definition["trials"] = {"num_trials": totals.most_trials}
-    document: Json = {
-        "id": key_of(name),
-        "key": key_of(name),
-        "display_name": name or _UNNAMED,
-        "description": "",
-        "config_spec": [
-            {
-                "type": "int",
-                "key": "num_fewshots",
-                "display_name": "Examples in front of each question",
-                "default_value": shots,
-            }
-        ],
-        "definition": definition,
-        "provider": "user",
-        "tags": [],
-    }
-    if (ended := _ended(run)) is not None:
-        document["created_at"] = ended
-    return document
+        scorers=[_scorer(entry, definitions.get(entry), functions.get(entry, entry)) for entry in scorers],
+        num_trials=totals.most_trials,
+        parameters=[few_shot_parameter(shots)],
+        created_at=unix_time_of(run.date),
+    ).to_json()
 
 
 def _scorer(name: str, metric: Json | None, function: str) -> Json:
@@ -214,25 +197,12 @@ def _scorer(name: str, metric: Json | None, function: str) -> Json:
 def _model(name: str, config: Json) -> StoredModel:
     if config.get("provider") or config.get("base_url"):
         return stored_model(name, engine="lighteval")
-    # Names of weights look like names at a provider (`openai/gpt-oss-20b`), and are none.
-    key = slug(name)
-    return StoredModel(
-        id=key,
-        display_name=name,
-        key=key,
-        task=MLTask.chat_completion,
-        config=ModelCustomConnectionConfig(
-            connection_type="custom_connection",
-            adapter_id="lighteval",
-            url=f"lighteval://{name}",
-            model_key=name,
-        ),
-        adapter_id="lighteval",
-    )
+    return custom_model(name, engine="lighteval")
 
 
 def _execution(run: Run, header: Header, totals: Totals) -> Json:
-    ended = _ended(run) or 0
+    # The date in the names of the files is local time without a zone.
+    ended = unix_time_of(run.date) or 0
     runtime = header.runtime or 0.0
     execution: Json = {
         "runtime": runtime,
@@ -242,16 +212,6 @@ def _execution(run: Run, header: Header, totals: Totals) -> Json:
     if totals.answered:
         execution["model_usage"] = {"num_samples": totals.answered}
     return execution
-
-
-def _ended(run: Run) -> int | None:
-    """When the run ended, in Unix seconds, from its files' names: local time without a zone, taken as UTC."""
-    day, _, clock = run.date.partition("T")
-    try:
-        end = datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}")
-        return max(0, int(end.replace(tzinfo=UTC).timestamp()))
-    except (ValueError, OverflowError):
-        return None
 
 
 def metrics_of(results: Any, functions: dict[str, str], loss: LossReport) -> tuple[list[Json], list[Json]]:
@@ -266,14 +226,13 @@ def metrics_of(results: Any, functions: dict[str, str], loss: LossReport) -> tup
     metrics: list[Json] = []
     errors: list[Json] = []
     if not isinstance(results, dict):
-        return metrics, [_error(f"the results are {type(results).__name__}, expected metrics by name")]
+        return metrics, [metric_error(f"the results are {type(results).__name__}, expected metrics by name")]
     for name, value in results.items():
         if name.endswith(_STDERR) and name.removesuffix(_STDERR) in results:
             continue
         number = finite_number(value)
         if number is None:
-            shown = non_finite_text(value) if isinstance(value, float) else repr(value)[:100]
-            errors.append(_error(f"metric {name!r} is {shown}, not a finite number"))
+            errors.append(metric_error(f"metric {name!r} is {shown_value(value)}, not a finite number"))
             loss.changed["metric that is not a finite number: reported as an error"] += 1
             continue
         function = functions.get(name, name)
@@ -288,13 +247,8 @@ def metrics_of(results: Any, functions: dict[str, str], loss: LossReport) -> tup
             if (number := finite_number(stderr)) is not None:
                 data["values"][name + _STDERR] = number
             else:
-                shown = non_finite_text(stderr) if isinstance(stderr, float) else repr(stderr)[:100]
-                data["reason"] = f"its standard error is {shown}, not a finite number"
+                data["reason"] = f"its standard error is {shown_value(stderr)}, not a finite number"
                 loss.changed["standard error that is not a finite number: told in the metric's reason"] += 1
         metrics.append(data)
         loss.kept["metric"] += 1
     return metrics, errors
-
-
-def _error(message: str) -> Json:
-    return {"error_type": "MetricWithoutValue", "message": message, "stage": "metric"}

@@ -1,4 +1,4 @@
-"""The specification part of a result log: what was evaluated, and how, from a plan.
+"""The specification part of a result log: the evaluated task and its settings, from a plan.
 
 Entities of AI GO (model, dataset) need ids and adapters, also where they live in no AI GO workspace; what we
 write is derived from names, so it is the same in every run.
@@ -15,6 +15,8 @@ from pydantic import TypeAdapter
 from aigo_bridge.dtypes import (
     CachePolicy,
     EvaluationConfig,
+    MLTask,
+    ModelCustomConnectionConfig,
     RepeatabilityConfig,
     StoredDataset,
     StoredModel,
@@ -104,6 +106,30 @@ def stored_model(
     """A model entity for an engine's model name; arguments as for `model_entity`."""
     entity = model_entity(name, engine=engine, key=key, display_name=display_name)
     return StoredModel.model_validate(entity)
+
+
+def custom_model(
+    name: str, *, engine: str, key: str | None = None, display_name: str | None = None
+) -> StoredModel:
+    """Return a model entity without a provider: names of weights (`openai/gpt-oss-20b`) only look like one.
+
+    Args:
+        name: name in the engine.
+        engine: engine or format that names it.
+        key: text that the key is made from; `None`: the name.
+        display_name: shown name; `None`: the name.
+    """
+    key = slug(name if key is None else key)
+    return StoredModel(
+        id=key,
+        display_name=display_name or name,
+        key=key,
+        task=MLTask.chat_completion,
+        config=ModelCustomConnectionConfig(
+            connection_type="custom_connection", adapter_id=engine, url=f"{engine}://{name}", model_key=name
+        ),
+        adapter_id=engine,
+    )
 
 
 def stored_dataset(key: str, display_name: str) -> StoredDataset:

@@ -7,13 +7,14 @@ from typing import Any
 
 from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
-from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
+from aigo_bridge.dtypes import StoredModel
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.log_import import Damage, LossReport
 from aigo_bridge.importing.places import Place
 from aigo_bridge.importing.redaction import Redaction
-from aigo_bridge.results.specification import slug
+from aigo_bridge.importing.result_header import ImportedTask, metric_error, result_header
+from aigo_bridge.results.specification import custom_model
 from aigo_bridge.text.json_text import (
     DEEPEST,
     finite_number,
@@ -22,7 +23,6 @@ from aigo_bridge.text.json_text import (
     without_depths,
     without_non_finite,
 )
-from aigo_bridge.version import __version__
 
 Json = dict[str, Any]
 ENGINE = "every-eval-ever"
@@ -138,29 +138,25 @@ def frame_of(
     """
     numbers = [number for number in record.numbers if number.evaluation == evaluation]
     metrics, errors = _metrics(numbers, loss)
-    evidence: Json = {"metrics": metrics if record.content else None}
-    if errors:
-        evidence["errors"] = errors
-    evidence["failures"] = {"num_errors": totals[1], "num_total": totals[0]}
     specification, odd = without_non_finite(_specification(record, evaluation, numbers))
     if odd:
         loss.changed["number that is not finite in the record: written as text"] += odd
     ended = _seconds(record.content.get("retrieved_timestamp"))
     started = _seconds(record.content.get("evaluation_timestamp"))
-    return {
-        "format_version": "v1",
-        "app_version": f"aigo-bridge {__version__}",
-        "status": "failure" if damage else "success",
-        "evidence": evidence,
-        "specification": specification,
-        "execution": {
+    return result_header(
+        metrics=metrics if record.content else None,
+        metric_errors=errors,
+        failed=totals[1],
+        samples=totals[0],
+        specification=specification,
+        execution={
             # When a record was made says nothing of how long the run took.
             "runtime": 0.0,
             "started_at": started if started is not None else ended or 0,
             "ended_at": max(ended or 0, started or 0),
         },
-        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
-    }
+        damage=damage,
+    )
 
 
 def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[Json]]:
@@ -171,7 +167,7 @@ def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[
         value = finite_number(details.get("score"))
         if value is None or isinstance(details.get("score"), bool):
             message = f"metric {number.value!r} is {str(details.get('score'))[:100]}, not a finite number"
-            errors.append({"error_type": "MetricWithoutValue", "message": message, "stage": "metric"})
+            errors.append(metric_error(message))
             loss.changed["metric that is not a finite number: reported as an error"] += 1
             continue
         loss.kept["metric"] += 1
@@ -222,22 +218,13 @@ def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Js
     about = {name: part for name, part in record.content.items() if name != "evaluation_results"}
     specification: Json = {
         "display_name": evaluation,
-        "task": {
-            "id": key_of(task),
-            "key": key_of(task),
-            "display_name": evaluation,
-            "description": "",
-            "config_spec": [],
-            "definition": {
-                "type": "benchmark_task",
-                "evaluated_entity_type": "model",
-                "dataset": {"id": key_of(dataset)},
-                "solver": {"type": "every_eval_ever"},
-                "scorers": list(scorers.values()),
-            },
-            "provider": "user",
-            "tags": [],
-        },
+        "task": ImportedTask(
+            name=task,
+            display_name=evaluation,
+            dataset=dataset,
+            solver={"type": "every_eval_ever"},
+            scorers=list(scorers.values()),
+        ).to_json(),
         "config": {"every_eval_ever": {**about, "evaluation_results": [number.entry for number in numbers]}},
         "run_config": {},
     }
@@ -256,16 +243,11 @@ def _scale(config: Json) -> Json:
 
 def _model(record: Record, name: str) -> StoredModel:
     stored_key = _object(record.model.get("additional_details")).get("aigo_key")
-    key = slug(stored_key if isinstance(stored_key, str) else name)
-    return StoredModel(
-        id=key,
+    return custom_model(
+        name,
+        engine=ENGINE,
+        key=stored_key if isinstance(stored_key, str) else name,
         display_name=str(record.model.get("name") or name),
-        key=key,
-        task=MLTask.chat_completion,
-        config=ModelCustomConnectionConfig(
-            connection_type="custom_connection", adapter_id=ENGINE, url=f"{ENGINE}://{name}", model_key=name
-        ),
-        adapter_id=ENGINE,
     )
 
 

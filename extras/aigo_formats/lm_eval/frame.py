@@ -8,15 +8,21 @@ same specification. What the results file says about the task, and about the run
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from aigo_bridge.access.bounds import Bounds
-from aigo_bridge.dtypes import MLTask, ModelCustomConnectionConfig, StoredModel
+from aigo_bridge.dtypes import StoredModel
 from aigo_bridge.importing.log_import import Damage, LossReport
-from aigo_bridge.results.specification import slug, stored_model
-from aigo_bridge.text.json_text import finite_number, key_of, non_finite_text, without_non_finite
-from aigo_bridge.version import __version__
+from aigo_bridge.importing.result_header import (
+    ImportedTask,
+    few_shot_parameter,
+    metric_error,
+    result_header,
+    shown_value,
+    unix_time_of,
+)
+from aigo_bridge.results.specification import custom_model, stored_model
+from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_formats.lm_eval.header import Header, score_name
 from aigo_formats.lm_eval.locate import Run
 from aigo_formats.lm_eval.samples import Totals
@@ -63,10 +69,6 @@ def frame_of(
     errors: list[Json] = []
     if header.results(task) is not None:
         metrics, errors = metrics_of(header, task, loss)
-    evidence: Json = {"metrics": metrics}
-    if errors:
-        evidence["errors"] = errors
-    evidence["failures"] = {"num_errors": totals.failed, "num_total": totals.samples}
     names = dict.fromkeys([*_declared(header.config(task)), *scorers])
     names |= dict.fromkeys(metric["scorer_name"] for metric in metrics or [])
     about_run = header.about_run(bounds)
@@ -82,15 +84,15 @@ def frame_of(
     specification, odd = without_non_finite(_specification(run, header, task, totals, list(names), about))
     if odd:
         loss.changed["number that is not finite in the configuration: written as text"] += odd
-    return {
-        "format_version": "v1",
-        "app_version": f"aigo-bridge {__version__}",
-        "status": "failure" if damage else "success",
-        "evidence": evidence,
-        "specification": specification,
-        "execution": _execution(run, header, totals),
-        "errors": [{"error_type": item.kind, "message": str(item)} for item in damage],
-    }
+    return result_header(
+        metrics=metrics,
+        metric_errors=errors,
+        failed=totals.failed,
+        samples=totals.samples,
+        specification=specification,
+        execution=_execution(run, header, totals),
+        damage=damage,
+    )
 
 
 def filters_of(config: Json) -> list[str]:
@@ -156,35 +158,16 @@ def _task(run: Run, header: Header, task: str, shots: int, totals: Totals, score
     path, name = config.get("dataset_path"), config.get("dataset_name")
     dataset = "/".join(part for part in (path, name) if isinstance(part, str) and part) or task
     solver = {key: config[key] for key in _SOLVER_FIELDS if config.get(key) not in (None, "")}
-    definition: Json = {
-        "type": "benchmark_task",
-        "evaluated_entity_type": "model",
-        "dataset": {"id": key_of(dataset)},
-        "solver": {"type": "lm_eval", **solver, "num_fewshots": shots},
-        "scorers": [_scorer(header, task, entry) for entry in scorers],
-    }
-    if totals.most_trials > 1:
-        definition["trials"] = {"num_trials": totals.most_trials}
-    document: Json = {
-        "id": key_of(task),
-        "key": key_of(task),
-        "display_name": task,
-        "description": "",
-        "config_spec": [
-            {
-                "type": "int",
-                "key": "num_fewshots",
-                "display_name": "Examples in front of each question",
-                "default_value": shots,
-            }
-        ],
-        "definition": definition,
-        "provider": "user",
-        "tags": [],
-    }
-    if (ended := _times(run, header)[1]) is not None:
-        document["created_at"] = ended
-    return document
+    return ImportedTask(
+        name=task,
+        display_name=task,
+        dataset=dataset,
+        solver={"type": "lm_eval", **solver, "num_fewshots": shots},
+        scorers=[_scorer(header, task, entry) for entry in scorers],
+        num_trials=totals.most_trials,
+        parameters=[few_shot_parameter(shots)],
+        created_at=_times(run, header)[1],
+    ).to_json()
 
 
 def _scorer(header: Header, task: str, name: str) -> Json:
@@ -215,18 +198,7 @@ def _model(header: Header) -> StoredModel:
     provider = _PROVIDERS.get(str(header.run_config.get("model")))
     if provider is not None:
         return stored_model(f"{provider}/{name}", engine=ENGINE, display_name=name)
-    # Names of weights look like names at a provider (`openai/gpt-oss-20b`), and are none.
-    key = slug(name)
-    return StoredModel(
-        id=key,
-        display_name=name,
-        key=key,
-        task=MLTask.chat_completion,
-        config=ModelCustomConnectionConfig(
-            connection_type="custom_connection", adapter_id=ENGINE, url=f"{ENGINE}://{name}", model_key=name
-        ),
-        adapter_id=ENGINE,
-    )
+    return custom_model(name, engine=ENGINE)
 
 
 def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
@@ -236,11 +208,8 @@ def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
     started, runtime = header.started_at, header.runtime
     if started is not None:
         return int(started), int(started + (runtime or 0))
-    day, _, clock = run.date.partition("T")
-    try:
-        end = datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}")
-        ended = max(0, int(end.replace(tzinfo=UTC).timestamp()))
-    except (ValueError, OverflowError):
+    ended = unix_time_of(run.date)
+    if ended is None:
         return None, None
     return max(0, ended - round(runtime or 0)), ended
 
@@ -265,7 +234,7 @@ def metrics_of(header: Header, task: str, loss: LossReport) -> tuple[list[Json],
     errors: list[Json] = []
     if not isinstance(header.results(task), dict):
         kind = type(header.results(task)).__name__
-        return metrics, [_error(f"the results are {kind}, expected metrics by name")]
+        return metrics, [metric_error(f"the results are {kind}, expected metrics by name")]
     aggregations = header.aggregations(task)
     for metric in header.metrics(task):
         if metric.metric == "bypass":
@@ -273,7 +242,9 @@ def metrics_of(header: Header, task: str, loss: LossReport) -> tuple[list[Json],
             continue
         number = finite_number(metric.value)
         if number is None or isinstance(metric.value, bool):
-            errors.append(_error(f"metric {metric.name!r} is {_shown(metric.value)}, not a finite number"))
+            errors.append(
+                metric_error(f"metric {metric.name!r} is {shown_value(metric.value)}, not a finite number")
+            )
             loss.changed["metric that is not a finite number: reported as an error"] += 1
             continue
         aggregation = aggregations.get(metric.metric, metric.metric)
@@ -288,16 +259,8 @@ def metrics_of(header: Header, task: str, loss: LossReport) -> tuple[list[Json],
             if (stderr := finite_number(metric.stderr)) is not None:
                 data["values"][f"{metric.name}_stderr"] = stderr
             else:
-                data["reason"] = f"its standard error is {_shown(metric.stderr)}, not a finite number"
+                data["reason"] = f"its standard error is {shown_value(metric.stderr)}, not a finite number"
                 loss.changed["standard error that is not a finite number: told in the metric's reason"] += 1
         metrics.append(data)
         loss.kept["metric"] += 1
     return metrics, errors
-
-
-def _shown(value: Any) -> str:
-    return non_finite_text(value) if isinstance(value, float) else repr(value)[:100]
-
-
-def _error(message: str) -> Json:
-    return {"error_type": "MetricWithoutValue", "message": message, "stage": "metric"}

@@ -15,11 +15,11 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import Damage, ImportOptions, ImportReport, LossReport
+from aigo_bridge.importing.result_header import ImportedTask, result_header
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.specification import dataset_entity
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps, key_of
-from aigo_bridge.version import __version__
 from aigo_formats.traces.documents import Reading
 from aigo_formats.traces.sources import SOURCES, read_traces, row_of, source_of
 
@@ -187,42 +187,30 @@ def _frame(
 ) -> dict[str, Any]:
     """A `TaskResultLog` whose `evidence` has no `samples` yet: a task that passes the traces on, unscored."""
     key = key_of(name)
-    definition = {
-        "type": "benchmark_task",
-        "evaluated_entity_type": "dataset",
-        "dataset": {"id": key},
-        "solver": {"type": "pass_through_solver", "trace_column": "trace"},
-        "scorers": [],
-    }
+    task = ImportedTask(
+        name=name,
+        display_name=name,
+        dataset=name,
+        solver={"type": "pass_through_solver", "trace_column": "trace"},
+        scorers=[],
+        entity="dataset",
+    )
     seconds = [int(datetime.fromisoformat(time).timestamp()) for time in totals.times] or [0]
-    return {
-        "format_version": "v1",
-        "app_version": f"aigo-bridge {__version__}",
-        "status": "failure" if damage else "success",
-        "evidence": {
-            "metrics": [],
-            "failures": {"num_errors": totals.failed, "num_total": totals.samples},
-        },
-        "specification": {
+    return result_header(
+        metrics=[],
+        failed=totals.failed,
+        samples=totals.samples,
+        specification={
             "display_name": name,
-            "task": {
-                "id": key,
-                "key": key,
-                "display_name": name,
-                "description": "",
-                "config_spec": [],
-                "definition": definition,
-                "provider": "user",
-                "tags": [],
-            },
+            "task": task.to_json(),
             "config": {source: {"location": location.name}},
             "run_config": {},
             "evaluated_entity": dataset_entity(key, name),
         },
-        "execution": {
+        execution={
             "runtime": float(max(seconds) - min(seconds)),
             "started_at": min(seconds),
             "ended_at": max(seconds),
         },
-        "errors": [{"error_type": part.kind, "message": str(part)} for part in damage],
-    }
+        damage=damage,
+    )

@@ -73,7 +73,7 @@ def test_nothing_is_read_that_is_not_named(root: Path, source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ({"path": "../x"}, "out of the root"),
+        ({"path": "../x"}, "outside the root folder"),
         ({"path": "gone"}, "is not there"),
         ({"path": "langsmith", "limit": 0}, "expected 1 or more"),
         ({"path": "langsmith", "filter": "eq(a, 1)"}, "'filter' is for the service"),
@@ -88,7 +88,7 @@ def test_what_cannot_be_done_is_said(root: Path, source: dict[str, Any], problem
 def test_a_link_out_of_the_root_is_refused(root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.jsonl").write_text("{}")
     (root / "langsmith" / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
-    with pytest.raises(DatasetError, match="out of the root"):
+    with pytest.raises(DatasetError, match="outside the root folder"):
         load(root, type="langsmith", path="langsmith")
 
 
