@@ -20,6 +20,9 @@ TASK_FILES = ("task.yaml", "tasks.jsonl")
 """How the task of a folder is called."""
 
 DATA_SUFFIXES = (".jsonl", ".csv", ".json", ".parquet")
+_DATASET_KEY = ("definition", "dataset", "key")
+"""Place in a task that names its dataset."""
+
 DATASET_KEYS = {"source", "generator_specification", "file_path"}
 """Top-level keys that only dataset files have."""
 
@@ -113,7 +116,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
 
     Raises:
         UsageError: the given file does not exist.
-        SpecError: nothing was found; the message says where it was looked for and how to give it.
+        SpecError: nothing was found, or several files were; the message says where, and how to pass one.
     """
     if key in given:
         path = Path(given[key])
@@ -127,9 +130,17 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
     ) is not None:
         return entity
     for folder in beside.folders:
-        for suffix in DATA_SUFFIXES:
-            if is_file(path := folder / f"{key}{suffix}"):
-                return beside.require(path)
+        files = [path for suffix in DATA_SUFFIXES if is_file(path := folder / f"{key}{suffix}")]
+        if files:
+            return beside.require(
+                _single(
+                    files,
+                    folder,
+                    f"contain the rows of dataset {key!r}",
+                    f"choose one with {hint}",
+                    _DATASET_KEY,
+                )
+            )
     message = (
         f"dataset {key!r} was not found; looked for a dataset file with that key, or"
         f" {key}.jsonl/.csv/.json/.parquet, in {beside.looked}"
@@ -138,7 +149,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
         [
             Issue(
                 message,
-                path=("definition", "dataset", "key"),
+                path=_DATASET_KEY,
                 hint=f"pass it with {hint}",
                 option="--dataset",
                 code=Code.DATASET_NOT_GIVEN,
@@ -188,18 +199,16 @@ def _declaring(key: str, beside: Neighbours, marks: set[str], what: str, hint: s
     """The one YAML file of the first folder that declares a key; `None` when no folder has one."""
     for folder in beside.folders:
         declaring = [entity.path for entity in beside.declaring(folder, key) if entity.marks & marks]
-        if len(declaring) > 1:
-            names = ", ".join(entity.name for entity in declaring)
-            raise SpecError(
-                [
-                    Issue(
-                        f"several files in {folder} declare {what}: {names}",
-                        hint=hint,
-                        code=Code.SEVERAL_DECLARATIONS,
-                    )
-                ]
-            )
         if declaring:
-            record_file(declaring[0])
-            return declaring[0]
+            file = _single(declaring, folder, f"declare {what}", hint)
+            record_file(file)
+            return file
     return None
+
+
+def _single(files: list[Path], folder: Path, what: str, hint: str, at: tuple[str, ...] = ()) -> Path:
+    if len(files) == 1:
+        return files[0]
+    names = ", ".join(file.name for file in files)
+    message = f"several files in {folder} {what}: {names}"
+    raise SpecError([Issue(message, path=at, hint=hint, code=Code.SEVERAL_DECLARATIONS)])

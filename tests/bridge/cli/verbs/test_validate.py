@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.commands import Run
+from tests.support.commands import REPOSITORY, Run
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,18 @@ def test_shipped_task_is_validated_by_its_name(aigo: Run) -> None:
     done = aigo("validate", "aigo_tasks/gsm8k")
     assert done.code == 0, done.err
     assert "gsm8k" in done.out
+
+
+def test_two_data_files_of_one_key_are_refused_with_the_option_that_chooses(
+    aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(REPOSITORY / "examples" / "capitals", tmp_path / "capitals"))
+    Path("capitals.csv").write_text("country,capital\nPeru,Lima\n", encoding="utf-8")
+
+    refused = aigo("validate", "task.yaml")
+
+    assert refused.code == 1
+    assert "contain the rows of dataset 'capitals': capitals.jsonl, capitals.csv [AB127]" in refused.out
+    assert "--dataset capitals=FILE" in refused.out
+    chosen = aigo("explain", "task.yaml", "--dataset", "capitals=capitals.csv", "-n", "1")
+    assert chosen.code == 0, chosen.err
