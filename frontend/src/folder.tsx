@@ -38,7 +38,7 @@ function useSummaries(entries: Entry[]): Map<string, Summary> {
   useEffect(() => {
     let current = true;
     (async () => {
-      const wanted = entries.filter((entry) => entry.kind !== "evaluation" && entry.size <= MOST_BYTES).sort((a, b) => b.modified - a.modified).slice(0, MOST_ENTRIES);
+      const wanted = entries.filter((entry) => entry.kind !== "evaluation" && entry.size <= MOST_BYTES).sort((a, b) => Number(a.kind === "log") - Number(b.kind === "log") || b.modified - a.modified).slice(0, MOST_ENTRIES);
       const next = async () => {
         for (let entry = wanted.shift(); entry && current; entry = wanted.shift()) {
           if (seen.current.get(entry.id) === entry.modified) continue;

@@ -170,7 +170,7 @@ function useFind(text: string, step: number, ready: unknown): string {
     if (needle.length < 2) return setState("");
     const ranges: Range[] = [];
     const root = document.querySelector(".sample .body");
-    const walker = root && document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    const walker = root && document.createTreeWalker(root, NodeFilter.SHOW_TEXT, (node) => (node.parentElement?.closest(".outline, summary, button") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
     for (let node = walker?.nextNode(); node; node = walker!.nextNode()) {
       const content = node.nodeValue!.toLowerCase();
       for (let at = content.indexOf(needle); at >= 0; at = content.indexOf(needle, at + needle.length)) {

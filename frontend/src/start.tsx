@@ -37,6 +37,10 @@ function Cell({ runs }: { runs: Run[] }) {
   const [run] = runs;
   if (!run) return <small aria-label="not run">–</small>;
   const axis = run.metric ? axisOf([run.metric]) : null;
+  // The engine log next to a result is the same run.
+  const folder = (one: Run) => one.file.replace(/[^/]*$/, "");
+  const results = new Set(runs.filter((one) => !one.log).map(folder));
+  const others = runs.filter((one) => one !== run && !(one.log && results.has(folder(one)))).length;
   return (
     <a class="cell" href={run.href}>
       {run.metric ? <><b><Value text={run.metric.text} scale={run.metric.scale} /></b> <small><Text>{run.metric.label}</Text></small><MetricPlot value={run.metric} axis={axis} /></>
@@ -47,7 +51,7 @@ function Cell({ runs }: { runs: Run[] }) {
         {!!run.failed && <span class="bad">✗ {count(run.failed)} failed</span>}
         {run.metric && run.status !== "success" && <Status status={run.status} />}
         {when(run) > 0 && <span><When seconds={when(run)} aged /></span>}
-        {runs.length > 1 && <span>{plural(runs.length - 1, "earlier run")}</span>}
+        {others > 0 && <span>{plural(others, "other run")}</span>}
       </span>
     </a>
   );
@@ -64,7 +68,7 @@ function Matrix({ runs }: { runs: Run[] }) {
         <tbody>{tasks.map(([title, task]) => (
           <tr><th scope="row"><Text>{title}</Text>{task !== title && <div><small><Text>{task}</Text></small></div>}</th>
             {models.map((model) => {
-              const inCell = runs.filter((run) => run.title === title && run.model === model).sort((a, b) => when(b) - when(a));
+              const inCell = runs.filter((run) => run.title === title && run.model === model).sort((a, b) => Number(!!a.log) - Number(!!b.log) || when(b) - when(a));
               return <td class={inCell.length ? "" : "blank"} data-label={model || "no model"}><Cell runs={inCell} /></td>;
             })}</tr>
         ))}</tbody></table></Wide>

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.browser.conftest import open_page
+from tests.browser.test_shapes import barriers
 from tests.support.results import PIXEL, message, metric, question, result, sample, trial, write_result
 
 from aigo_report.page import sources_of, write_report
@@ -139,6 +140,53 @@ def test_an_agent_is_shown_with_its_tools_images_and_spans(page: Page, tmp_path:
     page.locator("summary", has_text="reasoning").click()
     page.get_by_text("It looks blue.").wait_for()
     assert page.locator(".timeline .took").all_inner_texts() == ["2\xa0s", "500\xa0ms"]
+
+
+def test_a_long_agent_run_leads_to_the_call_that_failed(page: Page, tmp_path: Path) -> None:
+    items: list[dict[str, Any]] = [message("user", "Fix the bug.")]
+    for number in range(250):
+        call = {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": "bash", "arguments": f'{{"cmd": "cat {number}.py"}}', "status": "completed"}  # fmt: skip
+        status = "incomplete" if number == 200 else "completed"
+        output = {"type": "function_call_output", "id": f"o{number}", "call_id": f"c{number}", "output": f"content {number}", "status": status}  # fmt: skip
+        items += [message("assistant", f"*Step* {number}"), call, output]
+    log = write_result(tmp_path / "agent.tasklog.json", result([sample(trial("long", items))], []))
+    open_page(page, write_report(sources_of([log]), tmp_path / "report.html").path, "#sample=long")
+
+    page.locator(".outline .failed").click()
+    failed = page.locator(".item.failed")
+    failed.locator(".code").wait_for()
+    assert failed.inner_text().split("\n")[:4] == ["tool call", "bash", "✗ failed", "#403"]
+    assert "content 200" in failed.inner_text()
+    assert "turn=403" in page.url
+    assert page.evaluate("document.querySelector('.item.failed').getBoundingClientRect().top") < 200
+    page.get_by_label("search in this sample").fill("content 24")
+    page.get_by_text("1 of 11", exact=True).wait_for()
+
+
+def test_samples_are_filtered_searched_and_ordered(page: Page, tmp_path: Path) -> None:
+    samples = [question(number, "a" if number % 3 else "b", "a") for number in range(30)]
+    samples[7]["trials"][0]["solver"]["output"]["trace"]["items"].insert(1, message("assistant", "needle"))
+    log = write_result(tmp_path / "quiz.tasklog.json", result(samples, []))
+    open_page(page, write_report(sources_of([log]), tmp_path / "report.html").path, "#samples")
+    shown = page.locator("output")
+
+    page.get_by_label("filter", exact=True).fill('score < 0.5 and topic == "rivers"')
+    assert shown.inner_text() == "5 of 30 trials"
+    page.locator(".rows .line").nth(1).click()
+    assert page.locator(".where-am-i").inner_text() == "2 of 5 (filtered)"
+    page.keyboard.press("j")
+    page.get_by_text("3 of 5 (filtered)").wait_for()
+    page.keyboard.press("Escape")
+    assert shown.inner_text() == "5 of 30 trials"
+    page.get_by_label("filter", exact=True).fill("score <")
+    assert "expected a value, found the end" in page.locator("#where-problem").inner_text()
+    page.get_by_role("button", name="Clear").click()
+    page.get_by_label("search", exact=True).fill("needle")
+    page.get_by_text("1 of 30 trials").wait_for()
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.locator(".grid.narrow").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert barriers(page) == []
 
 
 def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page, tmp_path: Path) -> None:
