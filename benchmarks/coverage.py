@@ -240,7 +240,7 @@ def corrected_marks(labels: int, count: int) -> Scenario:
         )
         return Evaluation(3.15, estimate, naive_interval(judged))
 
-    return Scenario(f"judge's marks corrected by {labels} labels, {count} samples", draw)
+    return Scenario(f"judge grades corrected by {labels} labels, {count} samples", draw)
 
 
 MARKS = np.array([0.02, 0.03, 0.05, 0.2, 0.7])
@@ -273,7 +273,7 @@ def scenarios() -> Iterator[Scenario]:
         )
         yield scores("scores mostly 0 (70 %)", _mostly_zero, 0.15, count, scale=FRACTION)
         yield scores(
-            "marks 1 to 5, mostly 5",
+            "grades 1 to 5, mostly 5",
             lambda random, n: 1 + random.choice(5, n, p=MARKS),
             4.53,
             count,
@@ -329,13 +329,13 @@ def counts() -> Iterator[Scenario]:
     yield scores("counts mostly 0, others about 4", _rare_counts, 0.4, 30, promised=False)
     yield scores("counts (Poisson 0.7)", lambda random, n: random.poisson(0.7, n), 0.7, 30)
     yield scores(
-        "marks 1, 3, 5, 10, the top one in 3 %",
+        "grades 1, 3, 5, 10, the top one in 3 %",
         lambda random, n: random.choice([1, 3, 5, 10], n, p=[0.47, 0.3, 0.2, 0.03]),
         2.67,
         30,
     )
     yield scores(
-        "marks 1 to 5, the top one in 2 %",
+        "grades 1 to 5, the top one in 2 %",
         lambda random, n: 1 + random.choice(5, n, p=[0.6, 0.25, 0.1, 0.03, 0.02]),
         1.62,
         30,
