@@ -146,7 +146,7 @@ def test_other_generation_settings(
     assert aigo(*PARITY).code == 1
     (task,) = certificate(tmp_path)[0]["tasks"]
     assert task["causes"] == {"generation settings": 4}
-    assert 'lighteval is {"temperature":1}' in task["differences"][0]["detail"]
+    assert 'inspect nothing, lighteval {"temperature":1}' in task["differences"][0]["detail"]
 
 
 def test_another_score(cassette: None, aigo: Run, tmp_path: Path, made_by_lighteval: Any) -> None:

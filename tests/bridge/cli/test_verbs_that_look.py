@@ -316,7 +316,7 @@ def test_explain_does_not_render_what_is_not_known(aigo: Run, tmp_path: Path, so
     )
     assert scorer["problem"] is judge["problem"] is parsed["problem"] is None
     assert judge["messages"][-1]["content"] == "{{ sample.a }}? {{ messages[7].content }}"
-    assert "as they are written" in judge["messages"][0]["content"]
+    assert "shown as templates" in judge["messages"][0]["content"]
     assert parsed["fields"]["value"] == "{{ (solver_output.messages[-1].content | fromjson).x }}"
     assert "`sample.a.b` is undefined" in wrong["problem"]
 
