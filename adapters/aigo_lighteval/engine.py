@@ -56,9 +56,9 @@ def _logs() -> LogImporter:
 
 
 def _is_log(head: Head, name: str) -> bool:
-    from aigo_lighteval.importing.locate import may_be_results
-
-    return may_be_results(head, name)
+    # A first look; `locate` decides.
+    is_named_so = name.startswith(("results_", "details_"))
+    return is_named_so or head.data[:4] == b"PAR1" or "config_general" in (head.members or ())
 
 
 def _model(name: str) -> Model:

@@ -13,7 +13,7 @@ from tests.architecture.sources import PACKAGES, SOURCES
 
 HEAVY = ("inspect_ai", "lighteval", "torch", "pydantic", "jinja2", "yaml", "openai", "numpy", "anyio")
 LOG = Path(__file__).resolve().parents[1] / "golden" / "inspect" / "0.3.240.eval"
-IMPORT_MODULES = 123
+IMPORT_MODULES = 118
 ENGINES = ("inspect_ai", "lighteval", "torch", "aigo_inspect", "aigo_lighteval")
 
 

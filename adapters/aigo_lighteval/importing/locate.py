@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
-from aigo_bridge.access.file_kinds import Head, is_lm_eval_results, remote_errors
+from aigo_bridge.access.file_kinds import is_lm_eval_results, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.places import Place
@@ -148,19 +148,9 @@ def _kind(place: Place, path: str, *, named: bool) -> str | None:
     if not named and (not name.endswith(".json") or not place.exists(path)):
         return None
     head = place.head(path)
-    if named and _is_parquet(head):
+    if named and head.data[:4] == b"PAR1":
         return "details"
     return "results" if _FIRST_MEMBER in (head.members or ()) else None
-
-
-def may_be_results(head: Head, name: str) -> bool:
-    """Return whether a file with these first bytes and this name may be results or details of lighteval."""
-    is_named_so = _RESULTS.fullmatch(name) or _DETAILS.fullmatch(name)
-    return bool(is_named_so) or _is_parquet(head) or _FIRST_MEMBER in (head.members or ())
-
-
-def _is_parquet(head: Head) -> bool:
-    return head.data[:4] == b"PAR1"
 
 
 def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iterator[Run]:

@@ -85,6 +85,10 @@ VERBS: dict[str, tuple[str, str]] = {
 """Verb → (module, help line)."""
 
 
+ENDED = "aigo_bridge.ended"
+"""Key of the stack in `Context.meta` that is closed when the verb has ended."""
+
+
 class LazyGroup(TyperGroup):
     """Knows the verbs by name and imports the module of the one that is used."""
 
@@ -148,8 +152,6 @@ class LazyGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; ctrl-C, SIGTERM and SIGHUP are told by the same words wherever they strike."""
         from contextlib import ExitStack
-
-        from aigo_bridge.cli.hooks import ENDED
 
         try:
             with ExitStack() as ended:

@@ -59,10 +59,6 @@ class RunReport:
     """Called with results, the folder of the run, and whether standard output is for programs."""
 
 
-ENDED = "aigo_bridge.ended"
-"""Key of the stack in `Context.meta` that is closed when the verb has ended."""
-
-
 @dataclass(frozen=True)
 class CommandAddresses:
     """Hook `addresses`: object storage addresses and lakes among the arguments of a command."""
