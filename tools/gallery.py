@@ -71,7 +71,7 @@ $ aigo-bridge run {words} --report
 
 ![A report of {exhibit.name}](../pictures/gallery/{exhibit.name}.png)
 
-What it measures: `tasks/aigo_tasks/{exhibit.name}/README.md`.
+Description: `tasks/aigo_tasks/{exhibit.name}/README.md`.
 """
 
 
