@@ -34,13 +34,18 @@ from aigo_bridge.results.counts import (
     trials_of,
 )
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
-from aigo_bridge.results.rows import items_of, outputs_of
+from aigo_bridge.results.rows import items_of, outputs_of, rows_of
 from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.stop_reasons import NORMAL, stop_reason_of
 from aigo_bridge.results.values import Json, mappings, number_text, short_text
 from aigo_bridge.text.plurals import plural
 from aigo_report.tables.trials import (
+    FIXED_NAMES,
+    Condition,
+    Field,
+    condition_of,
     data_of,
+    field_of,
     mean_score,
     numbers_of,
     role_of,
@@ -70,6 +75,8 @@ class Selection:
     """Only samples with a failed trial."""
     stop_reason: str | None = None
     """Only samples with an answer that has this stop reason."""
+    where: str | None = None
+    """Only samples with a trial for which this condition holds."""
     worst: int | None = None
     """So many, lowest score first; `None`: in their order."""
     score: str | None = None
@@ -89,6 +96,8 @@ class Selection:
             parts = (part for part in parts if sample_facts(part.value).trials[State.FAILED])
         if self.stop_reason is not None:
             parts = self._stopped(parts, self.stop_reason)
+        if self.where is not None:
+            parts = _matching(parts, condition_of(self.where), graded=_is_graded(reader))
         return parts if self.worst is None else self._worst(parts, self.worst, graded=_is_graded(reader))
 
     def _stopped(self, parts: Iterable[SamplePart], wanted: str) -> Iterator[SamplePart]:
@@ -142,6 +151,39 @@ class Selection:
             which = "score that is a number" if score is None else f"number of the score {score!r}"
             raise UsageError(f"no sample has a {which}{known}", code=Code.UNKNOWN_CHOICE)
         return (part for _, _, part in worst)
+
+
+def _matching(parts: Iterable[SamplePart], condition: Condition, *, graded: bool) -> Iterator[SamplePart]:
+    """Yield the samples with a trial for which a condition holds.
+
+    Raises:
+        UsageError: no sample has a value for a name, and no sample was found.
+    """
+    missing: dict[str, None] = {}
+    known: set[str] = set(FIXED_NAMES)
+    found = False
+    for number, part in enumerate(parts):
+        for row in rows_of(part.value, number, part.run):
+
+            def field(name: str, cells: Json = row.cells) -> Field:
+                value = field_of(cells, name, graded=graded)
+                if value is None:
+                    missing[name] = None
+                else:
+                    known.add(name)
+                return value
+
+            if condition(field):
+                found = True
+                yield part
+                break
+    unknown = [name for name in missing if name not in known]
+    if unknown and not found:
+        raise UsageError(
+            f"--where: no trial has a value for {unknown[0]!r}, expected a column of the dataset, a score"
+            f" or one of {', '.join(FIXED_NAMES)}",
+            code=Code.UNKNOWN_CHOICE,
+        )
 
 
 def _is_graded(reader: LogReader) -> bool:

@@ -55,6 +55,15 @@ def show(
             "content_filter or max_tokens.",
         ),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="CONDITION",
+            help="Show only samples with a trial that fulfils a condition, "
+            "e.g. 'score < 0.5 and topic == \"law\"'.",
+        ),
+    ] = None,
     worst: Annotated[
         int | None, typer.Option("--worst", min=1, metavar="N", help="Show N samples, lowest score first.")
     ] = None,
@@ -90,16 +99,19 @@ def show(
     from aigo_report.verbs.samples import LENGTH, Selection, with_sample
 
     with reported():
-        if sample is not None and (failed or worst is not None or stop_reason is not None):
+        if sample is not None and (failed or worst or stop_reason or where is not None):
             raise UsageError(
-                "--sample cannot be combined with --failed, --stop-reason or --worst, expected one of them",
+                "--sample cannot be combined with --failed, --stop-reason, --where or --worst;"
+                " expected one of them",
                 code=Code.OPTIONS_APART,
             )
         if score is not None and worst is None:
             raise UsageError(
                 "--score says which samples are worst, expected --worst N beside it", code=Code.OPTIONS_APART
             )
-        chosen = Selection(sample, failed=failed, stop_reason=stop_reason, worst=worst, score=score)
+        chosen = Selection(
+            sample, failed=failed, stop_reason=stop_reason, where=where, worst=worst, score=score
+        )
         limit = None if number == 0 or sample is not None else max(number, worst or 0)
         sources = named_results(results)
         if sample is not None and len(sources) > 1:

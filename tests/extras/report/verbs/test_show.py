@@ -78,6 +78,16 @@ def test_the_failed_and_the_worst(aigo: Run, quiz: Path) -> None:
     assert "no sample has a number of the score 'exact'; expected one of 'exact.is_correct'" in done.err
 
 
+def test_samples_that_fulfil_a_condition(aigo: Run, quiz: Path) -> None:
+    done = aigo("show", quiz, "--where", 'score < 0.5 and topic == "cities"')
+    assert (done.code, ids(done.out)) == (0, ["1", "3"])
+    assert ids(aigo("show", quiz, "--where", "error contains 'no answer'").out) == ["4"]
+
+    unknown = aigo("show", quiz, "--where", "topci == 'cities'")
+    assert unknown.code == 2
+    assert "no trial has a value for 'topci', expected a column of the dataset" in unknown.err
+
+
 def test_the_worst_by_the_mean_of_their_trials(aigo: Run, tmp_path: Path) -> None:
     def trials(sample_id: int, *values: object) -> Json:
         return sample(
