@@ -1,10 +1,11 @@
-"""One plan while lighteval runs it: a model that solves, and a metric that scores.
+"""Run of a plan inside lighteval: a model that runs the solver, and a metric that runs the scorers.
 
-lighteval calls the model with all documents and the metric with all responses. Both are ours (see `pipeline`)
-and share one `TaskRun`, which does the work in its own event loop, contains every failure in its sample, and
-goes by the plan's order (lighteval shuffles). Where scorers compare likelihoods, those are asked first; they
-stand in the raw outputs of the solver, in front of the answer, and where no other scorer looks at an answer,
-none is generated.
+lighteval calls the model with all documents and the metric with all responses. Both are aigo-bridge classes
+(see `pipeline`) that share one `TaskRun`. The `TaskRun` does the work in its own event loop and records every
+failure in the sample that failed. It follows the plan's sample order because lighteval shuffles documents.
+
+If scorers compare likelihoods, the solver asks for likelihoods first. They are stored in the solver's raw
+outputs, before the answer. An answer is only generated if another scorer needs it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json, 
 
 
 class LikelihoodSolver:
-    """A single-turn solver that asks how likely choices are, and for an answer where one is looked at."""
+    """Single-turn solver that asks for the likelihoods of choices. It also asks for an answer if a scorer
+    needs one.
+    """
 
     def __init__(self, plan: TaskPlan, solver: solver_spec.SingleTurnSolver):
         compared = by_likelihood(plan.benchmark.scorers)
@@ -67,12 +70,13 @@ class LikelihoodSolver:
         query = getattr(solver.input_builder, "unconditioned_query", None)
         self._unconditioned = None if query is None else SampleTemplate(query)
         self.generates = len(compared) < len(plan.benchmark.scorers)
-        """Whether an answer is generated as well."""
+        """Whether the solver also generates an answer."""
 
     async def solve(
         self, program: SampleProgram, sample: Sample, model: HostedModel, models: Models
     ) -> Solution | Failure:
-        """What the solver makes of a sample; likelihoods first, as they are the cheaper of the two to fail.
+        """Solve one sample. Likelihoods come first because a failure there costs less than a generated
+        answer.
 
         Raises:
             SampleError: the choices are not valid, or the model did not answer.
@@ -95,10 +99,10 @@ class LikelihoodSolver:
         return solved
 
     async def _alone(self, sample: Sample, model: HostedModel) -> list[dict[str, Any]]:
-        """Likelihoods behind the unconditioned query, where a scorer takes them from the others."""
+        """Return the likelihoods after the unconditioned query, for scorers that subtract them."""
         if not self._weighed_alone:
             return []
-        assert self._unconditioned is not None  # else the task is not valid
+        assert self._unconditioned is not None  # otherwise the task is not valid
         request = chat_request([("user", render(self._unconditioned, sample.data))])
         texts = [tuple(choices.of(sample.data, "solver")[1]) for choices in self._weighed_alone]
         return [
@@ -108,16 +112,16 @@ class LikelihoodSolver:
 
 
 def likelihood_solver(plan: TaskPlan) -> LikelihoodSolver | None:
-    """The solver of likelihoods; `None` where no scorer compares any, or the outputs are there already."""
+    """Return the likelihood solver; `None` if no scorer compares likelihoods or the outputs are recorded."""
     if plan.entity == "system" or not plan.calls_model or not by_likelihood(plan.benchmark.scorers):
         return None
     solver = plan.benchmark.solver
-    assert isinstance(solver, solver_spec.SingleTurnSolver)  # else it is a gap
+    assert isinstance(solver, solver_spec.SingleTurnSolver)  # other solvers are reported as gaps
     return LikelihoodSolver(plan, solver)
 
 
 def stored_likelihoods(solution: Solution | Failure | None, key: str = RAW_KEY) -> list[float]:
-    """The first log-likelihoods that a solver has left under a key, in the order of the choices."""
+    """Return the first log-likelihoods that a solver stored under a key, in the order of the choices."""
     output = solution.output if isinstance(solution, Solution) else None
     for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
         if isinstance(raw, dict) and isinstance(raw.get(key), list):
@@ -126,21 +130,21 @@ def stored_likelihoods(solution: Solution | Failure | None, key: str = RAW_KEY) 
 
 
 DEFAULT_SAMPLES = 20
-"""Samples in flight at a time where nobody says otherwise: twice the calls of a model, so that scoring does
-not wait."""
+"""Default number of samples in progress. It is twice the number of concurrent model calls, so that the model
+does not wait for scoring."""
 
 Trial = tuple[int, int]
-"""Number of the sample, number of its trial."""
+"""Sample number and trial number."""
 
 
 MOST_OBJECTS = 2000
-"""Trials whose outcomes are kept as objects."""
+"""Maximum number of trials whose outcomes are kept as uncompressed objects."""
 
 Kept = TypeVar("Kept", Solved, Scored)
 
 
 class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
-    """Outcomes of trials. Those of a large run are compressed: objects take ten times the memory."""
+    """Outcomes by trial. Large runs are compressed because Python objects need ten times the memory."""
 
     def __init__(self) -> None:
         self._outcomes: dict[Trial, Kept | Json | bytes] = {}
@@ -153,7 +157,7 @@ class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
         outcome = self._outcomes[trial]
         if not isinstance(outcome, bytes):
             return outcome
-        content: Json = marshal.loads(zstandard.decompress(outcome))  # noqa: S302  # of this process
+        content: Json = marshal.loads(zstandard.decompress(outcome))  # noqa: S302  # written by this process
         return content
 
     def __iter__(self) -> Iterator[Trial]:
@@ -163,7 +167,7 @@ class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
         return len(self._outcomes)
 
     def compress(self, trial: Trial) -> None:
-        """Compress the outcome of a trial of a large run. Values that are not JSON stay as they are."""
+        """Compress the outcome of a trial if the run is large. Values that are not JSON stay uncompressed."""
         if len(self._outcomes) <= MOST_OBJECTS:
             return
         try:
@@ -174,7 +178,7 @@ class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
 
 
 async def within(seconds: int | None, stage: Stage, work: Awaitable[Any]) -> Any:
-    """What some work gives, or the failure of a sample that takes too long."""
+    """Await the work and return its result, or a failure if the sample exceeds its time limit."""
     if seconds is None:
         return await work
     with anyio.move_on_after(seconds):
@@ -184,14 +188,14 @@ async def within(seconds: int | None, stage: Stage, work: Awaitable[Any]) -> Any
 
 @dataclass
 class TaskRun:
-    """One plan while lighteval runs it."""
+    """State and work of one plan while lighteval runs it."""
 
     plan: TaskPlan
     program: SampleProgram | None
-    """`None` for system tasks."""
+    """Solver and scorers of the plan; `None` for system tasks."""
     host: SnippetHost
     model: HostedModel | None
-    """The evaluated model; `None` when none is asked."""
+    """Evaluated model; `None` if the plan calls no model."""
     models: Models
     portal: BlockingPortal
     progress: ProgressCounter
@@ -200,31 +204,34 @@ class TaskRun:
     time_limit: int | None = None
     token_limit: int | None = None
     finished: Mapping[Trial, tuple[Json, Json]] = field(default_factory=dict)
-    """Trials of an earlier run that are taken over: what its solver left, what its scorers left."""
+    """Solver and scorer outputs reused from an earlier run, by trial."""
     replay: Replay | None = None
     likelihoods: LikelihoodSolver | None = None
-    """What asks how likely choices are; `None` where no scorer compares that."""
+    """Solver that asks for likelihoods; `None` if no scorer compares likelihoods."""
     solved: TrialStore[Solved] = field(default_factory=TrialStore)
-    """What the solver left of each trial; as JSON those of an earlier run, and those without a solver."""
+    """Solver outcomes by trial. Outcomes from an earlier run and trials without a solver are stored as JSON.
+    """
     scored: TrialStore[Scored] = field(default_factory=TrialStore)
     interrupted: bool = False
     stopped: str | None = None
-    """Why no further trials were begun: more samples had failed than are tolerated; `None`: all were."""
+    """Reason for starting no further trials, such as too many failed samples; `None` if all trials were
+    started."""
     fault: str | None = None
-    """Why lighteval did not come to its end although it was not interrupted."""
+    """Reason why lighteval failed; `None` if it finished or was interrupted."""
 
     # Solving
 
     def solve_all(self) -> None:
-        """Solve every trial of every sample; comes back early, and says so, when it is interrupted."""
+        """Solve every trial of every sample. If interrupted, set `interrupted` and return early."""
         for trial, (solved, scored) in self.finished.items():
             self.solved[trial], self.scored[trial] = solved, scored
         self._run_all(self._solve, self.solved)
 
     def score_all(self) -> None:
-        """Score what was solved."""
+        """Score all solved trials."""
         if not self.interrupted:
-            # Where solving was stopped, what had been solved is scored: it need not be solved again.
+            # After an early stop, score the trials that are already solved, so that they need not be solved
+            # again.
             self._run_all(self._score, self.scored, stops=self.stopped is None)
 
     def _run_all(
@@ -247,7 +254,7 @@ class TaskRun:
         except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
             future.cancel()
-            # What there is will be saved now: nothing may be added to it any more.
+            # The outcomes are saved next, so wait until the workers have stopped adding to them.
             ended.wait()
 
     async def _work_off(
@@ -298,7 +305,7 @@ class TaskRun:
             replayed = await contained(self.replay.solution(program, sample, trial), "solver")
             if replayed is not None:
                 return replayed
-        # Without a model (recorded traces) the protocol's object is never asked.
+        # Recorded traces have no model, but the protocol needs an object.
         model = self.model or HostedModel("", _NoModel(), anyio.CapacityLimiter(1))
         if self.likelihoods is not None:
             return await contained(self.likelihoods.solve(program, sample, model, self.models), "solver")
@@ -307,7 +314,7 @@ class TaskRun:
     # Scoring
 
     async def _score(self, trial: Trial) -> None:
-        await checkpoint()  # most scorers wait for nothing, and a run can only be interrupted where it waits
+        await checkpoint()  # most scorers never wait, and a run can only be interrupted at an await
         sample = self.plan.samples[trial[0]]
         solution = self.solution(trial)
         if isinstance(solution, Failure):
@@ -343,22 +350,22 @@ class TaskRun:
             self.progress.finished(sample.id, trial[1], failure, spent)
 
     def _tokens(self, trial: Trial) -> int:
-        """Return the known tokens of the solver's calls."""
+        """Return the number of known tokens of the solver's calls."""
         record = calls_of_solver(self.solved[trial])
         used = [] if record is None else tokens_used(record)
         return sum(sum(tokens) for _, tokens in used if tokens is not None)
 
     def solution(self, trial: Trial) -> Solution | Failure | None:
-        """What the solver made of a trial; `None` where there is no solver."""
+        """Return the solver's outcome of a trial; `None` if the plan has no solver."""
         solved = self.solved[trial]
         if isinstance(solved, Solved):
             return solved.result
         return load_solution(solved, self.plan.samples[trial[0]])
 
-    # What lighteval keeps
+    # Results in lighteval's own form
 
     def response(self, number: int) -> ModelResponse:
-        """The response to one document: the answers of all trials."""
+        """Return the response to one document, with the answers of all trials."""
         texts: list[str] = []
         logprobs: list[float] = []
         alone: list[float] = []
@@ -385,12 +392,12 @@ class TaskRun:
         )
 
     def left_by_solver(self, number: int) -> str:
-        """What the solver left of one document in all trials, as one text."""
+        """Return the solver outcomes of one document for all trials, as JSON text."""
         outputs = [self.solved.get((number, trial)) for trial in range(self.plan.num_trials)]
         return _text([None if solved is None else as_json(solved) for solved in outputs])
 
     def metric_value(self, number: int) -> str:
-        """The scores of one document: those of all trials, as one text."""
+        """Return the scores of one document for all trials, as JSON text."""
         scores = [self.scored.get((number, trial)) for trial in range(self.plan.num_trials)]
         return _text([None if scored is None else as_json(scored) for scored in scores])
 
@@ -405,7 +412,9 @@ def _answer(solution: Solution | Failure | None) -> str:
 
 
 def _shown(item: Mapping[str, Any]) -> dict[str, str]:
-    """An item as a message for lighteval's eyes: always of texts, as Arrow wants one type per column."""
+    """Convert an item to a message that lighteval can store. All values are strings because Arrow needs one
+    type per column.
+    """
     parts = item.get("content")
     texts = (
         [part.get("text") if isinstance(part, dict) else None for part in parts]
@@ -418,7 +427,7 @@ def _shown(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 class _NoModel:
-    """Stands for a model that nobody asks."""
+    """Placeholder for a plan that calls no model."""
 
     name = "none"
     max_concurrent = 1
@@ -428,18 +437,18 @@ class _NoModel:
         raise AssertionError("a plan that calls no model has called one")
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are open."""
 
 
-# lighteval's side
+# lighteval's classes
 
 
 def _response_class() -> type[ModelResponse]:
     from dataclasses import dataclass as native_dataclass
 
     @native_dataclass
-    class AigoResponse(ModelResponse):  # type: ignore[misc]  # lighteval has no types
-        """A response that carries what our solver left."""
+    class AigoResponse(ModelResponse):  # type: ignore[misc]  # lighteval is untyped
+        """lighteval response with the outcomes of the aigo-bridge solver."""
 
         aigo: str = ""
 
