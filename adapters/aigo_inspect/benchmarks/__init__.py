@@ -1,1 +1,1 @@
-"""Existing Inspect tasks, run as they are."""
+"""Runs of existing Inspect tasks without changes."""

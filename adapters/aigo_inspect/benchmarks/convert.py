@@ -1,10 +1,10 @@
-"""An Inspect task as an AI GO task: every prompt as Inspect renders it, every answer scored by Inspect's own
-scorer.
+"""Conversion of an Inspect task to an AI GO task with the same prompts and the same scores.
 
-Prompts are rendered once, by the task's own solvers on its own samples, and become rows; so they are the same
-texts. The scorer is a Python scorer that gives an answer to Inspect's scorer; so it is the same score. Only
-solvers and scorers of which this holds are converted, Inspect's own and those of installed packages;
-everything else is refused with the list of what stands in the way.
+The task's own solvers render the prompts once, on its own samples, and the prompts become dataset rows. A
+Python scorer passes each answer to Inspect's scorer.
+
+Only solvers and scorers with this guarantee are converted: Inspect's own, and solvers and scorers of
+installed packages. Otherwise the conversion fails with a list of all reasons.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from aigo_inspect.benchmarks.solvers import Turns, solver_gaps, solvers_of, watc
 
 
 def convert(task: Task, *, key: str | None = None) -> ConvertedBenchmark:
-    """The AI GO task, its rows, and what is different.
+    """Convert an Inspect task. Return the AI GO task, its rows, and the differences.
 
     Args:
-        task: the task, made.
-        key: key of the AI GO task; `None` makes one from the task's name.
+        task: the Inspect task.
+        key: key of the AI GO task [default: derived from the task name].
 
     Raises:
-        UnsupportedPlanError: the task does something that would not be the same; all of it is listed.
-        UsageError: there are no samples.
+        UnsupportedPlanError: the AI GO task would behave differently. The error lists all reasons.
+        UsageError: the task has no samples.
     """
     solvers = solvers_of(task)
     samples = list(task.dataset)
@@ -106,7 +106,7 @@ def convert(task: Task, *, key: str | None = None) -> ConvertedBenchmark:
     return ConvertedBenchmark(document, rows, tuple(gaps))
 
 
-# What stands in the way
+# Reasons against a conversion
 
 
 def _refuse(task: Task, gaps: Sequence[Gap]) -> None:
@@ -206,7 +206,7 @@ def _input(sample: Sample) -> Any:
 
 
 def _messages(rendered: Sequence[Turns]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Input builder and, for each sample, the columns that it reads."""
+    """Return the input builder, and the columns that it reads for each sample."""
     roles = [[role for role, _ in messages] for messages in rendered]
     if any(row_roles != roles[0] for row_roles in roles):
         columns = [

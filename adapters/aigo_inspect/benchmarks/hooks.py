@@ -1,8 +1,8 @@
-"""An Inspect hook that writes AI GO evidence when a task ends, however it does, so that any `inspect eval`
-yields a result log.
+"""Inspect hook that writes AI GO evidence at the end of each task, so that every `inspect eval` produces a
+result log. It also does so for failed and cancelled tasks.
 
-It is on when the environment variable `AIGO_BRIDGE_EVIDENCE` names a folder; `log` means the folder of the
-log:
+Set the environment variable `AIGO_BRIDGE_EVIDENCE` to a folder to enable the hook. The value `log` means the
+folder of the log:
 
 ```sh
 AIGO_BRIDGE_EVIDENCE=evidence inspect eval my_task.py --model openai/gpt-4.1
@@ -28,7 +28,7 @@ from aigo_inspect.importing.importing import import_file, import_own
 from aigo_inspect.logs.sources import local_path
 
 VARIABLE = "AIGO_BRIDGE_EVIDENCE"
-"""Environment variable that names the folder for the evidence; unset or empty: the hook does nothing."""
+"""Environment variable with the folder for the evidence. If it is unset or empty, the hook is disabled."""
 
 _logger = logging.getLogger(__name__)
 
@@ -38,33 +38,32 @@ class _Run:
     tasks: dict[str, str] = field(default_factory=dict)
     """Attempt at a task (`eval_id`) → task."""
     begun: dict[str, str] = field(default_factory=dict)
-    """Task → log of its last attempt that has begun a sample: one that is made again has no evidence."""
+    """Task → log of its last attempt that started a sample. Earlier attempts are not imported."""
     written: set[str] = field(default_factory=set)
-    """Logs whose evidence is written."""
+    """Logs whose evidence has been written."""
 
 
 @hooks(name="aigo_bridge_evidence", description="AI GO evidence from every task")
 class EvidenceHook(Hooks):
-    """Imports the log of each task that ends: with its task, or with the run if that is the only one to say
-    so.
+    """Hook that imports the log of each finished task.
 
-    Inspect tells of the end of a task only where that went all its way. Tasks that fail are among the logs of
-    their run; those that are cancelled are not even there, and are known by the samples they have begun.
+    Inspect reports the end of a task only if the task completed. Failed tasks are reported with their run.
+    Cancelled tasks are not reported at all, so the hook finds them by their started samples.
     """
 
     def __init__(self) -> None:
         self._runs: defaultdict[str, _Run] = defaultdict(_Run)
 
     def enabled(self) -> bool:
-        """Whether the user asked for evidence."""
+        """Return whether the user asked for evidence."""
         return bool(os.environ.get(VARIABLE))
 
     async def on_task_start(self, data: TaskStart) -> None:
-        """Note which task this is an attempt at."""
+        """Store the task of this attempt."""
         self._runs[data.run_id].tasks[data.eval_id] = data.spec.task_id
 
     async def on_sample_start(self, data: SampleStart) -> None:
-        """Note that a log has begun, or that a task that has ended is tried again."""
+        """Store the log of a started sample. If its task has ended before, this is another attempt."""
         sample = sample_active()
         if sample is not None and sample.log_location:
             run = self._runs[data.run_id]
@@ -72,12 +71,12 @@ class EvidenceHook(Hooks):
             run.written.discard(sample.log_location)
 
     async def on_task_end(self, data: TaskEnd) -> None:
-        """Write the evidence; a failure is reported and never takes the evaluation with it."""
+        """Write the evidence. A failure is logged and does not fail the evaluation."""
         self._runs[data.run_id].written.add(data.log.location)
         await _write(data.log.location, data.log)
 
     async def on_run_end(self, data: RunEnd) -> None:
-        """Write the evidence of the tasks that did not end by themselves."""
+        """Write the evidence of failed and cancelled tasks."""
         run = self._runs.pop(data.run_id, _Run())
         logs: dict[str, EvalLog | None] = {log.location: log for log in data.logs}
         for location in dict.fromkeys([*logs, *run.begun.values()]):
@@ -86,9 +85,9 @@ class EvidenceHook(Hooks):
 
 
 async def _write(location: str, log: EvalLog | None) -> None:
-    # In a thread: reading a large log would stop all other tasks of the event loop.
+    # In a thread, because reading a large log would block the other tasks of the event loop.
     try:
-        # Shielded: a run that was cancelled is still to be told of.
+        # Shielded, because a cancelled run also needs its evidence.
         with CancelScope(shield=True):
             result = await to_thread.run_sync(write_evidence, location, os.environ[VARIABLE])
     except (BridgeError, OSError) as error:
@@ -108,10 +107,10 @@ async def _write(location: str, log: EvalLog | None) -> None:
 
 
 def _differences(log: EvalLog, result: ImportReport) -> tuple[str, ...]:
-    """How the evidence differs from what Inspect makes known of its log."""
+    """Return the differences between the evidence and the results that Inspect shows."""
     if result.output is None:
         return ()
-    # Late: the hook is loaded with Inspect, whether it is on or not.
+    # Imported late, because Inspect loads this module even if the hook is disabled.
     from aigo_bridge.engine.outcome import Shown, differences, shown_metrics
     from aigo_inspect.benchmarks.outcomes import metrics_of_log
 
@@ -125,9 +124,10 @@ def _differences(log: EvalLog, result: ImportReport) -> tuple[str, ...]:
 
 
 def write_evidence(log: str, folder: str) -> ImportReport | None:
-    """Import `log` to `folder`, or beside it when `folder` is `log` and the log is a local file.
+    """Import `log` to `folder`. If `folder` is `log` and the log is a local file, write to the folder of the
+    log.
 
-    `None` for the log of an AI GO task: its evidence is that of `aigo-bridge run`, and nothing is lost.
+    Return `None` for the log of an AI GO task, if its complete evidence was restored from the log.
     """
     path = local_path(log)
     name = log.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".eval").removesuffix(".json")
@@ -140,7 +140,7 @@ def write_evidence(log: str, folder: str) -> ImportReport | None:
     from aigo_inspect.running.translate import planned_here
 
     try:
-        # The code of a task that runs in this process is the user's own.
+        # The task code runs in this process already, so recomputing with it adds no risk.
         if import_own(log, target, ImportOptions(recompute=planned_here)) is not None:
             return None
     except EvidenceError as error:

@@ -1,7 +1,7 @@
-"""One log of Inspect from the logs of shards: their samples as they are, one after the other, and the numbers
-that Inspect's own code computes over the scores of all.
+"""Merge of the Inspect logs of all shards into one log. Samples are copied unchanged, and Inspect's own code
+computes the metrics over all scores.
 
-Memory holds one sample, the scores and metadata of all (which metrics look at), and their summaries.
+Memory use: one sample at a time, and the scores, metadata and summaries of all samples.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from aigo_inspect.logs.sources import open_source
 
 _SCORES = TypeAdapter(dict[str, Score])
 _LARGE = {"messages", "events", "store", "attachments", "output"}
-"""Fields of a sample that no metric looks at."""
+"""Fields of a sample that metrics do not read."""
 
 Trial = tuple[str, int]
-"""Id of a sample, as text, and number of the trial from 1."""
+"""Sample id as text, and trial number from 1."""
 
 
 @dataclass
 class _Gathered:
-    """What the numbers of the merged log are computed from."""
+    """Data for the metrics of the merged log."""
 
     scores: dict[Trial, dict[str, SampleScore]] = field(default_factory=dict)
     num_whole: int = 0
-    """Trials without an error."""
+    """Number of trials without an error."""
     summaries: list[Any] = field(default_factory=list)
 
 
 def merged_log(run: TaskRun, part: PartLogs, chosen: Mapping[str, Any], out: Path) -> EvalLog:
-    """Write what shards left of a task as the one log of it; returns its header.
+    """Merge the shard logs of a task into one log, and return its header.
 
     Args:
-        run: the whole task, as it was made anew.
-        part: the logs.
-        chosen: how its samples were chosen, by the names of `EvalConfig`.
-        out: folder of the log.
+        run: the whole task, created again from its definition.
+        part: the shard logs.
+        chosen: sample selection, by the names of `EvalConfig`.
+        out: folder for the merged log.
 
     Raises:
-        EvidenceError: a log cannot be read, or is not one of this run's.
+        EvidenceError: a log cannot be read, or belongs to another run.
     """
     if not part.logs:
         raise EvidenceError(
@@ -89,14 +89,14 @@ def merged_log(run: TaskRun, part: PartLogs, chosen: Mapping[str, Any], out: Pat
 
 
 def _json(value: Any) -> bytes:
-    """As Inspect writes it: without what is `None`, NaN as it is."""
+    """Return JSON as Inspect writes it: without `None` values, and with NaN unchanged."""
     from inspect_ai._util.json import to_json_safe
 
     return to_json_safe(value)
 
 
 def _headers(run: TaskRun, logs: Sequence[PartLog]) -> list[EvalLog]:
-    """The headers of the shards' logs, which are of one run."""
+    """Return the headers of the shard logs, after checking that they belong to one run."""
     problems: list[Issue] = []
     headers: list[EvalLog] = []
     ids = [sample.id for sample in run.samples]
@@ -127,7 +127,7 @@ def _headers(run: TaskRun, logs: Sequence[PartLog]) -> list[EvalLog]:
 
 
 def _others(first: EvalLog, other: EvalLog) -> list[str]:
-    """In what two logs are not of one run."""
+    """Return the names of the settings that differ between two logs."""
     settings, other_settings = (
         {
             "task": log.eval.task,
@@ -143,18 +143,18 @@ def _others(first: EvalLog, other: EvalLog) -> list[str]:
 
 
 def _describe(log: EvalLog, run: TaskRun, chosen: Mapping[str, Any]) -> None:
-    """The header as that of one run over all samples."""
+    """Change a header to describe one run over all samples."""
     dataset, config = log.eval.dataset, log.eval.config
     dataset.samples = len(run.task.dataset)
     dataset.sample_ids = [sample.id for sample in run.samples if sample.id is not None]
     for name, value in chosen.items():
         setattr(config, name, value)
     if log.eval.solver is None:
-        log.eval.solver_args_passed = None  # what reading a log makes of none
+        log.eval.solver_args_passed = None  # same value as after reading a log without a solver
 
 
 def _members(one: PartLog, header: EvalLog, run: TaskRun, gathered: _Gathered) -> Iterator[tuple[str, bytes]]:
-    """The samples of a shard's log as they are; what the numbers need of them is gathered."""
+    """Yield the samples of a shard log unchanged, and collect the data for the metrics."""
     ids = {str(sample_id) for sample_id in header.eval.dataset.sample_ids or ()}
     names = scorer_names(run)
     seen: set[Trial] = set()
@@ -167,7 +167,7 @@ def _members(one: PartLog, header: EvalLog, run: TaskRun, gathered: _Gathered) -
                 continue
             data = archive.read(name)
             yield name, data
-            # A large sample may be written in parts: it is read below.
+            # A large sample may be split into several members. Those samples are read below.
             if name.count("/") == 1:
                 sample = from_json(data, allow_inf_nan=True)
                 seen.add(_gather(sample, names, gathered))
@@ -211,7 +211,7 @@ def _gather(sample: Mapping[str, Any], names: Sequence[str], gathered: _Gathered
                 score=score,
                 sample_id=sample["id"],
                 sample_metadata=sample.get("metadata"),
-                # Those of a solver have no scorer: Inspect then takes the metrics of the task.
+                # Scores set by a solver are without a scorer. Inspect then uses the metrics of the task.
                 scorer=name if name in names else None,
             )
             for name, score in scores.items()
@@ -220,7 +220,7 @@ def _gather(sample: Mapping[str, Any], names: Sequence[str], gathered: _Gathered
 
 
 def scorer_names(run: TaskRun) -> list[str]:
-    """The names of a task's scorers in its log."""
+    """Return the names of a task's scorers as they are in its log."""
     names: list[str] = []
     for scorer in run.task.scorer or ():
         names.append(unique_scorer_name(scorer, names))
@@ -230,7 +230,7 @@ def scorer_names(run: TaskRun) -> list[str]:
 def _conclude(
     log: EvalLog, headers: Sequence[EvalLog], run: TaskRun, part: PartLogs, gathered: _Gathered
 ) -> None:
-    """Numbers, times, usage and status over all shards."""
+    """Set the metrics, times, usage and status over all shards."""
     order = [(str(sample.id), trial) for trial in range(1, run.num_trials + 1) for sample in run.samples]
     scores = [gathered.scores[trial] for trial in order if trial in gathered.scores]
     log.results, log.reductions = None, None
@@ -258,7 +258,7 @@ def _conclude(
 
 
 def _stats(all_stats: Sequence[EvalStats]) -> EvalStats:
-    """Of all shards: from the first begin to the last end, and all tokens."""
+    """Return the statistics of all shards: first start, last end and total tokens."""
     return EvalStats(
         started_at=min((stats.started_at for stats in all_stats if stats.started_at), default=""),
         completed_at=max((stats.completed_at for stats in all_stats if stats.completed_at), default=""),

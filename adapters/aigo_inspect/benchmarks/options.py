@@ -1,5 +1,6 @@
-"""The options of `inspect eval`, read by its own command: from the command line, `INSPECT_EVAL_…` variables,
-`.env` and the files that they name. So a setting means what it means there, whatever the release.
+"""Options of `inspect eval`, parsed by Inspect's own command from the command line, `INSPECT_EVAL_…`
+variables, `.env` and option files. Every option therefore means the same as in the installed Inspect
+release.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from aigo_inspect.models.provider import EntityAPI
 from aigo_inspect.models.requests import options_of
 
 _OWN = frozenset({"tasks", "json_output", "model", "t", "fail_on_error"})
-"""Parameters of Inspect's command whose options `aigo-bridge run` has itself."""
+"""Parameters of Inspect's command that `aigo-bridge run` replaces with its own options."""
 
 NOT_TAKEN: Mapping[str, str] = {
     "json_output": "--json prints the summary of aigo-bridge",
@@ -54,7 +55,7 @@ NOT_TAKEN: Mapping[str, str] = {
     "debug_port": "for debugging use `inspect eval`",
     "debug_errors": "for debugging use `inspect eval`",
 }
-"""Parameters of Inspect's command that a run does not follow → why not."""
+"""Parameters of Inspect's command that a run does not support → reason."""
 
 _TYPED: Mapping[str, str] = {
     "model": "--model",
@@ -68,7 +69,7 @@ _TYPED: Mapping[str, str] = {
     "token_limit": "--token-limit",
     "cost_limit": "--cost-limit",
 }
-"""Fields of `BenchmarkRun` → what Inspect's command calls them."""
+"""Fields of `BenchmarkRun` → options of Inspect's command."""
 
 TRANSPORT = frozenset(
     {
@@ -82,7 +83,7 @@ TRANSPORT = frozenset(
         "cache",
     }
 )
-"""Generation settings that say how a model is reached, and not what it is asked."""
+"""Generation settings for the connection to a model. They do not change the request."""
 
 _OF_INSPECT = frozenset(
     {
@@ -94,34 +95,36 @@ _OF_INSPECT = frozenset(
         "response_schema",
     }
 )
-"""Generation settings that Inspect follows itself, or that are part of what every model entity is sent."""
+"""Generation settings that Inspect applies itself, or that are part of every request to a model entity."""
 
 
 @dataclass(frozen=True)
 class EvalSettings:
-    """Tasks, models and settings of a run, as Inspect's own command would have them."""
+    """Tasks, models and settings of a run, as parsed by Inspect's own command."""
 
     tasks: tuple[str, ...]
-    """Names, files, folders and patterns."""
+    """Names, files, folders and patterns of the tasks."""
     task_arguments: Mapping[str, Any]
     models: tuple[Model, ...]
-    """Each task runs with each; without one, Inspect's model that cannot be called."""
+    """Models to evaluate; each task runs with each model. Without a model, this is Inspect's placeholder
+    model."""
     roles: Mapping[str, Model | list[Model]]
     generation: GenerateConfig
     """Generation settings for the models."""
     parameters: Mapping[str, Any]
-    """The other arguments of `eval` that were set, generation settings among them."""
+    """All other arguments for `eval` that were set, including generation settings."""
 
     @property
     def num_trials(self) -> int | None:
-        """How often each sample is solved; `None`: as the task says."""
+        """Number of trials for each sample; `None` if the task decides."""
         epochs: Epochs | None = self.parameters.get("epochs")
         return None if epochs is None else epochs.epochs
 
 
 def taken_options() -> tuple[BenchmarkOption, ...]:
-    """The options of Inspect's command that `aigo-bridge run inspect:…` knows beside its own; those that it
-    does not take are among them, to be refused with the reason.
+    """Return the options of Inspect's command that `aigo-bridge run inspect:…` accepts.
+
+    Unsupported options are included, so that they can be rejected with a reason.
     """
     return tuple(
         BenchmarkOption((*parameter.opts, *parameter.secondary_opts), _value(parameter))
@@ -133,15 +136,15 @@ def taken_options() -> tuple[BenchmarkOption, ...]:
 def _value(option: click.Option) -> Any:
     if option.is_flag:
         return "none"
-    # Only the option itself knows `--retry-on-error[=N]`, and has no public word for it.
+    # Click does not publish whether a value is optional (`--retry-on-error[=N]`).
     return "optional" if getattr(option, "_flag_needs_value", False) else "required"
 
 
 def settings_of(request: BenchmarkRun) -> EvalSettings:
-    """The settings of a run, as Inspect reads them.
+    """Parse the settings of a run with Inspect's own command.
 
     Raises:
-        UsageError: an option is wrong, means nothing here, or names a model that cannot be made.
+        UsageError: an option is not valid, has no effect, or names a model that cannot be created.
     """
     init_dotenv()
     learn_environment()
@@ -178,11 +181,11 @@ def _generation(parameters: Mapping[str, Any]) -> GenerateConfig:
     return GenerateConfig(**{name: value for name, value in parameters.items() if name in names})
 
 
-# Read by Inspect's command
+# Parsing with Inspect's command
 
 
 def _read(request: BenchmarkRun) -> dict[str, Any]:
-    """The arguments with which Inspect's command would call `eval`."""
+    """Return the arguments with which Inspect's command would call `eval`."""
     typed = {option: getattr(request, name) for name, option in _TYPED.items()}
     words = [word.partition("=")[0] for word in request.options]
     twice = [option for option, value in typed.items() if value is not None and option in words]
@@ -216,7 +219,7 @@ def _read(request: BenchmarkRun) -> dict[str, Any]:
 
 @contextmanager
 def _captured() -> Iterator[list[dict[str, Any]]]:
-    """Take down what Inspect's command calls `eval` with, in place of running it."""
+    """Capture the arguments with which Inspect's command calls `eval`, and do not run it."""
     module: Any = command_module
     calls: list[dict[str, Any]] = []
     native = module.eval
@@ -228,7 +231,7 @@ def _captured() -> Iterator[list[dict[str, Any]]]:
 
 
 def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
-    """Refuse what was typed and is not taken, and tell of variables that are not followed."""
+    """Reject unsupported options from the command line, and report ignored environment variables."""
     refused = []
     for parameter in context.command.params:
         name = str(parameter.name)
@@ -237,7 +240,7 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
             continue
         source, value = context.get_parameter_source(name), context.params[name]
         default = parameter.get_default(context)
-        # Click has a word of its own for no default.
+        # Click uses a sentinel object for a missing default.
         default = default if isinstance(default, str | int | float) else None
         context.params[name] = default
         if source == ParameterSource.COMMANDLINE:
@@ -257,7 +260,7 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
 
 
 def _variable(parameter: click.Parameter) -> str:
-    """The variable that a value came from."""
+    """Return the environment variable that set a parameter."""
     variables = parameter.envvar
     names = [variables] if isinstance(variables, str) else list(variables or ())
     names.append(f"INSPECT_EVAL_{str(parameter.name).upper()}")
@@ -265,7 +268,7 @@ def _variable(parameter: click.Parameter) -> str:
 
 
 def _without_those_of_files(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Without what a run has its own way with; a `--run-config` may not ask for another."""
+    """Remove the settings that aigo-bridge controls. Reject a `--run-config` that changes them."""
     conflicts = {
         "log_samples": arguments.get("log_samples") is False,
         "fail_on_error": arguments.get("fail_on_error") not in (None, False),
@@ -283,11 +286,11 @@ def _without_those_of_files(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name not in left_out}
 
 
-# What is wrong with it
+# Checks
 
 
 def _refuse_without_effect(arguments: Mapping[str, Any], request: BenchmarkRun) -> None:
-    """Refuse what Inspect's command takes and silently does nothing with."""
+    """Reject options that Inspect's command accepts and silently ignores."""
     words = {word.partition("=")[0] for word in request.options}
     refused = []
     if words & {"--epochs-reducer", "--no-epochs-reducer"} and arguments.get("epochs") is None:
@@ -311,14 +314,16 @@ def _refuse_without_effect(arguments: Mapping[str, Any], request: BenchmarkRun) 
 
 
 def _check(parameters: Mapping[str, Any]) -> None:
-    """Make what options name once, so that a wrong name is told before anything runs."""
+    """Create the solver and approval policies of the options, so that a wrong name is reported before the run
+    starts.
+    """
     try:
         if "solver" in parameters:
             solver_from_spec(parameters["solver"])
         if isinstance(parameters.get("approval"), str):
             approval_policies_from_config(parameters["approval"])
     except Exception as error:
-        # Code and files of the user's: whatever they raise is theirs to read.
+        # Code and files of the user can raise any exception.
         raise UsageError(
             f"--solver, --approval: {type(error).__name__}: {plain_text(error)}",
             code=Code.WRONG_BENCHMARK_OPTION,
@@ -355,7 +360,7 @@ def _models(
 
 
 def _refuse_unsent(models: Sequence[Model], generation: GenerateConfig) -> None:
-    """Refuse generation settings that would not reach a model entity's endpoint."""
+    """Reject generation settings that a model entity would not send to its endpoint."""
     settings = generation.model_dump(exclude_none=True, exclude={*TRANSPORT, *_OF_INSPECT})
     refused = []
     for model in models:
@@ -377,14 +382,14 @@ def _refuse_unsent(models: Sequence[Model], generation: GenerateConfig) -> None:
 
 
 def _names(text: str) -> list[str]:
-    """Names of models with commas between them; the name of a file may have one itself."""
+    """Split a comma-separated list of model names. The name of an existing file may contain a comma."""
     if Path(text).is_file() or Path(text.partition("/")[2]).is_file():
         return [text]
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _role(bound: Any) -> Model | list[Model]:
-    """The models of a role as Inspect's command has read them: names, and models with settings."""
+    """Return the models of a role from the values of Inspect's command: names, or models with settings."""
     models = [native_model(item) if isinstance(item, str) else item for item in _listed(bound)]
     return models if len(models) > 1 else models[0]
 
@@ -400,5 +405,5 @@ def _listed(bound: Any) -> Sequence[Any]:
 
 
 def with_roles(roles: Mapping[str, Model | list[Model]]) -> dict[str, Model | list[Model]]:
-    """Models that know which role they have."""
+    """Return models with their role set."""
     return dict(resolve_model_roles(dict(roles)) or {})

@@ -1,4 +1,4 @@
-"""What became of the run of an Inspect task: its log imported, its numbers, what is doubtful about them."""
+"""Result of a finished Inspect task: the imported log, its metrics, and warnings about them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from aigo_inspect.importing.importing import import_file
 from aigo_inspect.mapping.scores import metric_definition, metric_entries
 
 MAX_ERRORS = 5
-"""Failed samples that are named in an outcome; all are in the evidence."""
+"""Maximum number of failed samples in an outcome. The evidence contains all of them."""
 
 _SETTINGS = ("solver", "solver_args_passed", "model_generate_config")
-"""Of a log's header, what a run was told beside its task's arguments that makes other results."""
+"""Fields of a log header that change results, in addition to the task arguments."""
 
 
 def unreturned(logs: Sequence[EvalLog], written: set[Path]) -> list[EvalLog]:
-    """Logs that Inspect has written and, after an interruption, does not return."""
+    """Return the logs that Inspect wrote but did not return, which happens after an interruption."""
     returned = {Path(log.location.removeprefix("file://")).name for log in logs if log.location}
     return [
         read_eval_log(str(path), header_only=True) for path in sorted(written) if path.name not in returned
@@ -52,13 +52,15 @@ def unreturned(logs: Sequence[EvalLog], written: set[Path]) -> list[EvalLog]:
 
 
 def log_file(log: EvalLog, out: Path) -> Path | None:
-    """Where a log is in the folder of a run; `None`: nowhere."""
+    """Return the path of a log in the output folder; `None` if it is not there."""
     path = out / Path(log.location.removeprefix("file://")).name if log.location else None
     return path if path is not None and path.is_file() else None
 
 
 def unused_roles(logs: Sequence[EvalLog]) -> list[str]:
-    """Roles that were given a model, for which no task that ran to its end has counted a call."""
+    """Return the roles that were given a model but made no model call in any task. The result is empty if a
+    task did not succeed.
+    """
     if any(log.status != "success" for log in logs):
         return []
     roles = {role for log in logs for role in log.eval.model_roles or ()}
@@ -66,18 +68,18 @@ def unused_roles(logs: Sequence[EvalLog]) -> list[str]:
 
 
 def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, models: Sequence[str]) -> Outcome:
-    """Import a log and say what the run came to.
+    """Import a log and return the outcome of the task.
 
     Args:
-        log: as Inspect returned it.
-        request: what was asked for.
-        name: of the evidence's file, without its suffix.
-        reused: trials that were taken over from an earlier run.
-        models: Inspect's names of the models that were asked for.
+        log: the log that Inspect returned.
+        request: the requested run.
+        name: file name of the evidence, without its extension.
+        reused: number of trials from an earlier run.
+        models: Inspect's names of the requested models.
 
     Raises:
-        EngineError: there is no log.
-        UsageError: a model was needed, and none was given.
+        EngineError: the log does not exist.
+        UsageError: the task needs a model, and the run has none.
     """
     path = log_file(log, request.out)
     if path is None:
@@ -122,7 +124,7 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
 
 
 def _identity(spec: Mapping[str, Any]) -> RunIdentity:
-    """Which run a log is of, from the `eval` of its header."""
+    """Return the run identity of a log from the `eval` section of its header."""
     roles = spec.get("model_roles") or {}
     settings = {name: spec[name] for name in _SETTINGS if spec.get(name)}
     return RunIdentity(
@@ -135,7 +137,7 @@ def _identity(spec: Mapping[str, Any]) -> RunIdentity:
 
 
 def _of_result(frame: TaskResultLog) -> RunIdentity | None:
-    """Which run an imported result is of: it has the header of its log."""
+    """Return the run identity of an imported result, which includes the log header."""
     header = frame.specification.config.get("inspect")
     spec = header.get("eval") if isinstance(header, dict) else None
     return _identity(spec) if isinstance(spec, dict) else None
@@ -146,7 +148,9 @@ def _interrupted(log: EvalLog) -> str | None:
 
 
 def _stopped(log: EvalLog, path: Path) -> int:
-    """Samples that are not in the log because the task's own early stopping left all of their trials out."""
+    """Return the number of samples that are missing because the task's own early stopping skipped all of
+    their trials.
+    """
     early = log.results.early_stopping if log.results is not None else None
     if early is None:
         return 0
@@ -155,8 +159,10 @@ def _stopped(log: EvalLog, path: Path) -> int:
 
 
 def _unscored(log: EvalLog, path: Path) -> dict[str, int]:
-    """Scorer → samples that it gave no score: a mark of Inspect's, or nothing at all, which Inspect does not
-    count.
+    """Return the number of unscored samples of each scorer.
+
+    A sample is unscored if its score is marked as such, or if the scorer returned nothing, which Inspect does
+    not count.
     """
     scores = log.results.scores if log.results is not None else []
     summaries = read_eval_log_sample_summaries(str(path)) if scores else []
@@ -174,7 +180,7 @@ def _unscored(log: EvalLog, path: Path) -> dict[str, int]:
 def _warnings(
     log: EvalLog, path: Path, models: Sequence[str], unscored: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """What makes the numbers doubtful, or different from what was asked for."""
+    """Return warnings about metrics that are doubtful, or that differ from the request."""
     doubts = [
         f"scorer {scorer}: {plural(count, 'sample was', 'samples were')} not scored, and left"
         " out of its metrics"
@@ -187,12 +193,12 @@ def _warnings(
 
 
 def _judging(log: EvalLog, path: Path) -> tuple[str, ...]:
-    """A scorer that had the evaluated model judge its own answers."""
+    """Return a warning if a scorer used the evaluated model to judge its own answers."""
     summaries = read_eval_log_sample_summaries(str(path))
     scored = next((summary for summary in summaries if summary.error is None and summary.completed), None)
     if scored is None or log.eval.model in ("none", "none/none"):
         return ()
-    # One sample tells: a scorer asks the same model of all of them.
+    # One sample is enough, because a scorer uses the same model for all samples.
     sample = read_eval_log_sample(str(path), scored.id, scored.epoch)
     judging = _own_judges(sample, log.eval.model)
     if not judging:
@@ -203,7 +209,7 @@ def _judging(log: EvalLog, path: Path) -> tuple[str, ...]:
 
 
 def _own_judges(sample: EvalSample, model: str) -> list[str]:
-    """Names of the scorers that called the evaluated model in no role of the user's choice."""
+    """Return the names of scorers that called the evaluated model, unless the user chose it for a role."""
     scorers: dict[str, str] = {}
     for event in sample.events:
         if isinstance(event, SpanBeginEvent):
@@ -220,7 +226,7 @@ def _own_judges(sample: EvalSample, model: str) -> list[str]:
 
 
 def failures_of(log: Path) -> list[tuple[str | int, str]]:
-    """Sample id and message of each failed sample, in order."""
+    """Return the sample id and message of each failed sample, in order."""
     messages: dict[str | int, str] = {}
     for summary in read_eval_log_sample_summaries(str(log)):
         if summary.error is not None:
@@ -229,7 +235,7 @@ def failures_of(log: Path) -> list[tuple[str | int, str]]:
 
 
 def metrics_of_log(log: EvalLog) -> tuple[MetricRow, ...]:
-    """The numbers as Inspect computed them."""
+    """Return the metrics that Inspect computed."""
     if log.results is None:
         return ()
     header = {
@@ -257,7 +263,7 @@ def metrics_of_log(log: EvalLog) -> tuple[MetricRow, ...]:
 
 
 def file_name(task: str, taken: set[str]) -> str:
-    """A file name for a task's evidence; tasks of the same name get a number."""
+    """Return a file name for the evidence of a task. Tasks with the same name get a number."""
     seen = "".join("_" if is_unseen(char) else char for char in task.rpartition("/")[2])
     stem = re.sub(r"[<>:\"|?*\\/]", "_", seen).strip(". ")[:200] or "task"
     name, number = stem, 2

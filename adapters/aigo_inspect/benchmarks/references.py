@@ -1,4 +1,6 @@
-"""Scorers and metrics of Inspect as text that finds them again in another process."""
+"""Serializable references to Inspect's scorers, solvers and metrics, so that another process can create them
+again.
+"""
 
 from __future__ import annotations
 
@@ -36,29 +38,30 @@ CALLS = frozenset(
         "tools",
     }
 )
-"""Names in code that reach beyond a question and its answer: models, sandboxes, what a solver has stored."""
+"""Names in code that need more than a question and its answer: models, sandboxes, and values that a solver
+stored."""
 
 
 class NotFoundAgainError(Exception):
-    """Something cannot be had again in another process; the message says why."""
+    """An object cannot be created again in another process. The message gives the reason."""
 
 
 def name_of(thing: object) -> str:
-    """Name of something registered; else of the function."""
+    """Return the registered name of an object, otherwise the function name."""
     return registry_info(thing).name if is_registry_object(thing) else getattr(thing, "__name__", "?")
 
 
 class OwnCode:
-    """Code of the user's files that references name."""
+    """Code in the user's files that references refer to."""
 
     def __init__(self) -> None:
         self._names: dict[Path, set[str]] = {}
 
     def module(self, thing: Any) -> str:
-        """Return the name of the module in which a function is found again, and note its code.
+        """Return the name of the module that will contain a function, and store the code of the function.
 
         Raises:
-            NotFoundAgainError: its code cannot be carried.
+            NotFoundAgainError: the code cannot be copied.
         """
         function = _written(thing)
         name = getattr(function, "__module__", "")
@@ -73,19 +76,19 @@ class OwnCode:
         return module_of(file)
 
     def texts(self) -> dict[Path, str]:
-        """Return the code by its file."""
+        """Return the code of each file."""
         return {file: carried(file, names) for file, names in self._names.items()}
 
 
 def reference(thing: object, code: OwnCode | None = None) -> Json:
-    """How a registered scorer or metric is made again.
+    """Return a reference from which a registered scorer, solver or metric can be created again.
 
     Args:
         thing: the scorer, solver or metric.
-        code: takes note of code of the user's files that has to be carried.
+        code: collects code from the user's files that must be copied.
 
     Raises:
-        NotFoundAgainError: it cannot be.
+        NotFoundAgainError: the object cannot be created again.
     """
     code = code or OwnCode()
     if not is_registry_object(thing):
@@ -99,7 +102,8 @@ def reference(thing: object, code: OwnCode | None = None) -> Json:
     annotations = _annotations(factory)
     params = {}
     for name, recorded in registry_params(thing).items():
-        # Inspect records a function by its bare name; what the scorer has kept is the function.
+        # Inspect records only the name of a function parameter. The closure of the scorer still has the
+        # function.
         is_number = recorded is None or type(recorded) in (bool, int, float)
         if is_number or (_is_plain(recorded) and not _may_be_code(annotations.get(name, "_empty"))):
             params[name] = recorded
@@ -111,7 +115,7 @@ def reference(thing: object, code: OwnCode | None = None) -> Json:
 
 
 def _written(thing: Any) -> Any:
-    """Return the function inside Inspect's wrappers, some of which do not name it."""
+    """Return the function inside Inspect's wrappers. Some wrappers do not set `__wrapped__`."""
     function = inspect.unwrap(thing)
     kept = captured(function) if isinstance(function, types.FunctionType) else {}
     for name in ("metric_type", "scorer_type", "solver_type", "reducer_type"):
@@ -130,7 +134,9 @@ def _is_importable(name: str) -> bool:
 
 
 def captured(thing: Any) -> dict[str, Any]:
-    """Variables that a function made by a factory has kept: its parameters among them, as they were."""
+    """Return the closure variables of a function that a factory created, including the original
+    parameters.
+    """
     function = inspect.unwrap(thing)
     if not isinstance(function, types.FunctionType):
         return dict(getattr(thing, "__dict__", {}))
@@ -138,7 +144,7 @@ def captured(thing: Any) -> dict[str, Any]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             values[name] = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # the variable has no value yet
             continue
     return values
 
@@ -161,7 +167,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _encoded(name: str, value: Any, code: OwnCode) -> Any:
-    """A parameter as JSON: as it is, as a function's place, or as a reference."""
+    """Return a parameter as JSON: a plain value, the import path of a function, or a reference."""
     if _is_plain(value):
         return value
     if is_registry_object(value):
@@ -177,7 +183,7 @@ def _encoded(name: str, value: Any, code: OwnCode) -> Any:
 
 
 def reaching(thing: Any) -> list[str]:
-    """Names that the code of a scorer or solver uses and that reach beyond a question and its answer."""
+    """Return the names in the code of a scorer or solver that need more than a question and its answer."""
     package = str(getattr(inspect.unwrap(thing), "__module__", "")).partition(".")[0]
     names: set[str] = set()
     for code in _codes(inspect.unwrap(thing), package, set()):
@@ -186,7 +192,7 @@ def reaching(thing: Any) -> list[str]:
 
 
 def _codes(thing: Any, package: str, seen: set[int]) -> Iterator[types.CodeType]:
-    """The code of a function, of those inside, and of those of its package that it calls."""
+    """Yield the code of a function, of nested functions, and of called functions in the same package."""
     if isinstance(thing, types.MethodType):
         thing = thing.__func__
     if not isinstance(thing, types.FunctionType | type) or id(thing) in seen:
@@ -233,4 +239,4 @@ def value_of(value):
         return target
     return made(value["$reference"]) if isinstance(value, dict) and "$reference" in value else value
 """
-"""Python that makes what a reference says; needs `importlib` and `registry_create`."""
+"""Python code that creates the object of a reference. It needs `importlib` and `registry_create`."""

@@ -1,5 +1,5 @@
-"""Runs of Inspect tasks before they begin: which samples they have, and what of an interrupted run of the
-same task, models and settings is taken over.
+"""Preparation of Inspect task runs: the selected samples, and the trials to reuse from an interrupted run
+with the same task, models and settings.
 """
 
 from __future__ import annotations
@@ -37,44 +37,44 @@ from aigo_inspect.models.models import plain_text
 from aigo_inspect.running.resume import recovered
 
 _LIMITS = ("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit")
-"""Limits of a sample that make another sample of it."""
+"""Sample limits. Trials with other limits cannot be reused."""
 
 
 @dataclass(frozen=True)
 class TaskRun:
-    """A task with the model that it runs with."""
+    """A task and the model to run it with."""
 
     task: Task
     model: Model
-    """The run's; a task may have one of its own."""
+    """Model of the run. The task may define its own model."""
     samples: Dataset
-    """Those that were chosen."""
+    """Selected samples."""
     num_trials: int
-    """How often each of them is solved."""
+    """Number of trials for each sample."""
     earlier: EvalLog | None = None
-    """Log of the run that is continued, with its finished trials."""
+    """Log of the earlier run to resume, with its finished trials."""
 
     @property
     def used(self) -> Model:
-        """The model that is evaluated."""
+        """The evaluated model."""
         return self.task.model or self.model
 
     @property
     def reused(self) -> int:
-        """Trials that are taken over."""
+        """Number of reused trials."""
         return 0 if self.earlier is None else len(self.earlier.samples or [])
 
     @property
     def planned(self) -> int:
-        """Trials that there should be."""
+        """Number of planned trials."""
         return len(self.samples) * self.num_trials
 
 
 def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> list[TaskRun]:
-    """Tasks with the samples that were chosen.
+    """Return the tasks with their selected samples.
 
     Raises:
-        UsageError: an id is that of no sample, or no sample is left of any task.
+        UsageError: a sample id does not exist, or all tasks are without samples.
     """
     names = list(dict.fromkeys(task.name for task, _ in tasks))
     shuffle = settings.parameters.get("sample_shuffle")
@@ -82,7 +82,7 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
         if shuffle and not task.dataset.shuffled:
             task.dataset.shuffle(None if shuffle is True else shuffle)
         for number, sample in enumerate(task.dataset, start=1):
-            # As Inspect numbers them, after shuffling.
+            # The same numbers as Inspect's, which are assigned after shuffling.
             sample.id = number if sample.id is None else sample.id
     _refuse_unknown_ids([task for task, _ in tasks], names, settings.parameters.get("sample_id"))
     runs = [
@@ -94,7 +94,7 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
 
 
 def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
-    """Refuse a run without a sample, which would end as if all were well."""
+    """Reject a run without samples, because it would end as a success."""
     if any(run.samples or run.task.sample_source is not None for run in runs):
         return
     numbers = ", ".join(
@@ -103,7 +103,7 @@ def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
     limit = settings.parameters.get("limit")
     if not isinstance(limit, tuple):
         raise UsageError(f"there is nothing to run: {numbers}", code=Code.NOTHING_TO_RUN)
-    # Inspect has made `--limit A-B` a pair that begins at 0.
+    # Inspect parses `--limit A-B` to a pair that starts at 0.
     chosen = f"{limit[0] + 1}-{limit[1]}"
     raise UsageError(
         f"--limit: {chosen} chooses none; {numbers}, numbered from 1", code=Code.WRONG_BENCHMARK_OPTION
@@ -138,21 +138,21 @@ def _has(task: Task, name: str | int, names: Sequence[str]) -> bool:
     return bool(ids) and any(sample_id_filter(ids or []).matches(sample.id) for sample in task.dataset)
 
 
-# Interrupted runs, continued
+# Resuming interrupted runs
 
 
 def earlier_log(run: TaskRun, settings: EvalSettings, out: Path) -> EvalLog | None:
-    """The log of an earlier run of the same task, arguments, models and settings in `out`, with its finished
-    trials; of several, the fullest.
+    """Return the log of an earlier run in `out` with the same task, arguments, models and settings.
 
-    A trial of a row that has changed since is left out: Inspect knows rows by their ids only.
+    The log contains only finished trials. If several logs match, the one with the most trials is returned.
+    Trials whose dataset row has changed are left out, because Inspect identifies rows only by id.
     """
     logs: list[EvalLog] = []
     for path in sorted(out.glob("*.eval"), key=lambda file: file.stat().st_mtime, reverse=True):
         try:
             header = read_eval_log(str(path), header_only=True)
         except (OSError, ValueError, KeyError):
-            continue  # damaged before it had a header, or no log: nothing to go on from
+            continue  # not a log, or damaged before its header was written
         if _is_same(header, run, settings):
             log = recovered(path)
             log.samples = _finished(log.samples or [], run)
@@ -161,7 +161,7 @@ def earlier_log(run: TaskRun, settings: EvalSettings, out: Path) -> EvalLog | No
 
 
 def resolved(runs: Sequence[TaskRun], settings: EvalSettings) -> list[ResolvedTask | PreviousTask]:
-    """Runs in the form in which Inspect takes new ones and continued ones, of several models, together."""
+    """Return new and resumed runs in the form that Inspect accepts together. Several models are supported."""
     tasks: list[ResolvedTask | PreviousTask] = []
     parameters = settings.parameters
     for run in runs:
@@ -206,7 +206,7 @@ def _is_same(log: EvalLog, run: TaskRun, settings: EvalSettings) -> bool:
 
 
 def settings_in(log: EvalLog) -> dict[str, Any]:
-    """The settings of a run that change its answers, as its log has them."""
+    """Return the settings in a log that affect answers."""
     spec, config = log.eval, log.eval.config
     return {
         "generation": _asked(log.plan.config),
@@ -220,7 +220,7 @@ def settings_in(log: EvalLog) -> dict[str, Any]:
 
 
 def _of_run(run: TaskRun, settings: EvalSettings) -> dict[str, Any]:
-    """The settings of this run, in the same form."""
+    """Return the settings of this run in the form of `settings_in`."""
     task, model, parameters = run.task, run.used, settings.parameters
     limits = {name: parameters.get(name) or getattr(task, name) for name in _LIMITS}
     tokens, kind = limits["token_limit"], task.token_limit_type
@@ -248,7 +248,7 @@ def _of_run(run: TaskRun, settings: EvalSettings) -> dict[str, Any]:
 
 
 def _asked(config: GenerateConfig) -> dict[str, Any]:
-    """Generation settings that a model sees."""
+    """Return the generation settings that affect a request."""
     return config.model_dump(mode="json", exclude_none=True, exclude=set(TRANSPORT))
 
 
@@ -261,7 +261,7 @@ def _roles(roles: Mapping[str, Any] | None) -> dict[str, list[Any]]:
 
 
 def _sandbox(spec: Any) -> list[str] | None:
-    """A sandbox without the folder of its file, which the log has in full."""
+    """Return a sandbox without the folder of its config file. A log has the full path."""
     if spec is None:
         return None
     config = spec.config
@@ -281,7 +281,9 @@ def _finished(samples: Sequence[EvalSample], run: TaskRun) -> list[EvalSample]:
 
 
 def asked_of(sample: Sample | EvalSample) -> tuple[Any, ...]:
-    """What a sample asks and expects; ids of messages are new each time."""
+    """Return the question, target and choices of a sample. Message ids differ in each run and are left
+    out.
+    """
     question = (
         sample.input
         if isinstance(sample.input, str)

@@ -1,6 +1,4 @@
-"""Existing Inspect tasks, run as they are: Inspect's own `eval`, its log, and the same import as for any
-other log.
-"""
+"""Runs of existing Inspect tasks: Inspect's own `eval`, and the usual import of its log."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned, 
 from aigo_inspect.benchmarks.resume import TaskRun, earlier_log, resolved, task_runs
 from aigo_inspect.benchmarks.tasks import listing as installed
 from aigo_inspect.benchmarks.tasks import load_tasks, parsed_arguments
-from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
+from aigo_inspect.models import registration  # noqa: F401  # registers aigo-bridge's providers
 from aigo_inspect.models.secrets import clean_log, logs_without_secrets
 from aigo_inspect.running.resume import order_kept
 from aigo_inspect.running.run import (
@@ -44,17 +42,18 @@ from aigo_inspect.running.run import (
 )
 
 NO_MODEL = "none/none"
-"""Inspect's name for the model of a run that was given none."""
+"""Inspect's model name for a run without a model."""
 
 
 def listing() -> Listing:
-    """The tasks of installed packages."""
+    """Return the tasks of installed packages."""
     return installed()
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:
-    """Run the tasks that names, files, folders or patterns stand for, each with each model, with one call of
-    Inspect's `eval`; see `BenchmarkRunner.run`.
+    """Run tasks (names, files, folders or patterns) with every model in one call of Inspect's `eval`.
+
+    See `BenchmarkRunner.run`.
     """
     make_folder(request.out)
     with inspect_settings(request) as settings:
@@ -74,7 +73,7 @@ def run(request: BenchmarkRun) -> list[Outcome]:
         outcome_of(
             log,
             request,
-            # Of several models, the results of one task are told apart by the model.
+            # With several models, results of one task are distinguished by the model.
             file_name(log.eval.task, taken.setdefault(log.eval.model, set())),
             reused.get(log.eval.task_id, 0),
             models,
@@ -85,10 +84,10 @@ def run(request: BenchmarkRun) -> list[Outcome]:
 
 @contextmanager
 def inspect_settings(request: BenchmarkRun) -> Iterator[EvalSettings]:
-    """A block in which Inspect loads and runs tasks, with the settings of a run."""
+    """Apply the settings of a run to this block, in which Inspect loads and runs tasks."""
     with contextlib.ExitStack() as stack:
-        # What tasks and Inspect print (hooks, while the first model is made) is for people; standard output
-        # may be read by a program.
+        # Standard output may be read by a program. Output of tasks and of Inspect, such as hook banners, goes
+        # to standard error.
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(logs_without_secrets())
         settings = settings_of(request)
@@ -97,7 +96,7 @@ def inspect_settings(request: BenchmarkRun) -> Iterator[EvalSettings]:
 
 
 def tasks_of(settings: EvalSettings) -> list[TaskRun]:
-    """The tasks, made anew for each model."""
+    """Return the tasks, created separately for each model."""
     if not settings.tasks:
         raise UsageError("expected inspect:NAME, or a --run-config with a task", code=Code.UNKNOWN_BENCHMARK)
     tasks = []
@@ -108,8 +107,9 @@ def tasks_of(settings: EvalSettings) -> list[TaskRun]:
 
 
 def evaluated(runs: Sequence[TaskRun], settings: EvalSettings, request: BenchmarkRun) -> list[EvalLog]:
-    """Run tasks with one call of Inspect's `eval`; the logs, those of an interrupted run among them, hold no
-    secrets.
+    """Run tasks with one call of Inspect's `eval`, and return the logs without secrets.
+
+    Logs of an interrupted run are included.
     """
     todo = sum(max(0, run.planned - run.reused) for run in runs)
     counter = ProgressCounter(request.on_progress, todo, trials=(settings.num_trials or 1) > 1)
@@ -123,7 +123,8 @@ def evaluated(runs: Sequence[TaskRun], settings: EvalSettings, request: Benchmar
 
 
 def _eval(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[EvalLog]:
-    # Tasks that are made already have their models; one model alone goes the way that Inspect's command goes.
+    # Resolved tasks already contain their models. A single model is passed in the same way as by Inspect's
+    # command.
     alone = len(settings.models) == 1 and not any(run.earlier for run in runs)
     parameters = {"log_model_api": True, "max_retries": ATTEMPTS, **settings.parameters}
     return inspect_eval(
@@ -133,7 +134,7 @@ def _eval(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[Ev
         log_dir=str(out),
         log_format="eval",
         display="none",
-        # A failed sample is a sample of the evidence; it does not take the others with it.
+        # A failed sample must not end the run. It is recorded in the evidence.
         fail_on_error=False,
         score_display=False,
         ctl_server=False,
@@ -142,13 +143,14 @@ def _eval(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[Ev
 
 
 def _tolerances(runs: Sequence[TaskRun], request: BenchmarkRun) -> dict[str, Tolerance]:
-    """How many samples of each task may fail, by its name; the tasks begin no more when that is spent."""
+    """Return the failure tolerance of each task by name. A task starts no more samples when it is
+    exceeded.
+    """
     if request.fail_on_error is None:
         return {}
     tolerances: dict[str, Tolerance] = {}
     for run in runs:
-        # The events by which samples are counted have the name of their task: of several with one name the
-        # allowance is common.
+        # Sample events only contain the task name, so tasks with the same name share one tolerance.
         tolerance = tolerances.setdefault(run.task.name, Tolerance(0))
         tolerance.allowed = (tolerance.allowed or 0) + tolerated(request.fail_on_error, len(run.samples))
         run.task.early_stopping = ToleranceStopping(tolerance, run.task.early_stopping)
@@ -163,8 +165,9 @@ def converted(
     data_dir: Path | None = None,
     custom_tasks: Path | None = None,
 ) -> ConvertedBenchmark:
-    """One task as an AI GO task; see `BenchmarkRunner.converted`. Local rows are refused before
-    (`Benchmarks.takes_local_rows`).
+    """Convert one task to an AI GO task; see `BenchmarkRunner.converted`.
+
+    Local rows were already rejected by `Benchmarks.takes_local_rows`.
     """
     with contextlib.redirect_stdout(sys.stderr):
         _activate(get_model("none"), {}, GenerateConfig())
@@ -179,26 +182,24 @@ def converted(
 
 
 def _activate(model: Model, roles: Mapping[str, Model | list[Model]], generation: GenerateConfig) -> None:
-    """Let tasks that call `get_model()` while they are made get the models of the run, as under `inspect
-    eval`.
+    """Activate the models of the run, so that tasks can call `get_model()` during their creation, as under
+    `inspect eval`.
     """
     init_model_roles(with_roles(roles))
     init_active_model(model, generation)
 
 
-# Progress: a hook that counts trials as they end, while somebody wants to be told
+# Progress: a hook that counts finished trials while progress is requested
 
 
 _counted: list[tuple[ProgressCounter, Mapping[str, Tolerance]]] = []
-"""Who is told now, with the tolerance of each task by its name: one counter at most, since Inspect runs one
-`eval` at a time in a process."""
+"""Active counter and the tolerance of each task by name. There is at most one, since Inspect runs one `eval`
+at a time in a process."""
 
 
 @contextmanager
 def counted(counter: ProgressCounter, tolerances: Mapping[str, Tolerance]) -> Iterator[None]:
-    """Count the trials of the `eval` in this block, and those that fail in the tolerance of their task, by
-    its name.
-    """
+    """Count finished trials of the `eval` in this block, and failures against the tolerance of their task."""
     _counted.append((counter, tolerances))
     try:
         yield
@@ -208,17 +209,17 @@ def counted(counter: ProgressCounter, tolerances: Mapping[str, Tolerance]) -> It
 
 @hooks(name="aigo_bridge_progress", description="Progress of `aigo-bridge run inspect:…`")
 class ProgressHook(Hooks):
-    """Tells the counter of each trial that ends."""
+    """Hook that reports each finished trial to the progress counter."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def enabled(self) -> bool:
-        """Whether somebody wants to be told."""
+        """Return whether progress is requested."""
         return bool(_counted)
 
     async def on_task_start(self, data: TaskStart) -> None:
-        """Keep the task's name: later events have its id only."""
+        """Store the task name, because later events contain only the task id."""
         self._names[data.eval_id] = data.spec.task
 
     async def on_sample_end(self, data: SampleEnd) -> None:
@@ -232,7 +233,7 @@ class ProgressHook(Hooks):
 
 
 def _spent(sample: EvalSample) -> Spent:
-    """What a sample came to, for people who watch."""
+    """Return the scores, tokens and cost of a sample for the progress output."""
     usages = list((sample.model_usage or {}).values())
     costs = [usage.total_cost for usage in usages if usage.total_cost is not None]
     scores: list[tuple[str, Mapping[str, Any]]] = []

@@ -1,4 +1,6 @@
-"""Scorers of an Inspect task as Python scorers, and their metrics as means or Python metrics."""
+"""Conversion of an Inspect task's scorers to Python scorers, and of its metrics to means or Python
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -27,24 +29,24 @@ from aigo_inspect.benchmarks.solvers import are_known, solvers_of
 SCORERS = frozenset(
     f"inspect_ai/{name}" for name in ("match", "includes", "exact", "f1", "pattern", "answer", "choice")
 )
-"""Scorers that look at answer, target and choices only."""
+"""Scorers that read only the answer, target and choices."""
 
 JUDGES = frozenset(f"inspect_ai/{name}" for name in ("model_graded_qa", "model_graded_fact"))
-"""Scorers that ask a model; a Python scorer has none to ask."""
+"""Scorers that call a model, which Python scorers cannot do."""
 
 MEANS = frozenset({"inspect_ai/accuracy", "inspect_ai/mean"})
-"""Metrics that are the mean over samples."""
+"""Metrics that compute the mean over samples."""
 
 
 def metrics_of(scorer: object, task: Task) -> Any:
-    """The metrics of a scorer: the task's own take their place."""
+    """Return the metrics of a scorer. Metrics of the task override them."""
     if task.metrics is not None:
         return task.metrics
     return registry_info(scorer).metadata.get("metrics") or []
 
 
 def is_written_out(scorer: object) -> bool:
-    """Whether a scorer is one of Inspect's, with parameters that are no code."""
+    """Return whether a scorer is one of Inspect's with parameters that are not code."""
     if name_of(scorer) not in SCORERS:
         return False
     try:
@@ -54,12 +56,12 @@ def is_written_out(scorer: object) -> bool:
 
 
 def needs_state(task: Task) -> bool:
-    """Whether code of a benchmark sees the sample as a whole: a scorer's, or that of a solver."""
+    """Return whether a solver or scorer of the benchmark reads the whole sample."""
     return not (are_known(solvers_of(task)) and all(map(is_written_out, task.scorer or [])))
 
 
 def needs_metadata(task: Task) -> bool:
-    """Whether a solver, a scorer or a metric may look at what a sample's metadata say."""
+    """Return whether a solver, scorer or metric may read the sample metadata."""
     scorers = task.scorer or []
     if needs_state(task):
         return True
@@ -72,12 +74,12 @@ def needs_metadata(task: Task) -> bool:
 
 
 def _sees_metadata(metric: Any) -> bool:
-    """Whether a metric may look at more than scores."""
+    """Return whether a metric may read more than scores."""
     return bool(registry_params(metric)) or not name_of(metric).startswith("inspect_ai/")
 
 
 def scorer_gaps(task: Task) -> list[Gap]:
-    """What of a task's scorers an AI GO task cannot say."""
+    """Return the features of a task's scorers that an AI GO task cannot express."""
     scorers = task.scorer or []
     gaps = [] if scorers else [_no("scorer", "the task has none")]
     for number, scorer in enumerate(scorers):
@@ -92,7 +94,7 @@ def scorer_gaps(task: Task) -> list[Gap]:
             gaps.append(_no(part, reason, hint))
             continue
         names = reaching(scorer)
-        if not are_known(solvers_of(task)):  # what they store is there
+        if not are_known(solvers_of(task)):  # values that these solvers store are available
             names = [each for each in names if each not in ("store", "store_as")]
         if names:
             reason = f"needs more than question, answer and target: its code uses {', '.join(names)}"
@@ -118,8 +120,9 @@ def _metric_gaps(part: str, metrics: Any, task: Task) -> list[Gap]:
 
 
 def has_rows_for_epochs(task: Task) -> bool:
-    """Whether each epoch becomes a row of its own: AI GO's trials come to one mean of each sample before a
-    metric sees them, so anything else is computed from rows.
+    """Return whether each epoch becomes a separate row.
+
+    AI GO averages the trials of a sample before computing metrics. Any other reduction needs separate rows.
     """
     if (task.epochs or 1) == 1:
         return False
@@ -132,10 +135,11 @@ def has_rows_for_epochs(task: Task) -> bool:
 
 
 def _reducers(task: Task) -> list[str]:
-    """Names of what makes one score of a sample's epochs; Inspect makes them again by these.
+    """Return the names of the reducers that combine the epochs of a sample. Inspect can create them again by
+    name.
 
     Raises:
-        NotFoundAgainError: there is one of somebody's own.
+        NotFoundAgainError: a reducer is not one of Inspect's.
     """
     names = reducer_log_names(task.epochs_reducer)
     if names is None:
@@ -167,7 +171,7 @@ def _is_mean(metric: Any) -> bool:
 
 
 def _described(metrics: Any, code: OwnCode) -> Any:
-    """Metrics as JSON that says how they are made again."""
+    """Return the references of metrics as JSON."""
     if isinstance(metrics, Mapping):
         return {"by_key": {key: _described(values, code) for key, values in metrics.items()}}
     if isinstance(metrics, Sequence):
@@ -176,7 +180,7 @@ def _described(metrics: Any, code: OwnCode) -> Any:
 
 
 def scorer_of(scorer: object, task: Task) -> dict[str, Any]:
-    """The AI GO scorer of one of a task's scorers, which can be converted."""
+    """Return the AI GO scorer for a scorer that can be converted."""
     name = name_of(scorer)
     key = name.rpartition("/")[2]
     same = [candidate for candidate in task.scorer or [] if name_of(candidate) == name]
@@ -218,7 +222,7 @@ def _snippet(scorer: object, solvers: Sequence[Solver], code: OwnCode) -> str:
 
 
 def _packages(references: Sequence[Mapping[str, Any]], code: OwnCode) -> str:
-    """Return the packages that the code of references needs, for a remark."""
+    """Return the packages that the code of the references needs, as text for a comment."""
     carried_modules = set(map(module_of, code.texts()))
     modules = [part["module"] for part in references if part["module"] not in carried_modules]
     names = dict.fromkeys(["inspect-ai", *(name.partition(".")[0] for name in modules)])
@@ -227,7 +231,7 @@ def _packages(references: Sequence[Mapping[str, Any]], code: OwnCode) -> str:
 
 
 def _metrics(key: str, metrics: Any, reducers: list[str] | None) -> list[dict[str, Any]]:
-    """The metrics of a scorer; `reducers`: of epochs that are rows."""
+    """Return the metrics of a scorer. `reducers` combine the epochs if they are separate rows."""
     plain = metrics if isinstance(metrics, Sequence) else []
     means = [metric for metric in plain if not isinstance(metric, Mapping) and _is_mean(metric)]
     means = means if reducers is None else []
@@ -256,4 +260,4 @@ _NAMED = 'values[name if part.name == NAME else part.name + "_" + name] = metric
 _NAMED_BY_REDUCER = """\
 name = name if part.name == NAME else part.name + "_" + name
             values[name if part.reducer is None else name + "_" + part.reducer] = metric.value"""
-"""How a number is called; of several reductions, each says which."""
+"""Name of a metric value. With several reducers, the name includes the reducer."""

@@ -1,5 +1,5 @@
-"""Inspect's own tasks in shards: each runs a part of the samples with Inspect's `eval`, and a merge writes
-one log of all of them, whose numbers Inspect's own code computes over all samples.
+"""Sharded runs of Inspect tasks. Each shard runs a part of the samples with Inspect's `eval`. A merge writes
+one log, whose metrics Inspect computes over all samples.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from aigo_inspect.benchmarks.resume import TaskRun, asked_of, earlier_log
 from aigo_inspect.benchmarks.run import NO_MODEL, evaluated, inspect_settings, tasks_of
 
 _CHOOSING = {"limit", "sample_id", "sample_shuffle"}
-"""Settings by which samples are chosen: those of a shard are chosen already."""
+"""Settings for the sample selection. The samples of a shard are already selected."""
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
 def merge(
     request: BenchmarkRun, logs: Callable[[Sequence[BenchmarkPart]], Sequence[PartLogs]]
 ) -> list[Outcome]:
-    """One log of each task, and its evidence; see `BenchmarkShards.merge`."""
+    """Write one log for each task, and its evidence; see `BenchmarkShards.merge`."""
     make_folder(request.out)
     with inspect_settings(request) as settings:
         _refuse(settings)
@@ -108,7 +108,7 @@ def _part(run: TaskRun, settings: EvalSettings) -> BenchmarkPart:
 
 
 def _digest(run: TaskRun) -> str:
-    """Over the task's name and arguments, and what its chosen samples are."""
+    """Return a checksum of the task name, the arguments and the selected samples."""
     digest = hashlib.sha256(_json([registry_info(run.task).name, dict(registry_params(run.task))]))
     for sample in run.samples:
         digest.update(_json([sample.id, asked_of(sample), sample.metadata]))
@@ -120,7 +120,7 @@ def _json(value: Any) -> bytes:
 
 
 def _share(run: TaskRun, shard: Shard) -> TaskRun:
-    """A task with the samples of a shard alone; they have their ids already."""
+    """Return a task with only the samples of a shard. The samples already have ids."""
     begin, end = shard.bounds(len(run.samples))
     samples = run.samples[begin:end]
     run.task.dataset = samples
@@ -128,12 +128,12 @@ def _share(run: TaskRun, shard: Shard) -> TaskRun:
 
 
 def _chosen_by(settings: EvalSettings) -> Mapping[str, Any]:
-    """How the samples of the whole run were chosen, as a log of it would say."""
+    """Return the sample selection of the whole run, as its log would record it."""
     return {name: settings.parameters.get(name) for name in _CHOOSING}
 
 
 def _outcome(log: EvalLog | None, run: TaskRun, request: BenchmarkRun) -> PartRun:
-    """What a task's log has, counted."""
+    """Return the counts of a shard from its log."""
     if log is None and not len(run.samples):
         return PartRun()
     path = None if log is None else log_file(log, request.out)

@@ -1,4 +1,4 @@
-"""Python of converted tasks: scorers and metrics that call Inspect's, as templates."""
+"""Code templates for converted tasks: Python scorers and metrics that call Inspect's."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compute_scores(sample, solver_output):
     return {{"scores": {{"score": value_to_float()(score.value)}}, "metadata": metadata}}
 """
 
-_MAKING = MAKING.replace("{", "{{").replace("}", "}}")  # stands in templates
+_MAKING = MAKING.replace("{", "{{").replace("}", "}}")  # escaped for use in templates
 
 _OPENING = (
     """\
@@ -163,10 +163,11 @@ def compute_scores(sample, solver_output):
 """
 
 ANSWERED = _OPENING + _WITH_ANSWER + _CLOSING
-"""Calls a benchmark's scorer with the answer."""
+"""Template of a scorer that calls the benchmark's scorer with the answer."""
 
 SOLVED = _OPENING + _WITH_SOLVERS + _CLOSING
-"""Runs a benchmark's solvers around the answer, and calls the scorer with what they left."""
+"""Template of a scorer that runs the benchmark's solvers with the answer before it calls the benchmark's
+scorer."""
 
 METRICS = (
     """\

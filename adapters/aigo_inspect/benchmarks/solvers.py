@@ -1,9 +1,11 @@
-"""Solvers of an Inspect task that ask the model once: what they ask, and what stands in the way.
+"""Analysis of the solvers of an Inspect task: their prompts, and the reasons against a conversion.
 
-Of Inspect's own it is known which only write messages. Those of an installed package are watched: they run
-on the task's samples with several answers that no model gave, and whatever they do besides one call, with the
-same prompt each time, is a reason against them. Where there are such solvers, the converted task runs them
-again around the answer that it scores, so what they make of it is there for the scorer.
+A task can be converted if its solvers call the model once. Inspect's own solvers are listed here. Solvers of
+installed packages are run on the task's samples with several made-up answers. Any behavior other than one
+model call with a constant prompt prevents the conversion.
+
+The converted task runs such solvers again with each answer, so that their results are available to the
+scorer.
 """
 
 from __future__ import annotations
@@ -36,17 +38,18 @@ PROMPTING = frozenset(
 """Solvers that only write messages."""
 
 ANSWERING = frozenset({"inspect_ai/generate", "inspect_ai/multiple_choice"})
-"""Solvers that call the model once and leave its answer as it is."""
+"""Solvers that call the model once and do not change its answer."""
 
 HARMLESS = frozenset({"get_model", "scores", "store", "store_as"})
-"""Names of `references.CALLS` that a solver may use: what it stores is stored again, and a model that it asks
-is noticed."""
+"""Names of `references.CALLS` that a solver may use. Stored values are stored again, and a model call is
+detected."""
 
 PROBES = ("", "A", "ANSWER: A", "I cannot answer that.", "1\n2\n")
-"""Answers that the solvers of the first samples are watched with, beside the right one."""
+"""Made-up answers for the first samples, in addition to the correct answer."""
 
 NUM_PROBED = 20
-"""Samples that all of these answers are tried with; the others get the right answer and none."""
+"""Number of samples that are run with all made-up answers. Other samples are run with the correct and the
+empty answer."""
 
 Turns = list[tuple[str, str]]
 """Role and text of each message."""
@@ -55,7 +58,7 @@ _RUN_IT = "run it with `aigo-bridge run inspect:…`, which keeps the solver"
 
 
 def solvers_of(task: Task) -> list[Solver]:
-    """What runs for each sample, in its order, chains taken apart."""
+    """Return the solvers of a task in order, with chains flattened."""
     setup = task.setup if isinstance(task.setup, Sequence) else [task.setup] if task.setup else []
     return [single for part in (*setup, task.solver) for single in _single(part)]
 
@@ -67,25 +70,25 @@ def _single(solver: Solver) -> list[Solver]:
 
 
 def are_known(solvers: Sequence[Solver]) -> bool:
-    """Whether all are Inspect's own, in an order in which only the last one asks the model."""
+    """Return whether all solvers are Inspect's own, and only the last one calls the model."""
     names = [name_of(solver) for solver in solvers]
     return bool(names) and names[-1] in ANSWERING and all(name in PROMPTING for name in names[:-1])
 
 
 @dataclass
 class Watched:
-    """What the solvers of a task ask, and what else they do."""
+    """Observed behavior of the solvers of a task."""
 
     prompts: list[Turns] = field(default_factory=list)
-    """For each sample."""
+    """Prompt of each sample."""
     faults: dict[str, int] = field(default_factory=dict)
-    """What keeps the task from being one call with a fixed prompt, and of how many samples."""
+    """Reason against a conversion → number of samples."""
     settings: set[str] = field(default_factory=set)
-    """Generation settings that the solvers give."""
+    """Generation settings that the solvers pass."""
 
 
 def solver_gaps(solvers: Sequence[Solver]) -> list[Gap]:
-    """What can be said of solvers without running them."""
+    """Return the reasons against a conversion that are visible without running the solvers."""
     gaps = []
     for number, solver in enumerate(solvers):
         name = name_of(solver)
@@ -117,11 +120,11 @@ def solver_gaps(solvers: Sequence[Solver]) -> list[Gap]:
 
 
 _ASKING = frozenset({"template", "cot", "multiple_correct", "shuffle"})
-"""Parameters of solvers that are part of the prompt."""
+"""Solver parameters that are part of the prompt."""
 
 
 def watched_gaps(watched: Watched, num_samples: int) -> list[Gap]:
-    """What was seen when the solvers ran."""
+    """Return the reasons against a conversion that were observed."""
     gaps = [
         _no("solver", f"{reason} ({number} of {plural(num_samples, 'sample')})", _RUN_IT)
         for reason, number in watched.faults.items()
@@ -140,11 +143,11 @@ def _no(part: str, reason: str, hint: str | None = None) -> Gap:
     return Gap(part, reason, Fidelity.UNSUPPORTED, hint)
 
 
-# Run with answers that no model gave
+# Runs with made-up answers
 
 
 def watch(solvers: Sequence[Solver], samples: Sequence[Sample]) -> Watched:
-    """The prompts of all samples, and what is against them."""
+    """Run the solvers on all samples. Return the prompts and the reasons against a conversion."""
     import anyio
 
     watched = Watched()
@@ -173,7 +176,7 @@ async def _watch(
             if call.error is not None and (call.num == 0 or not prompts):
                 faults.add(
                     f"fails with {type(call.error).__name__}"
-                )  # around odd answers it may, as natively
+                )  # a made-up answer may also fail in Inspect
             if model.num_calls:
                 model.num_calls = 0
                 faults.add("asks a model itself")
@@ -190,7 +193,7 @@ async def _watch(
 
 @dataclass
 class _Call:
-    """What happened for one sample and answer."""
+    """Observed behavior for one sample and answer."""
 
     prompt: Turns = field(default_factory=list)
     num: int = 0
@@ -200,7 +203,7 @@ class _Call:
 
 
 class _AskedError(Exception):
-    """The model would be called now, and nothing behind it matters."""
+    """Signal to stop at the model call, because later steps do not matter."""
 
 
 async def _run(solvers: Sequence[Solver], sample: Sample, answer: str, *, stop: bool) -> _Call:
@@ -242,7 +245,7 @@ async def _run(solvers: Sequence[Solver], sample: Sample, answer: str, *, stop: 
                 break
     except _AskedError:
         return call
-    except Exception as error:  # noqa: BLE001  # a stranger's code; whatever it raises is a reason
+    except Exception as error:  # noqa: BLE001  # third-party code may raise anything; every exception is a reason
         call.error = error
     if call.num > 1 or (call.num == 0 and call.error is None):
         call.faults.add("asks the model more than once" if call.num else "asks no model")
@@ -250,7 +253,7 @@ async def _run(solvers: Sequence[Solver], sample: Sample, answer: str, *, stop: 
 
 
 def turns_of(messages: Sequence[ChatMessage]) -> Turns:
-    """Role and text of messages."""
+    """Return the role and text of messages."""
     return [(message.role, message.text) for message in messages]
 
 
@@ -259,7 +262,7 @@ def _is_text(message: ChatMessage) -> bool:
 
 
 class _NoModel(ModelAPI):
-    """A model that counts who asks it."""
+    """Model that counts its calls and always fails."""
 
     num_calls = 0
 
@@ -273,7 +276,7 @@ class _NoModel(ModelAPI):
 
 @contextmanager
 def no_model() -> Iterator[_NoModel]:
-    """The model that runs is one that cannot be asked."""
+    """Replace the active model of this block with a model that cannot be called."""
     api = _NoModel()
     token = active_model_context_var.set(Model(api, GenerateConfig()))
     try:

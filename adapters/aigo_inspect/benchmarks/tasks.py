@@ -1,8 +1,8 @@
-"""Inspect tasks by name: those that are installed, and those of files and folders, made.
+"""Listing and loading of Inspect tasks: installed tasks by name, and tasks in files and folders.
 
-What is installed is read from the source of the packages: nothing is imported, so a broken package is only a
-line. Packages register with Inspect by an entry point of the group `inspect_ai`, whose module imports what is
-registered.
+The listing reads the source code of installed packages without importing it, so a broken package does not
+break it. Packages register with Inspect through an entry point in the group `inspect_ai`, whose module
+imports the registered objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from inspect_ai._eval.list import is_task_path, task_files, tasks_in_dir
 from inspect_ai._eval.loader import create_file_tasks, load_file_tasks
 from inspect_ai._eval.registry import task_create
 
-# Inspect takes paths as patterns relative to the current folder only; these are the steps behind that.
+# Inspect's own loader resolves patterns only relative to the current folder, so its steps are called
+# separately.
 from inspect_ai._util.config import parse_cli_args
 from inspect_ai._util.decorator import parse_decorators
 from inspect_ai._util.registry import registry_lookup
@@ -36,7 +37,7 @@ from aigo_inspect.models.models import plain_text
 
 ENTRY_POINT_GROUP = "inspect_ai"
 OWN_PACKAGE = "aigo_bridge"
-"""Its one registered task hosts AI GO tasks and is no benchmark."""
+"""Entry point of aigo-bridge. Its task runs AI GO tasks and is not a benchmark."""
 
 _HINT = (
     "`pip install inspect-evals` brings many; a file of your own runs as it is: `aigo-bridge run"
@@ -45,7 +46,7 @@ _HINT = (
 
 
 def listing() -> Listing:
-    """Every registered task of every installed package, by name."""
+    """Return the registered tasks of all installed packages, by name."""
     benchmarks: dict[str, Benchmark] = {}
     problems: list[str] = []
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, entry.value)):
@@ -61,7 +62,7 @@ def listing() -> Listing:
 
 def _of_package(entry: EntryPoint) -> Iterator[Benchmark]:
     package, _, rest = entry.module.partition(".")
-    spec = find_spec(package)  # of a top-level package: does not import it
+    spec = find_spec(package)  # does not import a top-level package
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"package {package!r} cannot be found")
     folder = Path(next(iter(spec.submodule_search_locations)))
@@ -75,7 +76,9 @@ def _of_package(entry: EntryPoint) -> Iterator[Benchmark]:
 
 
 def _imported_names(module: Path) -> set[str] | None:
-    """Names that a registry module imports or defines; `None` when it imports by `*` or whole modules."""
+    """Return the names that a registry module imports or defines; `None` if it imports with `*` or whole
+    modules.
+    """
     source = module.with_suffix(".py") if module.with_suffix(".py").is_file() else module / "__init__.py"
     names: set[str] = set()
     for node in ast.walk(ast.parse(source.read_bytes())):
@@ -89,14 +92,14 @@ def _imported_names(module: Path) -> set[str] | None:
 
 
 def _tasks_in(path: Path) -> Iterator[tuple[ast.FunctionDef, str]]:
-    """Functions of a file that are decorated as tasks, with their registered names."""
+    """Yield the functions of a file that are decorated as tasks, with their registered names."""
     source = path.read_bytes()
     if b"@task" not in source and b".task" not in source:
         return
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
-        return  # a template or a file for another Python: it cannot register anything here
+        return  # a template, or a file for another Python version, so it cannot register a task
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
@@ -124,28 +127,28 @@ def _arguments(function: ast.FunctionDef) -> tuple[str, ...]:
     )
 
 
-# Made by name, file or folder
+# Loading by name, file or folder
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A task that can be made."""
+    """A task that can be loaded."""
 
     name: str
     """Name in Inspect's registry."""
     parameters: tuple[str, ...] | None
-    """Names of its parameters; `None`: it takes any."""
+    """Parameter names; `None` if the task accepts any parameter."""
     file: Path | None = None
-    """The file that it comes from; `None`: a package."""
+    """File with the task; `None` for a task of a package."""
 
 
 def load_tasks(names: Sequence[str], values: Mapping[str, Any]) -> list[Task]:
-    """Make the tasks that registry names, files, `file@task`, folders or patterns stand for.
+    """Load the tasks for registry names, files, `file@task`, folders or patterns.
 
-    Of several tasks, each takes the arguments that it has.
+    Each task receives only the arguments that it declares.
 
     Raises:
-        UsageError: there is no such task or parameter, or a task cannot be made with these arguments.
+        UsageError: a task or parameter does not exist, or a task cannot be created with these arguments.
     """
     declared = [task for name in names for task in _find(name)]
     _refuse_unknown_parameters(declared, values)
@@ -185,7 +188,9 @@ def _find(name: str) -> list[_Found]:
 
 
 def _matching(name: str) -> list[Path] | None:
-    """Files with tasks that a pattern matches, as Inspect finds them; `None`: the name is no pattern."""
+    """Return the task files that a pattern matches, as found by Inspect; `None` if the name is not a
+    pattern.
+    """
     if not has_magic(name) or Path(name).exists():
         return None
     path = Path(name)
@@ -198,7 +203,7 @@ def _matching(name: str) -> list[Path] | None:
 
 
 def _path_of(name: str) -> tuple[Path | None, str | None]:
-    """File or folder, and the task in it; a name that is no path is one of a registry."""
+    """Return the file or folder, and the task in it. Both are `None` for a registry name."""
     if Path(name).exists():
         return Path(name).absolute(), None
     file, at, task = name.rpartition("@")
@@ -232,10 +237,10 @@ def _looked_up(name: str) -> Any:
 
 
 def parsed_arguments(arguments: Sequence[str]) -> dict[str, Any]:
-    """`NAME=VALUE` texts as Inspect reads them.
+    """Parse `NAME=VALUE` texts with Inspect's own parser.
 
     Raises:
-        UsageError: one is none.
+        UsageError: a text is not valid.
     """
     for text in arguments:
         name, equals, _ = text.partition("=")
@@ -245,7 +250,7 @@ def parsed_arguments(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _parameters(name: str) -> tuple[str, ...] | None:
-    """Names of the parameters of a task in the registry; `None`: it takes any."""
+    """Return the parameter names of a registered task; `None` if it accepts any parameter."""
     factory = _looked_up(name)
     parameters = inspect.signature(factory).parameters.values() if callable(factory) else []
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
@@ -269,8 +274,8 @@ def _refuse_unknown_parameters(declared: Sequence[_Found], values: Mapping[str, 
 
 
 def _made(task: _Found, arguments: Mapping[str, Any], *, again: bool) -> Task:
-    """Make a task; `again`: load its file anew, because another file's task of the same name has taken its
-    place in the registry.
+    """Create a task. With `again`, reload its file, because a task of the same name in another file has
+    replaced it in the registry.
     """
 
     def make() -> Task:
@@ -286,8 +291,8 @@ def _made(task: _Found, arguments: Mapping[str, Any], *, again: bool) -> Task:
 
 
 def _guarded(name: str, call: Callable[[], Any]) -> Any:
-    """Run code of a benchmark that is not ours: whatever it raises while it is loaded is the user's to read,
-    not a crash of ours.
+    """Run third-party benchmark code, and report any exception as a user error, not as a crash of
+    aigo-bridge.
     """
     try:
         return call()

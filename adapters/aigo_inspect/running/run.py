@@ -64,7 +64,7 @@ from aigo_bridge.results.faults import explained
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.text.summaries import summary_of
 from aigo_inspect.logs.shapes import HEADER_KEY
-from aigo_inspect.models import registration  # noqa: F401  # makes our providers known to Inspect
+from aigo_inspect.models import registration  # noqa: F401  # registers aigo-bridge's providers
 from aigo_inspect.models.models import InspectModel, native_model, plain_text, refuse_unfit
 from aigo_inspect.models.secrets import clean_log, logs_without_secrets
 from aigo_inspect.running.resume import EARLIER_LOGS, earlier_runs, order_kept
