@@ -1,1 +1,3 @@
-"""The two forms of a task exported to Inspect: a file that calls aigo-bridge, and plain Inspect code."""
+"""Export of tasks to Inspect, as a file that calls aigo-bridge or as plain Inspect code, and of results to
+Inspect logs.
+"""

@@ -36,22 +36,21 @@ from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.version import __version__
 
 OWN_NAMES = ("exported_task", "FILES", "num_samples")
-"""Names that a hosted file itself uses inside the task function."""
+"""Names that a hosted file uses inside the task function."""
 
 
 def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
-    """Write a plan as files that `inspect eval` runs: `<task>.py`, its folder, README.md and
-    requirements.txt.
+    """Write a plan as files for `inspect eval`: `<task>.py`, its folder, README.md and requirements.txt.
 
     Args:
-        plan: made from a file.
-        out: the folder; it is made, or has to be empty (but see `ExportOptions.force`).
-        options: see there.
+        plan: a plan that was created from a file.
+        out: output folder. It is created, or must be empty (unless `ExportOptions.force` is set).
+        options: export options.
 
     Raises:
         InexactExportError: a part of the task has no exact native form (`ExportOptions.native`).
         UnsupportedPlanError: the task cannot run on Inspect, or cannot be moved to another folder.
-        UsageError: the folder is not free.
+        UsageError: the output folder is not empty.
     """
     from aigo_inspect.exporting.native import native_form, role_name, write_native
 
@@ -61,7 +60,7 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
         parts, samples = native_form(plan)
         refuse_inexact(plan.task.key, parts, "plain Inspect code")
     require_exact([*contradictions(plan), *likelihood_gaps(plan)], engine="inspect")
-    # Inspect's command line has no `-` in names of roles; the hosted form finds both spellings.
+    # Inspect's command line does not accept `-` in role names. The hosted form finds both spellings.
     roles = tuple(role_name(key) for key in plan.model_keys) if options.native else plan.model_keys
 
     def make(module: str, folder: Path) -> tuple[Manifest, str]:
@@ -90,11 +89,11 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
 
 
 def export_log(result: Path, out: Path, *, force: bool) -> Path:
-    """Write a result log as an Inspect log into a folder, under the name that Inspect would give it.
+    """Write a result log to a folder as an Inspect log with Inspect's usual file name.
 
     Raises:
-        EvidenceError: the file is no result log, or has several runs.
-        UsageError: the log is there already (without `force`), or the folder is a file.
+        EvidenceError: the file is not a result log, or contains several runs.
+        UsageError: the log already exists (without `force`), or the folder is a file.
     """
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out: {str(out)!r} is a file, expected a folder", code=Code.UNUSABLE_OUTPUT)
@@ -121,8 +120,7 @@ def _log_of(result: Path, folder: Path) -> Path:
         issues = [issue for issue in error.issues if issue.path]
         if not issues:
             raise
-        # Fields that are missing or wrong are mostly those of another kind of file; `validate` names them one
-        # by one.
+        # Missing or invalid fields usually mean another kind of file. `validate` lists all of them.
         more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
         message = (
             f"not a result log that can be exported: {dotted(issues[0].path)}: {issues[0].message}{more}"
@@ -148,7 +146,7 @@ def _command(plan: TaskPlan, module: str, roles: Sequence[str]) -> str:
 
 
 def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
-    """A file for `inspect eval` that calls aigo-bridge: everything that runs here runs there."""
+    """Return the code of a file for `inspect eval` that calls aigo-bridge, which runs the task."""
     module = manifest.module
     title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on Inspect AI."
     about = (
@@ -167,7 +165,7 @@ def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
 
 def _parameter(argument: Argument) -> str:
     start, *lines = argument.default.split("\n")
-    # Ruff looks for the exemption where the list begins.
+    # Ruff expects the exemption on the first line of the list.
     exempt = "  # noqa: B006  # never changed" if argument.is_mutable else ""
     source = f"{argument.name}: {argument.annotation} = {start}"
     return "\n".join([f"{source}{exempt}", *lines]) + "," if lines else f"{source},{exempt}"

@@ -1,10 +1,12 @@
-"""AI GO result → an Inspect log that `inspect view` shows: conversation, transcript, scores and metrics.
+"""Conversion of an AI GO result to an Inspect log with conversation, transcript, scores and metrics for
+`inspect view`.
 
-The archive is written sample by sample; it also carries the evidence itself, so that importing the log gives
-it back exactly: Inspect's reader ignores members that it does not know, such as those under `_aigo/`. That
-evidence comes back only where it is what the log says: every member that Inspect reads is made of it once
-more, and has to be the one that is there. After an edit of either (a changed score, say) the log's word is
-taken, as of any log, and the contradiction is told.
+The archive is written sample by sample. It also contains the evidence itself in members below `_aigo/`, which
+Inspect's reader ignores, so that an import of the log restores it exactly.
+
+The evidence is only restored if it agrees with the rest of the log. For this check, all members that Inspect
+reads are created again from the evidence and compared. After an edit of either part, for example a changed
+score, the log is imported like any other log, and the contradiction is reported.
 """
 
 from __future__ import annotations
@@ -44,17 +46,17 @@ Native = dict[str, Any]
 
 
 def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
-    """Write the result log at `result` as an Inspect log.
+    """Write a result log as an Inspect log.
 
     Args:
-        result: a result log, `.json` or `.jsonl`, also compressed.
-        target: an `.eval` file, or a folder, where the log gets the name that Inspect would give it.
+        result: path of a result log, `.json` or `.jsonl`, optionally compressed.
+        target: an `.eval` file, or a folder. In a folder, the log gets Inspect's usual file name.
 
     Returns:
-        The written file.
+        Path of the written log.
 
     Raises:
-        EvidenceError: the result cannot be read, or has several runs and so no samples of its own.
+        EvidenceError: the result cannot be read, or contains several runs instead of samples.
     """
     reader = read_log(Path(result))
     frame = reader.frame()
@@ -71,15 +73,17 @@ def export_log(result: str | os.PathLike[str], target: str | os.PathLike[str]) -
 
 
 def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native]) -> None:
-    """Write an Inspect log from a result without samples and its samples as plain data; memory is bounded by
-    the largest sample and the scores of all. The file takes its place when it is complete.
+    """Write an Inspect log from a result without samples and from its samples as plain data.
+
+    Memory use is bounded by the largest sample and the scores of all samples. The file appears when it is
+    complete.
     """
     checksums: dict[str, int] = {}
     with (
         open_for_replacing(path, clean=False) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        # Before the members are made: whoever makes them anew from the carried evidence comes to the same.
+        # Redacted first, so that members created again from the embedded evidence are identical.
         clean = redact_value(frame.model_dump(mode="json"))
         for plain_name, plain_data in members_of(clean, map(redact_value, samples)):
             name, data = redact(plain_name), redact_json(plain_data)
@@ -90,11 +94,11 @@ def write_inspect_log(path: Path, frame: TaskResultLog, samples: Iterable[Native
 
 
 def members_of(plain: Native, samples: Iterable[Native]) -> Iterator[tuple[str, bytes]]:
-    """The members of the log, of Inspect and of ours, all but the index.
+    """Yield the members of the log, Inspect's and aigo-bridge's, except the index.
 
     Args:
         plain: the result without its samples.
-        samples: its samples.
+        samples: samples of the result.
     """
     summaries: list[Native] = []
     ids: dict[str | int, None] = {}
@@ -103,7 +107,7 @@ def members_of(plain: Native, samples: Iterable[Native]) -> Iterator[tuple[str, 
     for position, sample in enumerate(samples):
         for native in _native_samples(sample, plain):
             ids.setdefault(native["id"])
-            # The sample has the true id, also where no zip can name it.
+            # The sample contains the real id, even if it is not valid in a zip archive.
             name = f"samples/{name_of(native['id'])}_epoch_{native['epoch']}.json"
             yield name, _json(native, native["scores"])
             summaries.append(_summary(native))
@@ -120,15 +124,17 @@ def members_of(plain: Native, samples: Iterable[Native]) -> Iterator[tuple[str, 
 
 
 def _json(value: Any, scores: Any) -> bytes:
-    """The JSON text of what holds these scores; with NaN and infinities as Inspect writes them."""
+    """Return the JSON text of an object with these scores. NaN and infinity are written as Inspect writes
+    them.
+    """
     if not has_odd_numbers(scores):
         return dumps(value)
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _file_name(frame: TaskResultLog, result: Path) -> str:
-    """As Inspect names its logs; the id is that of the content, as several results of one task may have begun
-    in the same second.
+    """Return Inspect's usual file name for a log. The id is a checksum of the content, because several
+    results of one task may have started in the same second.
     """
     digest = hashlib.sha256()
     with open_for_reading(result) as file:
@@ -141,7 +147,7 @@ def _file_name(frame: TaskResultLog, result: Path) -> str:
 
 
 def _id(*parts: object) -> str:
-    """An id of 22 characters, as Inspect's; the same parts give the same id."""
+    """Return an id with 22 characters like Inspect's. The same parts give the same id."""
     text = json_text([str(part) for part in parts])
     return hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=11).hexdigest()
 
@@ -154,7 +160,7 @@ def _time(seconds: object) -> str:
 
 
 def _native_samples(sample: Native, frame: Native) -> Iterator[Native]:
-    """One `EvalSample` per trial."""
+    """Yield one `EvalSample` for each trial."""
     foreign = is_from_inspect(frame)
     for trial in sample.get("trials") or [{**sample, "index": 0}]:
         sample_id = trial.get("sample_id", sample.get("sample_id"))
@@ -211,7 +217,7 @@ def _first_text(messages: list[Native], data: Native) -> str:
 
 
 def _old_messages(messages: list[Any]) -> list[Native]:
-    """Messages of a `SingleSolverOutput`."""
+    """Return the messages of a `SingleSolverOutput`."""
     native = []
     for message in messages:
         if isinstance(message, dict) and message.get("role") in ("user", "assistant", "system"):
@@ -226,7 +232,7 @@ def _old_messages(messages: list[Any]) -> list[Native]:
 
 
 def _events_for(messages: list[Native], model: str, frame: Native, sample_id: object) -> list[Native]:
-    """The transcript of a trace without events: one model call, with the conversation in front of its last
+    """Return the transcript of a trace without events: one model call with the conversation before the last
     answer.
     """
     answer_at = next((i for i in reversed(range(len(messages))) if messages[i]["role"] == "assistant"), None)
@@ -319,12 +325,12 @@ def _dataset_name(task: Native) -> str:
     return str(dataset.get("id") or task["key"])
 
 
-# Evidence that is carried along
+# Embedded evidence
 
 
 def carries_evidence(log: LogReader) -> bool:
-    """Whether the log carries evidence, and says the same; that it says something else is noted in its
-    damage.
+    """Return whether the log contains evidence that agrees with it. A contradiction is added to the damage of
+    the log.
     """
     if FRAME not in log.members() or log.damage:
         return False
@@ -346,7 +352,7 @@ def carries_evidence(log: LogReader) -> bool:
 
 
 def _contradiction(log: LogReader) -> str | None:
-    """The first member that the carried evidence would not have come to; `None`: there is none."""
+    """Return the first difference between the log and its embedded evidence; `None` if they agree."""
     names = {name for name in log.members() if name != INDEX}
     for name, data in members_of(_raw(log, FRAME), (_raw(log, name) for name in _sample_members(log))):
         if name not in names:
@@ -358,7 +364,7 @@ def _contradiction(log: LogReader) -> str | None:
 
 
 def _raw(log: LogReader, name: str) -> Any:
-    """A member with its secrets: what is compared is what was written."""
+    """Return a member without redaction, because the comparison needs the written data."""
     data = log.read_raw(name)
     if data is None:
         raise EvidenceError(f"{name!r} cannot be read", code=Code.UNREADABLE_LOG)
@@ -367,13 +373,13 @@ def _raw(log: LogReader, name: str) -> Any:
 
 
 def carried_frame(log: LogReader) -> dict[str, Any]:
-    """The carried `TaskResultLog` without samples."""
+    """Return the embedded `TaskResultLog` without samples."""
     frame: dict[str, Any] = log.read_member(FRAME)
     return frame
 
 
 def carried_samples(log: LogReader) -> Iterator[dict[str, Any]]:
-    """The carried `SampleEvidence`s in order."""
+    """Yield the embedded `SampleEvidence` objects in order."""
     for name in _sample_members(log):
         yield log.read_member(name)
 

@@ -1,7 +1,8 @@
-"""AI GO scores and metrics → Inspect's: the other direction of `scores`, for logs that Inspect shows.
+"""Conversion of AI GO scores and metrics to Inspect's form for logs. The module `scores` converts in the
+other direction.
 
-Evidence that was imported from an Inspect log knows what its scores were there: lists, NaN, infinities, what
-each reducer made of the epochs. Other evidence says it as well as Inspect can hold it.
+Evidence from an imported Inspect log keeps the original form of its scores: lists, NaN, infinity, and the
+results of each reducer. Other evidence is converted as far as Inspect's types allow.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ Native = dict[str, Any]
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _TEXTS = ("answer", "explanation", "reason")
 _OURS = frozenset({"unscored", "values", "reducer"})
-"""What an import puts into a score's metadata."""
+"""Metadata keys that an import adds to a score."""
 
 
 def is_from_inspect(frame: Native) -> bool:
-    """Whether the result was imported from an Inspect log, whose header it keeps."""
+    """Return whether the result was imported from an Inspect log, whose header it keeps."""
     return isinstance(_kept(frame).get("eval"), dict)
 
 
@@ -34,11 +35,11 @@ def _kept(frame: Native) -> Native:
 
 
 def score_of(score: Native, *, from_inspect: bool) -> Native:
-    """An Inspect `Score`.
+    """Convert `ScoresData` to an Inspect `Score`.
 
     Args:
-        score: `ScoresData`.
-        from_inspect: the score was one of Inspect's (see `is_from_inspect`).
+        score: `ScoresData` as a dictionary.
+        from_inspect: the score was imported from Inspect (see `is_from_inspect`).
     """
     values, metadata = score.get("values") or {}, score.get("metadata") or {}
     if from_inspect:
@@ -61,19 +62,19 @@ def _former_value(scorer: Any, values: Native, metadata: Native) -> Any:
     if values.keys() != {scorer}:
         return _flat(values)
     value = values[scorer]
-    # Without a value it is not scored, for which Inspect has NaN.
+    # Inspect represents a missing score as NaN.
     return value if _is_value(value) else math.nan if value is None else json_text(value)
 
 
 def _former_number(value: Any, spelled: Any) -> Any:
-    """A value in whose place a null was written, by how it is spelled out."""
+    """Return the original number of a value that was written as null, from its spelling."""
     if isinstance(value, list) and isinstance(spelled, list) and len(value) == len(spelled):
         return [_former_number(*pair) for pair in zip(value, spelled, strict=True)]
     return _NOT_FINITE.get(spelled, value) if value is None and isinstance(spelled, str) else value
 
 
 def _former_fields(metadata: Native) -> Native:
-    """What `scores` put beside the values, in its former place."""
+    """Return the fields that `scores` moved to the metadata under their original names."""
     kinds = {**dict.fromkeys(_TEXTS, str), "metadata": dict, "history": list}
     native: Native = {
         name: metadata[name] for name, kind in kinds.items() if isinstance(metadata.get(name), kind)
@@ -100,7 +101,7 @@ def _flat(values: Native) -> Native:
 
 
 def has_odd_numbers(native: Any) -> bool:
-    """Whether a score, or anything that holds some, has a number for which JSON has no name."""
+    """Return whether a score or a collection of scores contains a number that is not finite."""
     if isinstance(native, dict):
         return any(map(has_odd_numbers, native.values()))
     if isinstance(native, list):
@@ -112,7 +113,7 @@ def has_odd_numbers(native: Any) -> bool:
 
 
 class Reductions:
-    """The scores of samples over all their epochs, put together by scorer and reducer as Inspect has them."""
+    """Scores of samples over all epochs, grouped by scorer and reducer as in Inspect."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], list[tuple[str | int, Native]]] = {}
@@ -125,7 +126,7 @@ class Reductions:
             self._found.setdefault(key, []).append((sample_id, score))
 
     def native(self) -> list[Native]:
-        """`EvalSampleReductions`."""
+        """Return the scores as `EvalSampleReductions`."""
         scorers = [scorer for scorer, _ in self._found]
         entries = []
         for (scorer, reducer), scores in self._found.items():
@@ -139,7 +140,7 @@ class Reductions:
 
 
 def _without_suffix(score: Native, suffix: str) -> Native:
-    """A score whose values do not carry the reducer's name (see `scores.aggregated_scores`)."""
+    """Return a score without the reducer's name in its values (see `scores.aggregated_scores`)."""
     values = {name.removesuffix(suffix): value for name, value in (score.get("values") or {}).items()}
     return {**score, "values": values}
 
@@ -148,8 +149,8 @@ def _without_suffix(score: Native, suffix: str) -> Native:
 
 
 def results_of(frame: Native) -> list[Native]:
-    """The metrics as `EvalScore`s: those the log had where these are still the evidence's, otherwise one for
-    each scorer.
+    """Return the metrics as `EvalScore` entries: the original ones if they still match the evidence,
+    otherwise one for each scorer.
     """
     metrics = (frame.get("evidence") or {}).get("metrics") or []
     return _former_results(frame, metrics) or _by_scorer(metrics)
@@ -199,7 +200,7 @@ def _by_scorer(metrics: list[Native]) -> list[Native]:
 
 
 def _free_name(metric: Native, name: str, taken: Native) -> str:
-    """A name for a value: its own; where another metric has that, with this metric's key."""
+    """Return the name of a value. If another metric uses it already, add the metric key."""
     full = metric["metric_key"] if len(metric["values"]) == 1 else f"{metric['metric_key']}_{name}"
     free, number = (name if name not in taken else full), 2
     while free in taken:

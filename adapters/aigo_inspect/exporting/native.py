@@ -1,8 +1,8 @@
-"""A task as plain Inspect code: which parts have an exact form there, its samples rendered, and the file.
+"""Export of a task as plain Inspect code: its parts with an exact native form, its rendered samples, and the
+task file.
 
-Exact means: the same model calls, and from the same answers the same scores of every sample and the same
-metrics. Prompts and expected answers are rendered at the time of the export, so templates over the sample
-alone are no obstacle.
+Exact means the same model calls, and the same scores and metrics for the same answers. Prompts and expected
+answers are rendered during the export, so templates that only use the sample can be exported.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SOLVERS: Mapping[str, Form] = {
     "python": AUTHORS_CODE,
     "grouped_single_turn_solver": no_form("a group of answers has no form in Inspect"),
 }
-"""Type of solver → its native form; that of a conversation depends on its turns (see `_solver_form`)."""
+"""Solver type → native form. The form of a conversation depends on its turns (see `_solver_form`)."""
 
 SCORERS: Mapping[str, Form] = {
     **COMMON_SCORERS,
@@ -80,7 +80,7 @@ SCORERS: Mapping[str, Form] = {
     "labeler_via_model": no_form("Inspect has no scorer that gives a judge's label"),
     "function_call_coverage": no_form("it compares calls of a trace, which plain Inspect code has not"),
 }
-"""Type of scorer → its native form."""
+"""Scorer type → native form."""
 
 
 @dataclass
@@ -88,14 +88,14 @@ class Samples:
     """All samples of a task."""
 
     records: list[Record] = field(default_factory=list)
-    """Fields of Inspect's `Sample`; `metadata.sample` is the row."""
+    """Fields of Inspect's `Sample`. The dataset row is in `metadata.sample`."""
     problems: list[str] = field(default_factory=list)
-    """Why some samples have no native form: they would fail in a run too."""
+    """Errors of samples that cannot be rendered. They would also fail in a run."""
 
 
 def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Samples]:
-    """Every part of a task with its fidelity and, if all are exact so far, its samples, which are a part as
-    well.
+    """Return all parts of a task with their fidelity, and its samples if all other parts are exact. The
+    samples are also a part.
     """
     parts = list(_parts(plan))
     if any(part.fidelity is not Fidelity.EXACT for part in parts):
@@ -105,12 +105,12 @@ def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Samples]:
 
 
 def write_native(plan: TaskPlan, samples: Samples, folder: Path, manifest: Manifest) -> tuple[Manifest, str]:
-    """Write the samples into a new folder; returns the completed manifest and the task's file."""
+    """Write the samples to a new folder, and return the completed manifest and the code of the task file."""
     folder.mkdir(parents=True)
     write_rows(samples.records, folder / SAMPLES)
     manifest = complete(manifest, plan, folder)
     code = _code(plan, manifest, manifest.module)
-    # The task's function stands beside names that the code uses.
+    # The name of the task function must not conflict with other names in the file.
     if manifest.module in names_in(_code(plan, manifest, "_")) or hasattr(builtins, manifest.module):
         code = _code(plan, manifest, f"{manifest.module}_task")
     return manifest, code
@@ -150,7 +150,7 @@ def _code(plan: TaskPlan, manifest: Manifest, function: str) -> str:
 
 
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
-    """Every part of a task with its fidelity in plain Inspect code."""
+    """Yield all parts of a task with their fidelity in plain Inspect code."""
     if plan.entity == "system":
         yield unsupported("definition (system_task)", AUTHORS_CODE.reason)
         return
@@ -210,7 +210,7 @@ def _scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
 
 
 def native_samples(plan: TaskPlan) -> Samples:
-    """Render every sample; those that cannot be are told."""
+    """Render all samples, and collect the errors of samples that cannot be rendered."""
     ask = _asker(plan.benchmark.solver)
     expect = [
         (key, expected(scorer))
@@ -233,13 +233,13 @@ def native_samples(plan: TaskPlan) -> Samples:
 
 
 Ask = Callable[[Mapping[str, Any]], tuple[str | list[Message], dict[str, Any]]]
-"""Row → the sample's input, and what the solver needs besides."""
+"""Row → input of the sample, and metadata that the solver needs."""
 
 
 def _record(sample: Sample, ask: Ask, expect: Iterable[tuple[str, Expect]]) -> Record:
     input_of_sample, metadata = ask(sample.data)
     expected = {key: find(sample.data) for key, find in expect}
-    # The first scorer compares with Inspect's own target, the others with what stands beside it.
+    # The first scorer compares with Inspect's target, the others with values in the metadata.
     target = next((fields.pop("ground_truth") for fields in expected.values()), "")
     metadata |= (
         {"expected": needed}
@@ -280,7 +280,7 @@ def _asker(solver: Any) -> Ask:
 
 
 def _text(row: Mapping[str, Any]) -> str:
-    """The input of a sample that asks nothing: the row, as the hosted task shows it."""
+    """Return the input of a sample without a question: the row, as in a hosted task."""
     return json.dumps(dict(row), ensure_ascii=False, default=str)
 
 
@@ -308,15 +308,15 @@ def _not_empty(messages: list[Message]) -> list[Message]:
 # Conversations
 
 Step = dict[str, Any]
-"""One of `say` (a message), `generate`, `ask` (another model) and `loop`, with `stop` where a text can end
-the sequence around it."""
+"""One of `say` (a message), `generate`, `ask` (another model) and `loop`. `stop` is the text that ends the
+enclosing sequence."""
 
 Render = Callable[[Mapping[str, Any]], Step]
-"""Row → the step for it."""
+"""Row → step for the row."""
 
 
 def is_scripted(builders: Iterable[Any]) -> bool:
-    """Whether the turns of a conversation are known before a model has said anything."""
+    """Return whether the turns of a conversation do not depend on answers of a model."""
     return all(
         getattr(builder, "terminate_if", None) is None
         and (
@@ -364,12 +364,14 @@ def _step(builder: Any) -> Render:
 
 
 def role_name(key: str) -> str:
-    """The role of another model: Inspect's command line has no `-` in names of roles."""
+    """Return the role of another model, with `_` in place of `-`, which Inspect's command line does not
+    accept.
+    """
     return key.replace("-", "_")
 
 
 def _turns(steps: Iterable[Step]) -> list[list[Message]]:
-    """The messages before the first answer, and those after each."""
+    """Return the messages before the first answer, and the messages after each answer."""
     turns: list[list[Message]] = [[]]
     for step in _unrolled(steps):
         if "say" in step:

@@ -1,6 +1,7 @@
-"""Code of tasks exported natively to Inspect; the export copies what a task needs into its file.
+"""Code for tasks that are exported as plain Inspect code. The export copies the parts that a task needs into
+its file.
 
-It imports nothing of aigo-bridge but the runtime that is copied with it (see there for the form).
+The module imports only the runtime modules of aigo-bridge that are also copied (see there for the rules).
 """
 
 import json

@@ -1,1 +1,1 @@
-"""`aigo-bridge import` for Inspect's logs, whoever wrote them."""
+"""Import of Inspect logs (`aigo-bridge import`), written by aigo-bridge or by other programs."""

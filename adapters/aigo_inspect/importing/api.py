@@ -1,6 +1,6 @@
-"""Inspect logs → AI GO evidence, in memory: for programs that want objects.
+"""Python API that converts Inspect logs to AI GO evidence in memory.
 
-Files are written by `importing`, which builds no objects.
+The module `importing` writes files instead, without building objects.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ def import_log(
     redaction: Redaction = NO_REDACTION,
     loss: LossReport | None = None,
 ) -> TaskResultLog:
-    """A whole Inspect log as AI GO evidence.
+    """Read a whole Inspect log as AI GO evidence.
 
-    Everything is held in memory; for large logs see `iter_samples` and `importing.import_file`.
+    The evidence is held in memory. For large logs, see `iter_samples` and `importing.import_file`.
 
     Args:
-        location: path or fsspec URL of an `.eval` or `.json` log, of any Inspect version, finished or not.
-        keep: which events the traces keep.
-        bounds: limits on what the log may ask of the machine.
-        redaction: secrets to take out.
-        loss: filled with what was kept, changed and dropped.
+        location: path or fsspec URL of an `.eval` or `.json` log, of any Inspect version, finished or
+            unfinished.
+        keep: events to keep in the traces.
+        bounds: limits on the resources that a log may use.
+        redaction: secrets to remove.
+        loss: collects the counts of kept, changed and dropped values.
 
     Raises:
-        EvidenceError: nothing of the log can be read. Single bad samples do not raise: the result's status is
-            `failure` then, and its errors name them.
+        EvidenceError: the log cannot be read at all. For unreadable samples, the result has the status
+            `failure`, and its errors name them.
     """
     loss = loss if loss is not None else LossReport()
     totals = Totals()
@@ -66,7 +67,7 @@ def import_log(
                 carried["evidence"] = {**(carried["evidence"] or {}), "samples": list(carried_samples(log))}
                 return TaskResultLog.model_validate(carried)
             except EvidenceError as error:
-                # Inspect's members are sound all the same.
+                # Inspect's own members can still be read.
                 log.note("_aigo/", error)
         samples = list(_samples(log, keep, loss, totals))
         frame = frame_of(log.header, totals, log.damage, loss, superseded(log))
@@ -82,10 +83,10 @@ def iter_samples(
     redaction: Redaction = NO_REDACTION,
     loss: LossReport | None = None,
 ) -> Iterator[SampleEvidence]:
-    """The samples of an Inspect log, one at a time, with their epochs as trials; arguments as for
-    `import_log`.
+    """Yield the samples of an Inspect log one at a time, with their epochs as trials. The arguments are the
+    same as for `import_log`.
 
-    Samples that cannot be read are left out; `import_log` names them.
+    Samples that cannot be read are skipped. Use `import_log` to get their errors.
     """
     with open_log(location, bounds=bounds, redaction=redaction) as log:
         if carries_evidence(log):
@@ -105,13 +106,12 @@ def _samples(log: LogReader, keep: EventChoice, loss: LossReport, totals: Totals
 
 
 def trace_from_sample(sample: Any, *, keep: EventChoice = "default") -> Trace:
-    """The trace of a sample that is at hand: raw, as a dictionary, or as Inspect's live object.
+    """Convert a sample in memory to a trace.
 
     Args:
-        sample: a `RawSample`; an `EvalSample` (object or dictionary); or a list of Inspect events, as a
-            scorer or hook finds them in the running sample's transcript. Live objects are copied, never
-            changed.
-        keep: which events to keep.
+        sample: a `RawSample`; an `EvalSample` (object or dictionary); or a list of Inspect events from the
+            transcript of a running sample. Live objects are copied and never changed.
+        keep: events to keep.
     """
     if isinstance(sample, RawSample):
         return trace_of(sample, keep=keep)
@@ -119,8 +119,8 @@ def trace_from_sample(sample: Any, *, keep: EventChoice = "default") -> Trace:
 
 
 def _as_sample(given: Any) -> dict[str, Any]:
-    """An `EvalSample` object or dictionary, or a list of events, as a sample dictionary that the caller may
-    change.
+    """Return a sample dictionary that may be changed, from an `EvalSample` object or dictionary or from a
+    list of events.
     """
     if isinstance(given, BaseModel):
         sample = _dump(given)
@@ -134,14 +134,14 @@ def _as_sample(given: Any) -> dict[str, Any]:
 
 
 def _dump(model: BaseModel) -> Any:
-    # Through JSON, as the log's writer does: what JSON cannot say becomes null there too.
+    # Converted through JSON like a written log, so that values without a JSON form become null.
     text = model.model_dump_json(exclude_none=True, fallback=_plain, warnings=False)
     parsed = parse_json(text.encode(), type(model).__name__)
     return _copy(parsed.value) if parsed.non_finite else parsed.value
 
 
 def _copy(given: Any) -> Any:
-    """A copy that holds no number for which JSON has no name: they are spelled out, as those of a log are."""
+    """Return a copy in which numbers that are not finite are spelled out as text, as in a log."""
     return without_non_finite(given)[0]
 
 
@@ -156,18 +156,26 @@ def _plain(value: Any) -> Any:
 
 
 def trace_rows(location: str) -> Iterator[Mapping[str, Any]]:
-    """One row per sample and epoch of a log, or of all logs in a folder, in their order.
+    """Yield one row for each sample and epoch of a log, or of all logs in a folder, in order.
 
-    They are what `source: {type: inspect_ai}` gives. The platform's importer converts on its server, so the
-    names of the columns are ours, those of its transcripts where they say the same: `sample_id`, `trace` (the
-    main agent's, as a trace), `input` and `target` (texts), `scores` (scorer → value), `metadata` (of the
-    sample), `model`, `task_set` (the task's name), `task_repeat` (the epoch), `error`, `limit` and
-    `source_uri` (the log).
+    These are the rows of `source: {type: inspect_ai}`. The platform converts logs on its server, so the
+    column names are aigo-bridge's own. They follow the names in the platform's transcripts if the meaning is
+    the same:
+
+    - `sample_id`: id of the sample
+    - `trace`: trace of the main agent
+    - `input`, `target`: texts
+    - `scores`: scorer → value
+    - `metadata`: metadata of the sample
+    - `model`: name of the model
+    - `task_set`: name of the task
+    - `task_repeat`: number of the epoch
+    - `error`, `limit`: error message and limit type
+    - `source_uri`: location of the log
 
     Raises:
-        UsageError: the location names no log.
-        EvidenceError: a log, or a sample of it, cannot be read: a dataset that lacks rows would give other
-            numbers.
+        UsageError: the location does not name a log.
+        EvidenceError: a log or sample cannot be read. Missing rows would change the metrics.
     """
     for log in find_logs([location]):
         with open_log(log) as reader:
@@ -203,7 +211,7 @@ def _row(sample: RawSample, spec: Mapping[str, Any], log: str, *, several_epochs
 
 
 def _text(value: Any) -> str | None:
-    """A sample's input or target as text: of messages, what each of them says."""
+    """Return the input or target of a sample as text. Messages become lines with role and content."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(part, str) for part in value):

@@ -1,9 +1,9 @@
-"""Attempts of one run: which log in a folder is the latest of a task.
+"""Detection of logs that a later attempt at the same task has replaced.
 
-`eval_set` and `eval-retry` of Inspect run a failed task again. Each attempt leaves a log with the same
-`task_id` and its own `eval_id`, and takes over all samples of the attempt before. In the folder of an eval
-set, `logs.json` lists the headers of its logs and `eval-set.json` its tasks. A copy of a log has the same
-`eval_id`, and is not another attempt.
+Inspect's `eval_set` and `eval-retry` run a failed task again. Each attempt writes a log with the same
+`task_id` and a new `eval_id`, which includes all samples of the previous attempt. In the folder of an eval
+set, `logs.json` contains the headers of all logs, and `eval-set.json` contains the tasks. A copy of a log has
+the same `eval_id` and does not count as another attempt.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from aigo_inspect.logs.sources import is_log_file, local_path
 
 Json = dict[str, Any]
 _NAMED = re.compile(r"_([A-Za-z0-9]{22})(?:-[^.]*)?\.(?:eval|json)$")
-"""Name that Inspect gives a log: it ends with the task's id."""
+"""File name of an Inspect log, which ends with the task id."""
 _MOST_BYTES = 256 << 20
-"""A larger `logs.json` is not read."""
+"""Maximum size of a `logs.json` file that is read, in bytes."""
 
 
 @dataclass(frozen=True, order=True)
 class _Attempt:
-    """A log of a task; the latest is the greatest."""
+    """A log of a task. Later attempts compare as greater."""
 
     created: int
     started: int
@@ -40,7 +40,7 @@ class _Attempt:
     changed: int
     name: str
     identity: tuple[str, str, str]
-    """`eval_id`, `run_id` and time: copies of a log have the same."""
+    """`eval_id`, `run_id` and creation time, which are the same in copies of a log."""
 
 
 def superseded(log: LogReader) -> Json:
@@ -51,7 +51,7 @@ def superseded(log: LogReader) -> Json:
     path = Path(place)
     header = log.header
     if not _text(header["eval"], "task_id"):
-        # The header of a damaged log says next to nothing.
+        # The header of a damaged log is incomplete.
         header = _listed(path.parent, _stamp(path.parent / "logs.json")).get(path.name, header)
     task_id = _text(header["eval"], "task_id")
     if not task_id:
@@ -67,7 +67,7 @@ def superseded(log: LogReader) -> Json:
 
 
 def _attempts(path: Path, task_id: str) -> Iterator[_Attempt]:
-    """Other logs of the task in the same folder."""
+    """Yield the other logs of the task in the same folder."""
     folder = path.parent
     listed = _listed(folder, _stamp(folder / "logs.json"))
     try:
@@ -102,14 +102,14 @@ def _attempt(path: Path, header: Mapping[str, Any]) -> _Attempt:
 
 @lru_cache(maxsize=16)
 def _listed(folder: Path, stamp: int) -> Mapping[str, Json]:
-    """Headers by name of a log, from `logs.json`."""
+    """Return the headers in `logs.json` by log name."""
     headers = _read(folder / "logs.json") if stamp else {}
     return {name: _slim(header) for name, header in headers.items() if _is_header(header)}
 
 
 @lru_cache(maxsize=4096)
 def _header(path: Path, stamp: int) -> Json | None:
-    """The header of a log; `None` for any other file."""
+    """Return the header of a log; `None` for any other file."""
     if not stamp or not is_log_file(path):
         return None
     try:
@@ -128,7 +128,7 @@ def _is_header(header: Any) -> bool:
 
 
 def _read(path: Path) -> Json:
-    """A JSON object in a file; empty if it cannot be read."""
+    """Return the JSON object in a file; empty if it cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             return {}

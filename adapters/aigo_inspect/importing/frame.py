@@ -1,9 +1,9 @@
-"""Everything of a `TaskResultLog` but its samples, from the header of an Inspect log and what the samples add
-up to.
+"""All parts of a `TaskResultLog` except its samples, from the header of an Inspect log and the totals of its
+samples.
 
-An Inspect log says which task, dataset, model and settings were used, but not as AI GO entities: ids and
-keys are derived from names, so the same log always gives the same specification. The header itself is kept
-whole in `specification.config["inspect"]`, because nothing else can say what exactly was run.
+An Inspect log names the task, dataset, model and settings, but not as AI GO entities. Ids and keys are
+therefore derived from names, so that the same log always gives the same specification. The complete header is
+kept in `specification.config["inspect"]`, because it is the only exact record of the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from aigo_inspect.mapping.scores import kind_of, metric_definition, metric_entri
 _Part = TypeVar("_Part")
 _TAG_COLOR = "#808080"
 _TAG = (str, int, float)
-"""A tag is a text; what a text can say of a number, it says."""
+"""Accepted types of a tag. Numbers are converted to text."""
 _ASIDE = "it is not of the kind that it should be; it is kept under 'malformed'"
 UNCOUNTED_USAGE = (
     "token counts of the run: no sample in the log says that it called the model, kept in the configuration"
@@ -37,27 +37,28 @@ _NO_MODEL = frozenset({"", "none", "none/none"})
 
 @dataclass
 class Totals:
-    """What the samples of a log add up to, filled while they stream by."""
+    """Totals over the samples of a log, updated while they are read."""
 
     trials: int = 0
     samples: int = 0
     failed: int = 0
-    """Failed samples, known when the frame was made: it names the scorers."""
+    """Number of failed samples. It is set when the frame is created, because counting needs the number of
+    scorers."""
     callers: Counter[str] = field(default_factory=Counter)
-    """Model → samples that called it in at least one trial."""
+    """Model → number of samples that called it in at least one trial."""
     usage: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(model, `num_prompt_tokens` or `num_completion_tokens`) → tokens."""
     unknown: set[tuple[str, str]] = field(default_factory=set)
-    """The same, for what some trial does not tell: such a sum is unknown."""
+    """Keys of `usage` whose sum is unknown, because at least one trial does not report it."""
     scorers: dict[str, None] = field(default_factory=dict)
-    """Names of the scorers met, in order."""
+    """Names of the scorers, in order."""
     started_at: str | None = None
     completed_at: str | None = None
     _tally: CountsTally = field(default_factory=CountsTally)
     _trials: list[dict[str, Any]] = field(default_factory=list)
-    """Errors and scores of the trials of the sample that was added last."""
+    """Errors and scores of the current sample's trials."""
     _called: set[str] = field(default_factory=set)
-    """Models that this sample called."""
+    """Models that the current sample called."""
 
     def count(self, group: Iterable[MappedTrial]) -> None:
         """Add one sample with its trials."""
@@ -65,7 +66,7 @@ class Totals:
             self.count_trial(trial, first=not position)
 
     def count_trial(self, trial: MappedTrial, *, first: bool) -> None:
-        """Add one trial: the first of its sample, or another one of the sample whose trial was added last."""
+        """Add one trial. `first` starts a new sample; otherwise the trial belongs to the current sample."""
         if first:
             self.samples += 1
             self._called = set()
@@ -89,13 +90,13 @@ class Totals:
             self.completed_at = max(self.completed_at or trial.completed_at, trial.completed_at)
 
     def end_sample(self) -> None:
-        """Count the sample whose trials were added last."""
+        """Count the current sample."""
         if self._trials:
             self._tally.add(sample_facts({"trials": self._trials}))
         self._trials = []
 
     def count_failures(self, num_scorers: int) -> None:
-        """Set `failed`, when all samples were added."""
+        """Set `failed` after all samples were added."""
         self.end_sample()
         self.failed = self._tally.counts(num_scorers).failed
 
@@ -123,20 +124,20 @@ def frame_of(
     loss: LossReport,
     marks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+    """Return a `TaskResultLog` as JSON whose `evidence` does not have `samples` yet.
 
     Args:
-        header: the log's header.
-        totals: what the samples added up to.
-        damage: what could not be read; what of the header cannot be, is added.
-        loss: where counts go.
-        marks: further entries of the specification's `config`.
+        header: header of the log.
+        totals: totals of the samples.
+        damage: parts that cannot be read. Unreadable parts of the header are added.
+        loss: collects the counts of kept, changed and dropped values.
+        marks: additional entries for the `config` of the specification.
     """
     damage += _guarded(lambda part, _: odd_parts(part), header, damage, loss)
     metrics = _guarded(metrics_of, header, damage, loss)
     error = header.get("error")
     if isinstance(error, dict) and error.get("traceback_ansi"):
-        # The same again, with colours and broken to lines in the midst of words: no secret is found in that.
+        # Left out, because colors and line breaks inside words can hide secrets from redaction.
         without_copy = {name: value for name, value in error.items() if name != "traceback_ansi"}
         header = {**header, "error": without_copy}
         loss.changed["error of the run: coloured copy of the traceback left out"] += 1
@@ -168,10 +169,10 @@ def _guarded(
     damage: list[Damage],
     loss: LossReport,
 ) -> _Part:
-    """A part of the frame, or, where it cannot be made, that of a header which says next to nothing.
+    """Return a part of the frame. If it cannot be created, return the part for a minimal header.
 
-    What is odd in a header was set aside before, so this is hardly ever the log's fault, and never said to
-    be: samples were mapped and written by now, and are not to be lost to a mistake here.
+    Invalid values of the header were removed before, so an error here is most likely a bug in aigo-bridge,
+    and is reported as one. The samples were already written and must not be lost.
     """
     counts = LossReport()
     try:
@@ -194,7 +195,7 @@ def _software(header: dict[str, Any]) -> str | None:
 
 
 def odd_parts(header: dict[str, Any]) -> list[Damage]:
-    """Values of the header without a place in the evidence, as they are not of the kind they should be."""
+    """Return the header values that cannot be used in the evidence, because they have an unexpected type."""
     spec = header["eval"]
     entries = spec.get("scorers") or []
     odd = [
@@ -212,7 +213,7 @@ def odd_parts(header: dict[str, Any]) -> list[Damage]:
 
 
 def _parts(header: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The header and its parts, each with what stands in front of the names in it."""
+    """Yield the header and its parts, each with the prefix for names inside it."""
     yield "", header
     for name in ("eval", "stats", "results", "plan"):
         if isinstance(part := header.get(name), dict):
@@ -229,7 +230,7 @@ def _errors(header: dict[str, Any], *, is_damaged: bool) -> list[dict[str, Any]]
     errors = []
     status = header.get("status")
     error = header.get("error")
-    # An unknown end is among what cannot be read, and told as that.
+    # An unknown status is already reported as damage.
     expected_ends = ("success", STATUS_UNKNOWN) if is_damaged else ("success",)
     if isinstance(error, dict):
         message = str(error.get("message") or "the evaluation failed")
@@ -319,8 +320,8 @@ _PARAMETER_TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "float"
 
 
 def _parameters(arguments: dict[str, Any]) -> list[dict[str, Any]]:
-    """The task's parameters whose one known value tells the type; `None`, lists and objects are in `config`
-    alone.
+    """Return the task parameters whose type is known from their value. `None`, lists and objects are only in
+    `config`.
     """
     return [
         {
@@ -398,7 +399,7 @@ def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict
 def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, int] | None:
     """Return `ModelUsageStats` of the evaluated model, `None` if it is unknown.
 
-    A log whose models were all called by judges or sub-agents says that the evaluated model used nothing.
+    If all calls in the log were made to judges or sub-agents, the evaluated model used nothing.
     """
     model = str(header["eval"].get("model") or "")
     by_model = header["stats"].get("model_usage")
@@ -408,7 +409,7 @@ def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str
         others = by_model.keys() - {model}
         tokens = model_usage(by_model.get(model)) or {}
     else:
-        # Unfinished logs have no statistics, but their samples have.
+        # Unfinished logs lack statistics, so the totals of the samples are used.
         others = {used for used, _ in totals.usage} - {model}
         tokens = {
             name: count

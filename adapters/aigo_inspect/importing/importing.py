@@ -1,9 +1,9 @@
-"""The engine's side of `aigo-bridge import`: logs of Inspect → result files, sample by sample; our own come
-back as the run wrote them.
+"""Conversion of Inspect logs to result files, sample by sample. Logs of aigo-bridge's own runs are restored
+exactly.
 
-One log becomes `<name>.tasklog.json` (or `.json.gz`, `.json.zst`, or a folder of parquet tables) and
-`<name>.loss.json`, which says what was kept, changed and dropped. Several logs may be read at a time, by a
-process each.
+Each log is converted to `<name>.tasklog.json` (or `.json.gz`, `.json.zst`, or a folder of parquet tables).
+The file `<name>.loss.json` lists kept, changed and dropped values. Several logs can be read in parallel, each
+by one process.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ if TYPE_CHECKING:
 __all__ = ["ImportOptions", "ImportReport", "InspectLogs", "import_file", "import_logs", "import_own"]
 
 _WORTH_PROCESSES = 4 << 20
-"""Bytes of logs for which processes pay for their start."""
+"""Total size of logs from which several processes are faster, in bytes."""
 
 
 class InspectLogs:
-    """Reads what Inspect leaves behind."""
+    """Importer for Inspect logs; see `LogImporter`."""
 
     expected = "logs of Inspect (*.eval, *.json)"
 
     def files(self, location: str) -> list[str]:
-        """The logs of Inspect at a location."""
+        """Return the Inspect logs at a location."""
         path = local_path(location)
         if path is not None and Path(path).is_file():
             return [location] if is_log_file(Path(path)) else []
         try:
             return find_logs([location])
         except UnreachableError:
-            # The import says why.
+            # The import itself reports the reason.
             return [location]
         except (BridgeError, OSError, ValueError, ImportError):
             return []
 
     def parts(self, location: str) -> list[str]:
-        """A log of Inspect is one file."""
+        """Return the location itself, because an Inspect log is a single file."""
         return [location]
 
     def import_logs(
@@ -80,7 +80,7 @@ class InspectLogs:
         options: ImportOptions,
         tell: Callable[[ImportReport], None],
     ) -> int:
-        """Turn Inspect's logs into result logs; see `LogImporter.import_logs`."""
+        """Convert Inspect logs to result logs; see `LogImporter.import_logs`."""
         worst = 0
         foreign: list[str] = []
         damage: dict[str, str] = {}
@@ -91,8 +91,7 @@ class InspectLogs:
                 if options.output_format != "parquet":
                     report = import_own(log, out, options, taken)
             except EvidenceError as error:
-                # One of ours, and not as we write them: what there is is salvaged as from any log, and this
-                # is told there.
+                # A damaged log of aigo-bridge is imported like any other log. The report includes this error.
                 damage[log] = str(error)
             if report is None and options.recompute is not None:
                 report = not_recomputed(log, damage.get(log))
@@ -121,28 +120,28 @@ def import_logs(
     max_loss: int | None = None,
     on_result: Callable[[ImportReport], None] | None = None,
 ) -> list[ImportReport]:
-    """Import every log that the locations name: files, folders, patterns, fsspec URLs.
+    """Import all logs at the locations: files, folders, patterns or fsspec URLs.
 
     Args:
-        locations: what to import; see `sources.find_logs`.
-        out: folder for the results; it is made if need be.
-        context: how much of the models' inputs is written; `full` is what AI GO expects.
+        locations: locations to import; see `sources.find_logs`.
+        out: folder for the results. It is created if necessary.
+        context: amount of model input to write. AI GO expects `full`.
         output_format: `json`, `json.gz`, `json.zst` or `parquet`.
-        keep: `all` events, `default` (no state patches, no log messages below warning) or `minimal`.
-        jobs: processes, each of which reads one log at a time; `None` for as many as there are cores.
-        redact: take out secrets.
-        patterns: further regular expressions of secrets.
-        bounds: what a log may ask of the machine.
-        max_loss: more dropped things than this in a log give exit code 1.
-        on_result: called as each log is done, in their order.
+        keep: `all` events, `default` (without state patches and log messages below warning) or `minimal`.
+        jobs: number of processes, each of which reads one log at a time. `None` uses all CPU cores.
+        redact: remove secrets.
+        patterns: additional regular expressions for secrets.
+        bounds: limits on the resources that a log may use.
+        max_loss: maximum number of dropped values in a log. If it is exceeded, the exit code is 1.
+        on_result: called after each log, in order.
 
     Returns:
-        One report per log, in order. A log that cannot be read at all, or whose evidence cannot be written,
-        has no `output` and exit code 3; the others go on.
+        One report for each log, in order. If a log cannot be read or its evidence cannot be written, the
+            report has exit code 3 and `output` is `None`. Other logs are not affected.
 
     Raises:
-        UsageError: a location matches nothing, a pattern is no regular expression, `jobs` is below 1.
-        OSError: the folder cannot be made.
+        UsageError: a location matches no log, a pattern is not a regular expression, or `jobs` is below 1.
+        OSError: the folder cannot be created.
     """
     if jobs is not None and jobs < 1:
         raise UsageError(f"found {jobs} jobs, expected at least 1", code=Code.WRONG_OPTION)
@@ -159,14 +158,14 @@ def import_logs(
 def _import_foreign(
     logs: Sequence[str], out: Path, options: ImportOptions, taken: set[str], damage: Mapping[str, str]
 ) -> Iterator[ImportReport]:
-    """Import logs as those of anybody.
+    """Import logs without using a plan in them.
 
     Args:
-        logs: their locations.
-        out: folder for the results; it is made if need be.
-        options: how they are imported.
-        taken: names, without endings, that no result may have; those of the results are added.
-        damage: log → what is known to be wrong with it, to be told with what is found.
+        logs: locations of the logs.
+        out: folder for the results. It is created if necessary.
+        options: import options.
+        taken: file names, without extensions, that are already used. The names of the results are added.
+        damage: log → known damage, which is added to its report.
     """
     secrets = options.redaction()
     out.mkdir(parents=True, exist_ok=True)
@@ -179,7 +178,7 @@ def _import_foreign(
     if jobs < 2:
         yield from (import_file(*each, processes=processes) for each in work)
         return
-    # Late: most imports need no second process, and what makes processes takes its time to load.
+    # Imported late, because most imports need only one process, and the module takes long to load.
     from aigo_bridge.process.pool import each_in_processes
 
     for log, report in zip(logs, each_in_processes(import_file, work, jobs), strict=True):
@@ -193,7 +192,7 @@ def _out_of_memory(jobs: int | None) -> str:
 
 
 def _size(log: str) -> int:
-    """Bytes of a log; what is far away is worth a process in any case."""
+    """Return the size of a log in bytes. A remote log always counts as large."""
     path = local_path(log)
     try:
         return _WORTH_PROCESSES if path is None else Path(path).stat().st_size
@@ -202,7 +201,9 @@ def _size(log: str) -> int:
 
 
 def _stem(log: str, taken: set[str], options: ImportOptions) -> str:
-    """A file name for a log: its own without the suffix; logs of the same name get a number."""
+    """Return a file name for the result of a log, without its extension. Logs with the same name get a
+    number.
+    """
     name = re.split(r"[/\\]", log.rstrip("/\\"))[-1]
     return options.stem(name.removesuffix(".eval").removesuffix(".json"), taken)
 
@@ -217,15 +218,14 @@ def import_file(
 ) -> ImportReport:
     """Import one log to `<target>.tasklog.<format>` and `<target>.loss.json`.
 
-    Damage is not raised but listed in the report; so is a log of which nothing can be read, and a file that
-    cannot be written.
+    Damage, unreadable logs and write errors are not raised but listed in the report.
 
     Args:
-        log: path or address of the log.
+        log: path or URL of the log.
         target: path of the result without its extension.
-        options: how it is imported.
-        known_damage: damage that is listed with the damage found here.
-        processes: how many processes may read a large log.
+        options: import options.
+        known_damage: known damage, which is added to the report.
+        processes: maximum number of processes for a large log.
     """
     options = options or ImportOptions()
     secrets = options.redaction()
@@ -241,15 +241,15 @@ def import_file(
         reason = str(error)
     except MemoryError:
         reason = _out_of_memory(options.jobs)
-    except UsageError:  # a package that the format needs is missing: no matter of this log
+    except UsageError:  # a missing package for the output format, which affects all logs
         raise
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one log: it takes no other with it
+    except Exception as error:  # noqa: BLE001  # an error in one log must not stop the others
         reason = unmapped("the log", error)
     return _unread(location, reason, secrets)
 
 
 def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
-    """The report of a log of which nothing was written."""
+    """Return the report of a log whose import wrote no files."""
     reason = secrets.text(reason)
     damage = (Damage("", None, reason),)
     log = secrets.text(location)
@@ -279,7 +279,8 @@ def _import_open(
             ranges = None if plan is None else partial(write_ranges, reader, plan, output, options, loss)
             totals = write_json(reader, output, options, loss, ranges)
     except OSError as error:
-        # What cannot be read is an EvidenceError. A draft has a name of its own, which would say nothing.
+        # Read errors are raised as EvidenceError. The message names the output, because a draft has another
+        # name.
         reason = f"the evidence cannot be written: {output}: {error.strerror or error}"
         return replace(report, damage=tuple(reader.damage), exit_code=ExitCode.PARTIAL, reason=reason)
     report = replace(
@@ -302,7 +303,7 @@ def _import_open(
 
 
 def run_id(log: Path) -> str | None:
-    """Inspect's id of the task of a log: a retry of the log keeps it, as does a run that goes on."""
+    """Return Inspect's task id in a log. Retries and resumed runs of the task keep it."""
     try:
         with open_log(log) as reader:
             task_id = reader.header["eval"].get("task_id")
@@ -311,32 +312,32 @@ def run_id(log: Path) -> str | None:
     return task_id if isinstance(task_id, str) and task_id else None
 
 
-# Our own
+# Logs of aigo-bridge
 
 
 def import_own(
     log: str, out: Path, options: ImportOptions | None = None, taken: set[str] | None = None
 ) -> ImportReport | None:
-    """Write the evidence of a run of ours; `None` for every other log, and for one that has to be salvaged.
+    """Write the evidence of a log that aigo-bridge wrote. Return `None` for other logs and for damaged logs.
 
-    The run kept all of it, so that choices of contexts and events do not apply; secrets are taken out as from
-    any log.
+    Such a log contains the complete evidence, so the choices of contexts and events do not apply. Secrets are
+    removed as in any log.
 
     Args:
-        log: a path or a URL.
+        log: path or URL of the log.
         out: folder for the evidence.
-        options: how it is imported.
-        taken: names that are taken in the folder; that of this log is added.
+        options: import options.
+        taken: file names that are already used in the folder. The name of this result is added.
 
     Raises:
-        EvidenceError: the log is one of ours, and cannot be read as such.
+        EvidenceError: aigo-bridge wrote the log, but its evidence cannot be read.
     """
     names = set() if taken is None else taken
     names_before = set(names)
     try:
         return _import_own(log, out, options or ImportOptions(), names)
     except Exception as error:
-        # Whatever is wrong with a log, the other ones have nothing to do with it.
+        # An error in one log must not affect the others.
         names.intersection_update(names_before)
         if isinstance(error, UnreachableError):
             return None
@@ -384,8 +385,9 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
 
 
 def _own_evidence(log: str, redaction: Redaction) -> tuple[Evidence, LoggedPlan] | None:
-    """What a log of `aigo-bridge run` says, and its plan with the secrets; `None` for every other log, and
-    for damaged ones, which are salvaged.
+    """Return the evidence and the unredacted plan of a log that aigo-bridge wrote.
+
+    Return `None` for other logs, and for damaged logs, which are imported like other logs.
     """
     path = local_path(log)
     if path is None:
@@ -395,11 +397,12 @@ def _own_evidence(log: str, redaction: Redaction) -> tuple[Evidence, LoggedPlan]
         if reader.damage or not isinstance(metadata, dict) or HEADER_KEY not in metadata:
             return None
         carried = metadata[HEADER_KEY]
-    # Late: for the logs of others no plans are needed, which take longer to load than most logs to import.
+    # Imported late, because other logs do not need the plan modules, which take longer to load than most
+    # imports.
     from aigo_bridge.plan.logged_plan import logged_plan
     from aigo_inspect.running.evidence import read
 
-    # What is redacted has another digest: whether the plan was edited is seen before.
+    # Redaction changes the digest, so edits of the plan are detected before it.
     plan = logged_plan(carried)
     evidence = read(Path(path), bounds=DEFAULT_BOUNDS, redaction=redaction)
     return replace(evidence, plan=replace(evidence.plan, damage=plan.damage)), plan

@@ -1,7 +1,8 @@
-"""A large log read by several processes: each maps some of its samples, and one adds what they come to.
+"""Import of a large log with several processes. Each process converts a range of samples, and one process
+combines the ranges.
 
-Put together, the lines are those of an import in one stream. Where a sample depends on others (ids that have
-to be settled) or something cannot be read, the log is left to that.
+The combined output is identical to an import in one stream. If samples depend on each other (conflicting ids)
+or something cannot be read, the log is imported in one stream.
 """
 
 from __future__ import annotations
@@ -27,27 +28,29 @@ from aigo_inspect.logs.shapes import FRAME, HEADER_KEY
 from aigo_inspect.logs.sources import local_path
 
 LARGE = 16 << 20
-"""Bytes of the samples of a log from which its import uses several processes: they pay for their start."""
+"""Total size of the samples from which several processes are faster, in bytes."""
 
 SHARES = 3
-"""Ranges for each process, so that one with slow samples is not waited for."""
+"""Number of ranges per process. Several small ranges balance slow and fast samples."""
 
 _OF_OTHERS = (NO_TEXT, RENAMED, RENUMBERED)
-"""Changes by which the id of one sample depends on those of all."""
+"""Changes of sample ids that depend on the ids of all samples."""
 
 
 class InspectRanges:
-    """Reads parts of Inspect's logs; see `RangeImporter`."""
+    """Importer for ranges of Inspect logs; see `RangeImporter`."""
 
     def count(self, log: Path, options: ImportOptions) -> int | None:
-        """Samples of a finished, sound archive that is not of a run of ours."""
+        """Return the number of samples; `None` for an unfinished or damaged archive, and for a log of
+        aigo-bridge.
+        """
         with open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader:
             return len(_samples(reader)) if has_ranges(reader) else None
 
     def import_range(
         self, log: Path, output: Path, options: ImportOptions, first: int, end: int
     ) -> LogRange | None:
-        """Write some of its samples as a result log."""
+        """Write a range of samples as a result log."""
         secrets = options.redaction()
         with open_log(log, bounds=options.bounds, redaction=secrets) as reader:
             with open_for_replacing(output, clean=False) as file, no_collections():
@@ -61,7 +64,7 @@ class InspectRanges:
     def import_frame(
         self, log: Path, output: Path, options: ImportOptions, ranges: Sequence[LogRange]
     ) -> ImportReport:
-        """Write a result log without samples, whose numbers are those of all."""
+        """Write a result log without samples, with the totals of all ranges."""
         totals, loss = Totals(), LossReport()
         with open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader:
             reduced_scores(reader, loss)
@@ -92,7 +95,7 @@ class InspectRanges:
 
 
 def _samples(reader: LogReader) -> list[list[SampleRef]]:
-    """The samples in their order, each with its epochs."""
+    """Return the samples in order, each with its epochs."""
     groups: list[list[SampleRef]] = []
     for ref in reader.sample_refs("sample"):
         if groups and groups[-1][0].id_text == ref.id_text:
@@ -103,7 +106,7 @@ def _samples(reader: LogReader) -> list[list[SampleRef]]:
 
 
 def has_ranges(reader: LogReader) -> bool:
-    """Return whether a log is a finished, sound archive that aigo-bridge has not written itself."""
+    """Return whether a log is a finished, undamaged archive that was not written by aigo-bridge."""
     metadata = reader.header["eval"].get("metadata")
     is_ours = FRAME in reader.members() or (isinstance(metadata, dict) and HEADER_KEY in metadata)
     return reader.format == "eval" and not is_ours and not reader.damage and reader.finished
@@ -112,10 +115,10 @@ def has_ranges(reader: LogReader) -> bool:
 def _write_range(
     reader: LogReader, writer: DocumentWriter, options: ImportOptions, start: int, end: int
 ) -> LogRange | None:
-    """Write some samples of an open log; `None`: something is damaged, or depends on other samples."""
+    """Write a range of samples of an open log; `None` if something is damaged or depends on other samples."""
     refs = [ref for group in _samples(reader)[start:end] for ref in group]
     reductions = reduced_scores(reader, LossReport())
-    # Changes and secrets that were found until here are counted with the frame.
+    # Changes and secrets found so far are counted with the frame.
     reader.redaction.found.clear()
     reader.changes.clear()
     loss = LossReport()
@@ -127,22 +130,24 @@ def _write_range(
 
 
 class UnsuitableForRangesError(Exception):
-    """A log that has to be read in one stream: something is damaged, or samples depend on each other."""
+    """The log must be imported in one stream, because something is damaged or samples depend on each
+    other.
+    """
 
 
 @dataclass(frozen=True)
 class RangePlan:
-    """A large log that several processes read."""
+    """Division of a large log into ranges for several processes."""
 
     log: Path
     ends: tuple[int, ...]
     """Number of samples up to the end of each range."""
     processes: int
-    """This one and those that it starts."""
+    """Number of processes, including this one."""
 
 
 def plan_ranges(reader: LogReader, processes: int) -> RangePlan | None:
-    """Return how several processes read an open log; `None` if it is small, or must be read in one stream."""
+    """Return the ranges of an open log; `None` if it is small or must be imported in one stream."""
     path = local_path(reader.address)
     if path is None or processes < 2 or not has_ranges(reader):
         return None
@@ -153,7 +158,7 @@ def plan_ranges(reader: LogReader, processes: int) -> RangePlan | None:
 
 
 def _ends(sizes: Sequence[int], count: int) -> tuple[int, ...]:
-    """Return where ranges of about equal size end."""
+    """Return the ends of ranges with about the same size."""
     total, sum_before, ends = sum(sizes), 0, list[int]()
     for number, size in enumerate(sizes, 1):
         sum_before += size
@@ -170,18 +175,18 @@ def write_ranges(
     loss: LossReport,
     writer: DocumentWriter,
 ) -> Totals:
-    """Write all samples of an open log: the first ranges here, the others by other processes.
+    """Write all samples of an open log: the first ranges in this process, the others in other processes.
 
     Args:
-        reader: the log.
-        plan: its ranges.
-        output: path of the result; drafts of the ranges are written next to it.
-        options: how samples are imported.
-        loss: where counts go.
-        writer: of the result.
+        reader: the open log.
+        plan: ranges of the log.
+        output: path of the result. Drafts of the ranges are written next to it.
+        options: import options.
+        loss: collects the counts of kept, changed and dropped values.
+        writer: writer of the result.
 
     Raises:
-        UnsuitableForRangesError: the log has to be imported in one stream.
+        UnsuitableForRangesError: the log must be imported in one stream.
     """
     from concurrent.futures.process import BrokenProcessPool
 
@@ -212,7 +217,7 @@ def write_ranges(
 
 
 def _added(part: LogRange | None, totals: Totals, loss: LossReport, redacted: Counter[str]) -> Totals:
-    """Add the counts of a range to those of a log."""
+    """Add the counts of a range to the totals of the log."""
     if part is None:
         raise UnsuitableForRangesError
     assert isinstance(part.totals, Totals)
@@ -223,7 +228,7 @@ def _added(part: LogRange | None, totals: Totals, loss: LossReport, redacted: Co
 
 
 def _range_text(log: Path, output: Path, options: ImportOptions, start: int, end: int) -> LogRange | None:
-    """Write the text of some samples to a file, in a process of a pool."""
+    """Write the text of a range of samples to a file. Runs in a pool process."""
     try:
         with (
             open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader,

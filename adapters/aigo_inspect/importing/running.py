@@ -1,4 +1,4 @@
-"""Logs of runs that go on: what stands in them, and what Inspect keeps beside them until it does."""
+"""Logs of runs in progress: samples in the log file, and samples in Inspect's buffer database."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from aigo_bridge.engine.engine import RunState
 from aigo_inspect.logs.buffer import LiveSample, find_database, is_alive, open_buffer, version
 
 _HEADER = "header.json"
-"""What Inspect writes last."""
+"""Last member that Inspect writes to a log."""
 _START = "_journal/start.json"
-"""What Inspect writes first."""
+"""First member that Inspect writes to a log."""
 _LONGEST_START = 8_000_000
 
 
 class InspectRuns:
-    """Looks at runs of Inspect while they go on."""
+    """Reader of Inspect runs in progress; see `RunningLogs`."""
 
     def state(self, log: Path) -> RunState | None:
-        """See `RunningLogs.state`."""
+        """Return the state of a run in progress; see `RunningLogs.state`."""
         database = find_database(log)
         if database is None:
             return None
         try:
             alive = is_alive(database, log)
             return RunState(f"{database.name}:{version(database)}:{alive}", alive, _planned_trials(log))
-        except sqlite3.Error:  # just now removed, or none
+        except sqlite3.Error:  # removed a moment ago, or not a database
             return None
 
     def snapshot(
         self, log: Path, copy: Path, root: Path, bounds: Bounds = DEFAULT_BOUNDS
     ) -> Sequence[tuple[str, int]]:
-        """See `RunningLogs.snapshot`."""
+        """Copy the log and add samples from the buffer; see `RunningLogs.snapshot`."""
         database = find_database(log)
         try:
             if database is None:
                 _copy(log, copy, root)
                 return []
-            # The database first: what leaves it meanwhile stands in the log.
+            # Open the database first: a sample that leaves it in the meantime is then in the log.
             with open_buffer(database, bounds) as buffer:
                 _copy(log, copy, root)
                 if not zipfile.is_zipfile(copy):
@@ -57,14 +57,15 @@ class InspectRuns:
                     for sample in live:
                         buffer.write(sample, archive)
         except (sqlite3.Error, zipfile.BadZipFile, ValueError):
-            # Removed as the run ended, or of another release: the log itself is what there is.
+            # The run has ended and removed the database, or its format is from another release. Only the log
+            # is used.
             _copy(log, copy, root)
             return []
         return [(sample.id_text, sample.epoch - 1) for sample in live]
 
 
 def _planned_trials(log: Path) -> int | None:
-    """Return the number of trials that a run will have, as its log says at its start; `None`: unknown."""
+    """Return the number of planned trials from the start of the log; `None` if it is unknown."""
     try:
         with zipfile.ZipFile(log) as archive, archive.open(_START) as file:
             text = file.read(_LONGEST_START + 1)
@@ -77,7 +78,7 @@ def _planned_trials(log: Path) -> int | None:
 
 
 def _copy(log: Path, copy: Path, root: Path) -> None:
-    # Inspect puts a new file in the place of the log: what is opened stays as it is.
+    # Inspect replaces the log file, so an open file does not change.
     with open_regular(log, root) as source, copy.open("wb") as target:
         shutil.copyfileobj(source, target, 1 << 20)
 

@@ -1,14 +1,16 @@
-"""An open log → its result file or tables, sample by sample, and in pieces: no large sample is ever one
-string.
+"""Streaming output of an open log as a result file or tables. A large sample is never held as one string.
 
-With full contexts the text of a sample grows with the square of its turns, while its distinct items do not.
-Each item is encoded once, the text of a context is that of the one before plus what is new, and everything is
-handed out piece by piece to the file.
+With full contexts, the text of a sample grows with the square of the number of turns, although the number of
+distinct items does not. Each item is therefore encoded only once. The text of a context reuses the previous
+one and appends the new items.
 
-How much of the models' input is written: everything (`full`, what AI GO expects), only what is new in each
-call, or nothing. With `delta` a call keeps what its context has beyond an earlier call of the same span, and
-says so in its metadata (`aigo_bridge.results.contexts` has the format, and makes the contexts whole again).
-With `none` the context is empty and the metadata has `{"context": {"left_out": 13}}`, the number of items.
+The context option sets the amount of model input in the output:
+
+- `full`: everything, as AI GO expects.
+- `delta`: only the items that a call adds to an earlier call of the same span. The call's metadata contains a
+  reference (see `aigo_bridge.results.contexts` for the format).
+- `none`: an empty context. The metadata contains the number of items, for example `{"context": {"left_out":
+  13}}`.
 """
 
 from __future__ import annotations
@@ -42,30 +44,29 @@ from aigo_inspect.mapping.spans import Event
 
 Piece = bytes | memoryview
 _BATCH = 500
-"""Most events, and most items of their contexts, that are encoded at once."""
+"""Maximum number of events, and of their context items, that are encoded together."""
 _SHORT = 4 << 20
-"""Bytes of a sample in the log up to which its evidence may be one text."""
+"""Maximum size of a sample in the log whose evidence may be written as one text, in bytes."""
 
 
 _ROOM = 4096
-"""Bytes that the encoder makes room for at first."""
+"""Initial buffer size of the encoder, in bytes."""
 SAMPLE_END = b"]}"
 
 
 def sample_start(sample_id: str | int, aggregated: list[dict[str, Any]] | None) -> bytes:
-    """The beginning of the JSON text of one sample's evidence; the texts of its trials follow, and
-    `SAMPLE_END`.
+    """Return the start of a sample's JSON text. The texts of its trials and `SAMPLE_END` follow.
 
     Args:
-        sample_id: the sample's id.
-        aggregated: its scores over all trials, if any.
+        sample_id: id of the sample.
+        aggregated: scores over all trials, if any.
     """
     head = {"sample_id": sample_id, "sample": None, "solver": None, "scores": aggregated, "errors": []}
     return dumps(head)[:-1] + b',"trials":['
 
 
 def trial_pieces(trial: MappedTrial, context: ContextChoice = "full") -> Iterator[Piece]:
-    """The JSON text of one trial, with as much of the models' inputs as is wanted."""
+    """Yield the JSON text of one trial with the chosen amount of model input."""
     text = _short_trial(trial, context)
     if text is None:
         yield from _trial(trial, context)
@@ -74,7 +75,7 @@ def trial_pieces(trial: MappedTrial, context: ContextChoice = "full") -> Iterato
 
 
 def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
-    """The text of a trial with few events; `None` where it has to be written in pieces."""
+    """Return the text of a trial with few events; `None` if it must be written in pieces."""
     trace = trial.trace
     if trace is None or len(trace.events) > _BATCH or trial.size > _SHORT:
         return None
@@ -96,12 +97,12 @@ def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
     try:
         return orjson.dumps(document)
     except TypeError:
-        # Only the part that orjson cannot write (see `json_text`) is to be changed.
+        # The code for pieces can write values that orjson cannot (see `json_text`).
         return None
 
 
 def _with_contexts(events: list[Event], context: ContextChoice) -> list[Event]:
-    """Events with as much of the contexts of their model calls as is wanted, the context last."""
+    """Return events with the chosen amount of context, which is the last field of each model call."""
     delta = ContextDelta()
     written = []
     for event in events:
@@ -161,7 +162,7 @@ def _events(events: list[Event]) -> Iterator[Piece]:
 
 
 def _events_in_full(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
-    """Events are encoded together up to each model call, whose context then follows its other fields."""
+    """Encode events together up to each model call. The context of the call follows its other fields."""
     contexts = _contexts(events, texts)
     batch: list[Event] = []
     comma = b""
@@ -188,10 +189,10 @@ def _events_in_full(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
 
 
 def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
-    """The items of each model call's context.
+    """Yield the encoded context of each model call.
 
-    A context is nearly always the one before in the same span and some more: such calls share one text, of
-    which each has the beginning. Nothing is handed out before the texts have stopped growing.
+    A context usually starts with the previous context of the same span. Such calls share one text, and each
+    call uses the beginning of it. The output starts when all texts are complete.
     """
     growing: dict[str | None, tuple[list[Item], _Growing]] = {}
     ends: list[tuple[_Growing, int]] = []
@@ -206,7 +207,7 @@ def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
         text.add(texts.of(context[length:]))
         growing[span] = (context, text)
         ends.append((text, text.length))
-    # A text lives until its last beginning is written: contexts that share nothing are never all in memory.
+    # Each text is freed after its last use, so that independent contexts are not all in memory.
     growing.clear()
     ends.reverse()
     while ends:
@@ -215,38 +216,38 @@ def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
 
 
 class _Growing:
-    """A text of items with commas between them, of which many beginnings are wanted."""
+    """Encoded items separated by commas, with cheap access to many prefixes."""
 
     def __init__(self) -> None:
         self.length = 0
-        """Bytes so far."""
+        """Current length in bytes."""
         self._parts: list[bytes] = []
         self._joined: memoryview | None = None
 
     def add(self, parts: list[bytes]) -> None:
-        """Add the texts of more items."""
+        """Append encoded items."""
         if parts:
             commas = len(parts) if self._parts else len(parts) - 1
             self._parts += parts
             self.length += sum(map(len, parts)) + commas
 
     def start(self, end: int) -> memoryview:
-        """The first `end` bytes; nothing can be added any more."""
+        """Return the first `end` bytes. Items must not be added afterwards."""
         if self._joined is None:
-            # Joined once: a text that grows in place is copied again and again.
+            # Joined only once, because appending to a text copies it every time.
             self._joined = memoryview(b",".join(self._parts))
             self._parts.clear()
         return self._joined[:end]
 
 
 class _ItemTexts:
-    """The texts of the items of one trial, each of which stands in many places."""
+    """Cache of the encoded items of one trial, because each item occurs many times."""
 
     def __init__(self) -> None:
         self._known: dict[int, bytes] = {}
 
     def of(self, items: list[Item]) -> list[bytes]:
-        """The texts of these items."""
+        """Return the encoded items."""
         texts = self._known
         parts = []
         for item in items:
@@ -254,8 +255,7 @@ class _ItemTexts:
             if text is None:
                 text = dumps(item)
                 if len(text) < _ROOM:
-                    # A copy of just its size: what the encoder leaves of its block is of no use among
-                    # thousands of others.
+                    # Copy to the exact size. Otherwise every text keeps the unused memory of its buffer.
                     text = bytes(memoryview(text))
                 texts[id(item)] = text
             parts.append(text)
@@ -263,13 +263,15 @@ class _ItemTexts:
 
 
 class ContextDelta:
-    """Finds, call by call in trace order, what a context adds to the one before it in the same span."""
+    """Comparison of each context with the previous context of the same span, in trace order."""
 
     def __init__(self) -> None:
         self._last: dict[str | None, tuple[str, list[Item]]] = {}
 
     def shorten(self, event: Event) -> tuple[list[Item], dict[str, Any] | None]:
-        """The items to write for a model call, and the note that goes with them (`None`: these are all)."""
+        """Return the items to write for a model call, and the note for its metadata; `None` if all items are
+        written.
+        """
         context: list[Item] = event["input_context"]
         span = event.get("span_id")
         previous = self._last.get(span)
@@ -283,7 +285,7 @@ class ContextDelta:
 
 
 def common_start(items: list[Any], counterparts: list[Any]) -> int:
-    """Length of the longest common prefix; fast when one list starts with the whole other."""
+    """Return the length of the longest common prefix. This is fast if one list is a prefix of the other."""
     shorter = min(len(items), len(counterparts))
     if items[:shorter] == counterparts[:shorter]:
         return shorter
@@ -300,24 +302,24 @@ def write_json(
     loss: LossReport,
     ranges: Callable[[DocumentWriter], Totals] | None = None,
 ) -> Totals:
-    """Write the result file of an open log and return the totals of its samples.
+    """Write the result file of an open log, and return the totals of its samples.
 
     Args:
-        log: the log.
+        log: the open log.
         output: path of the result.
-        options: how samples are imported.
-        loss: where counts go.
-        ranges: writes the samples with several processes; `None`: they are written in one stream.
+        options: import options.
+        loss: collects the counts of kept, changed and dropped values.
+        ranges: writes the samples with several processes. `None` writes them in one stream.
     """
     if FRAME in log.members():
         try:
             if (carried := _write_carried(log, output, loss)) is not None:
                 return carried
         except EvidenceError as error:
-            # Inspect's members are sound all the same.
+            # Inspect's own members can still be read.
             log.note("_aigo/", error)
             loss.clear()
-    # Secrets are taken out where the log is read.
+    # Secrets were already removed by the reader.
     with open_for_replacing(output, clean=False) as file, no_collections():
         writer = DocumentWriter(file)
         reductions = reduced_scores(log, loss)
@@ -328,7 +330,7 @@ def write_json(
 
 
 def reduced_scores(log: LogReader, loss: LossReport) -> dict[str, list[dict[str, Any]]]:
-    """Id of a sample → its scores over all trials, where a log has several."""
+    """Return sample id → scores over all trials; empty for a log with one trial."""
     return aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
 
 
@@ -340,15 +342,15 @@ def write_samples(
     reductions: Mapping[str, list[dict[str, Any]]],
     refs: Sequence[SampleRef] | None = None,
 ) -> Totals:
-    """Write samples of an open log; returns what they add up to.
+    """Write samples of an open log, and return their totals.
 
     Args:
-        log: the log.
-        writer: of the result.
-        options: how they are imported.
-        loss: where counts go.
-        reductions: id of a sample → its scores over all trials.
-        refs: the samples, those of an id next to each other; `None`: all.
+        log: the open log.
+        writer: writer of the result.
+        options: import options.
+        loss: collects the counts of kept, changed and dropped values.
+        reductions: sample id → scores over all trials.
+        refs: samples to write, grouped by id. `None` writes all samples.
     """
     totals = Totals()
     _keep_freed_memory()
@@ -364,7 +366,7 @@ def write_samples(
             writer.extend([b","])
         totals.count_trial(trial, first=is_first)
         writer.extend(trial_pieces(trial, options.context))
-        # Freed before the next one is made, not after.
+        # Free this trial before the next one is created.
         del trial
     if writer.num_samples:
         writer.extend([SAMPLE_END])
@@ -372,8 +374,10 @@ def write_samples(
 
 
 def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | None:
-    """The evidence that a log was written from; `None` where the log was changed since."""
-    # Late: hardly any log carries evidence.
+    """Write the evidence that a log was exported from; return `None` if the log was changed after the
+    export.
+    """
+    # Imported late, because few logs contain evidence.
     from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_evidence
 
     if not carries_evidence(log):
@@ -395,11 +399,11 @@ def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | N
 
 
 _NO_SAMPLES = orjson.Fragment(b"[\n]")
-"""Laid out as any list of samples."""
+"""Same layout as a list of samples."""
 
 
 def finish(writer: DocumentWriter, frame: dict[str, object]) -> None:
-    """Write what stands behind the samples of a result."""
+    """Write the parts of a result that follow its samples."""
     evidence = frame.pop("evidence", None)
     fields = (
         {key: value for key, value in evidence.items() if key != "samples"}
@@ -412,22 +416,22 @@ def finish(writer: DocumentWriter, frame: dict[str, object]) -> None:
 
 
 _LARGE_BLOCK = 31 << 20
-"""Bytes; glibc learns from freed blocks of up to 32 MiB."""
+"""Size in bytes. glibc adapts its thresholds to freed blocks of up to 32 MiB."""
 
 
 @cache
 def _keep_freed_memory() -> None:
-    """Let glibc keep what a sample frees for the next one.
+    """Make glibc reuse the freed memory of one sample for the next.
 
-    It returns freed memory to the system, page by page, until it has seen a larger block freed; the pages
-    that every sample then had to be given again took a tenth of the time. The block is never touched, so it
-    costs no memory; a second one, out of what glibc has kept, would be.
+    By default glibc returns freed memory to the system page by page, until a larger block has been freed.
+    Getting these pages again took a tenth of the time. The block is never touched, so it costs no memory. A
+    second block would, because glibc would take it from the memory that it has kept.
     """
     bytes(_LARGE_BLOCK)
 
 
 def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossReport) -> Totals:
-    """Write the tables of a log to `folder`, which appears when all is written.
+    """Write the tables of a log to `folder`. The folder appears when all tables are complete.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -438,7 +442,7 @@ def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossRepo
         for trial, first in marked(read_trials(log, keep=keep, loss=loss)):
             totals.count_trial(trial, first=first)
             tables.add(_parts(trial))
-            # Freed before the next one is made, not after.
+            # Free this trial before the next one is created.
             del trial
         frame = frame_of(log.header, totals, log.damage, loss, superseded(log))
         if reduced:

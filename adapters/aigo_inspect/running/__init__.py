@@ -1,1 +1,1 @@
-"""A plan as an Inspect task, its run, and the run's log read back as evidence."""
+"""Runs of AI GO plans with Inspect: the plan as an Inspect task, the run, and the evidence in its log."""

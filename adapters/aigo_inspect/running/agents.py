@@ -1,4 +1,6 @@
-"""Agents in Inspect's sandboxes: the core's `AgentRunner` by Inspect's `react` and `handoff`."""
+"""Agents in Inspect's sandboxes: implementation of the core's `AgentRunner` with Inspect's `react` and
+`handoff`.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ from aigo_inspect.models.requests import native_messages
 from aigo_inspect.sandbox.editor import text_editor
 
 SECONDS = 60
-"""Time of one command of a tool."""
+"""Maximum time for one command of a tool, in seconds."""
 
 TOOLS: Mapping[str, Callable[[], Tool]] = {
     "bash": lambda: bash(timeout=SECONDS),
     "python": lambda: python(timeout=SECONDS),
     "text_editor": text_editor,
 }
-"""Type of tool → what makes it."""
+"""Tool type → factory."""
 
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
@@ -46,14 +48,14 @@ for name in json.load(sys.stdin):
         files[name] = text
 print(json.dumps(files))
 """
-"""Prints those of the named files that are text, as many as an output may hold."""
+"""Script that prints the content of the named text files, up to the size limit for output."""
 
 
 class SandboxAgentRunner:
-    """See `AgentRunner`: agents in the sandbox of the sample that is running."""
+    """Agent runner that uses the sandbox of the running sample; see `AgentRunner`."""
 
     async def run(self, task: AgentTask, model: Model) -> AgentResult:
-        """Let it work; what it has done when the limit of messages ends it is its result."""
+        """Run the agent. If the message limit ends it, the result contains its work until then."""
         messages = native_messages(task.request, "solver")
         for name, text in task.files.items():
             await _write(name, text)
@@ -83,15 +85,15 @@ def _native(agent: Agent, others: Sequence[Tool], prompt: AgentPrompt | None) ->
 
 
 async def _unless_answered(state: AgentState) -> AgentState | bool:
-    """Go on until the last message is an answer. An agent's own; by itself Inspect takes the answer of one
-    that was handed over to for that.
+    """Continue until the last message is an answer. After a handoff, Inspect's default would also stop at the
+    answer of the other agent.
     """
     message = state.messages[-1]
     return False if isinstance(message, ChatMessageAssistant) and not message.tool_calls else state
 
 
 def _prompt(agent: Agent) -> AgentPrompt:
-    """The task's own words, and none of Inspect's."""
+    """Return only the prompt of the task, without Inspect's additions."""
     return AgentPrompt(
         instructions=agent.prompt, handoff_prompt=None, assistant_prompt=None, submit_prompt=None
     )
@@ -110,7 +112,7 @@ async def _write(name: str, text: str) -> None:
 
 
 async def _files(names: Sequence[str]) -> dict[str, str]:
-    """Those of the named files that there are."""
+    """Return the content of the named files that exist."""
     if not names:
         return {}
     try:

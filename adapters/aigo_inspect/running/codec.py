@@ -1,6 +1,8 @@
-"""What our solvers and scorers leave in a log, written and read back in one place; without Inspect.
+"""Encoding and decoding of the data that aigo-bridge's solvers and scorers store in an Inspect log. It does
+not need Inspect.
 
-Evidence is read from a score's value and metadata alone; answer and explanation are for Inspect's views.
+Evidence is read only from the value and metadata of a score. Its answer and explanation are for Inspect's log
+viewer.
 """
 
 from __future__ import annotations
@@ -40,19 +42,21 @@ _ATTACHMENT = "attachment://"
 
 
 def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> str:
-    """What a solver came to as the log keeps it; `load_stored` gives it back.
+    """Encode the result of a solver for the log. `load_stored` decodes it.
 
-    A text, because Inspect walks through nested values again and again (a sixth of a run's time).
+    The result is a text, because Inspect repeatedly walks through nested values, which took a sixth of a
+    run's time.
     """
     fields = dump_solution(result, _dump, postprocessed=postprocessed)
     return json.dumps(fields, ensure_ascii=False, default=str)
 
 
 def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """What a sample (its raw JSON, before anything is resolved) says of our solver; empty when nothing.
+    """Return the stored result of aigo-bridge's solver in a raw sample (JSON before attachments are
+    resolved); empty if there is none.
 
-    It stands in the metadata of the output, in older logs in the store. Samples that Inspect recovers from a
-    killed run have neither; what was put there stands in their events.
+    The result is in the metadata of the output, or in the store for older logs. If Inspect recovered the
+    sample from a killed run, both are missing, and the result is read from the events.
     """
     stored = ((sample.get("output") or {}).get("metadata") or {}).get(STORE_KEY)
     if stored is None:
@@ -77,7 +81,7 @@ def _from_events(events: Iterable[Any]) -> Any:
 
 
 def _nothing(value: object) -> None:
-    """Any other change."""
+    """Ignore other changes."""
 
 
 def _member(value: Any, name: str = STORE_KEY) -> Any:
@@ -90,17 +94,17 @@ _CHANGED: dict[str | None, Callable[[Any], Any]] = {
     f"/output/metadata/{STORE_KEY}": lambda value: value,
     f"/{STORE_KEY}": lambda value: value,
 }
-"""Paths of changes that put our text into a sample → where it stands in the change's value."""
+"""Path of a change to the stored text → function that returns the text from the new value."""
 
 
 def solution_of(stored: Mapping[str, Any], sample: Sample) -> Solution | None:
-    """A solved sample as it stands in a log; `None` when there is none, because the solver failed."""
+    """Return the solution in a log; `None` if the solver failed."""
     result = load_solution(stored, sample)
     return result if isinstance(result, Solution) else None
 
 
 def _dump(output: SolverOutput) -> Json:
-    """Complete, though AI GO's default dump leaves out what was not set."""
+    """Return all fields. AI GO's default dump leaves out unset fields."""
     dumped: Json = make_explicit(output).model_dump(mode="json")
     return dumped
 
@@ -109,15 +113,16 @@ def _dump(output: SolverOutput) -> Json:
 
 
 def score_fields(result: Outcome | Failure, answer: str | None = None) -> dict[str, Any]:
-    """The fields of an Inspect score that stands for a scorer's result; `outcomes_of` gives it back.
+    """Return the fields of an Inspect score for a scorer's result. `outcomes_of` converts it back.
 
-    A failed scorer is unscored for Inspect (NaN, left out of metrics) and carries the reason. One value
-    stands there by itself, as Inspect's tables have it, and its name in the metadata.
+    Inspect treats a failed scorer as unscored: its value is NaN and excluded from metrics. The metadata
+    contains the reason. A single value is stored without its name, as Inspect's tables expect, and the name
+    is in the metadata.
 
     Args:
-        result: of the scorer.
-        answer: the model's last answer, for views; scorers that compare another text have it in their
-            metadata.
+        result: result of the scorer.
+        answer: last answer of the model, for Inspect's viewer. Scorers that compare another text have it in
+            their metadata.
     """
     if isinstance(result, Failure):
         metadata = {SCORE_KEY: {"failure": result.to_json()}, **result.details}
@@ -144,7 +149,9 @@ def score_fields(result: Outcome | Failure, answer: str | None = None) -> dict[s
 
 
 def rows_score_fields(results: Mapping[str, Outcome | Failure], answer: str | None = None) -> dict[str, Any]:
-    """As `score_fields`, for a post-processor's rows (by id); the value shown is the mean of each number."""
+    """Return the score fields for the rows of a post-processor (by id). The displayed value is the mean of
+    each number.
+    """
     metadata = {SCORE_KEY: {"rows": {row_id: dump_result(result) for row_id, result in results.items()}}}
     outcomes = [result for result in results.values() if isinstance(result, Outcome)]
     if not outcomes:
@@ -161,12 +168,12 @@ def rows_score_fields(results: Mapping[str, Outcome | Failure], answer: str | No
 
 
 def _alone(values: dict[str, Any]) -> Any:
-    """The value, where there is one."""
+    """Return the value itself if there is only one."""
     return next(iter(values.values())) if len(values) == 1 else values
 
 
 def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]:
-    """The scorer's results in a score of a log, by id of the row; `None` for the sample itself."""
+    """Return the results in a logged score by row id. The key is `None` for the sample itself."""
     ours = (score.get("metadata") or {}).get(SCORE_KEY) or {}
     if "rows" in ours:
         return {row_id: load_result(result) for row_id, result in ours["rows"].items()}
@@ -174,7 +181,9 @@ def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]
 
 
 def name_values(events: Iterable[dict[str, Any]]) -> None:
-    """Put lone values of score events back under their names, in place; Inspect's tables have them bare."""
+    """Restore the names of single values in score events, in place. Inspect's tables store such values
+    without a name.
+    """
     for event in events:
         score = event.get("score") if event.get("event") == "score" else None
         metadata = score.get("metadata") if isinstance(score, dict) else None
@@ -191,7 +200,7 @@ def name_values(events: Iterable[dict[str, Any]]) -> None:
 
 
 def has_failed(score: Mapping[str, Any]) -> bool:
-    """Whether a scorer could not score the sample, or one of its rows."""
+    """Return whether a scorer failed on the sample or on one of its rows."""
     return any(isinstance(result, Failure) for result in outcomes_of(score).values())
 
 
@@ -220,21 +229,21 @@ def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def _fits(value: object) -> bool:
-    """Whether Inspect's score can hold a value inside a dictionary without changing it."""
+    """Return whether Inspect's score can hold a value in a dictionary without changing it."""
     return isinstance(value, str | int | float | bool) and not (
         isinstance(value, float) and math.isnan(value)
     )
 
 
-# Views: the answer that was scored, and why the score is what it is
+# Inspect's viewer: the scored answer, and the explanation of the score
 
 
 _ANSWERS = ("answer_pred", "predicted_choice")
-"""Keys of metadata under which scorers keep what they compared."""
+"""Metadata keys in which scorers store the compared text."""
 
 
 def answer_text(output: Any) -> str | None:
-    """The last answer of a solver's output; `None` where there is no text."""
+    """Return the last answer in a solver's output; `None` if it is not a text."""
     if not isinstance(output, SingleSolverOutput | SolverTrace):
         return None
     answer = output.output
@@ -244,16 +253,16 @@ def answer_text(output: Any) -> str | None:
 
 
 def answer_of(outcome: Outcome, answer: str | None) -> str | None:
-    """What was scored: as the scorer says, else the last answer."""
+    """Return the scored text, as stored by the scorer, otherwise the last answer."""
     metadata = outcome.metadata
-    # A judge's prediction is what it says of the answer.
+    # The prediction of a judge is its rating, not the answer.
     keys = _ANSWERS if "judge_calls" in metadata else (*_ANSWERS, "prediction")
     compared = next((metadata[key] for key in keys if key in metadata), answer)
     return compared if isinstance(compared, str) else answer
 
 
 def explanation_of(outcome: Outcome) -> str:
-    """Why, in a sentence."""
+    """Return a one-sentence explanation of a score."""
     metadata = outcome.metadata
     reasoning = metadata.get("reasoning")
     if "model_key" in metadata and "judge_calls" in metadata:
@@ -293,18 +302,18 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float)
 
 
-# Numbers
+# Stored numbers
 #
-# A member of the archive, which Inspect's readers do not know and pass over. They belong to the samples that
-# they were computed over, so the member names the checksums of all others: what Inspect, or anybody, has
-# changed since makes them void.
+# Inspect's readers ignore this archive member. The numbers are only valid for the samples from which they
+# were computed. The member therefore contains the checksums of all other members, and any change to the log
+# invalidates it.
 
 
 NUMBERS = "_aigo/numbers.json"
 
 
 def numbers_in(log: LogReader) -> StoredNumbers | None:
-    """The numbers that a log has; `None` where it has none, or other ones than belong to its samples."""
+    """Return the numbers stored in a log; `None` if they are missing or do not match its samples."""
     checksums = log.checksums()
     if NUMBERS not in checksums:
         return None
@@ -318,10 +327,9 @@ def numbers_in(log: LogReader) -> StoredNumbers | None:
 
 
 def store_numbers(path: Path, numbers: StoredNumbers) -> None:
-    """Add numbers to a log, in place of others.
+    """Add numbers to a log, and replace existing ones.
 
-    All of it is written behind what is there, so that whoever is interrupted leaves the log as it was, with
-    something behind it.
+    New data is only appended, so an interruption leaves the existing content intact.
 
     Raises:
         OSError: the log cannot be written.
@@ -342,7 +350,7 @@ def _append(path: Path, content: bytes, size: int) -> None:
         earlier = archive.NameToInfo.pop(NUMBERS, None)
         if earlier is not None:
             archive.filelist.remove(earlier)
-        # Not over the directory that is there.
+        # Keep the existing directory of the archive.
         archive.start_dir = size
         archive.writestr(zipfile.ZipInfo(NUMBERS, (1980, 1, 1, 0, 0, 0)), content)
 

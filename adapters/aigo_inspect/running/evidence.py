@@ -1,4 +1,6 @@
-"""A log of our own run, read back as evidence from the file alone: without Inspect, without the task."""
+"""Evidence from the log of an AI GO run. Reading it needs only the file, without Inspect and without the
+task.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +45,28 @@ from aigo_inspect.mapping.traces import DirectIOs, MappedSample, direct_ios, map
 from aigo_inspect.running.codec import load_stored, name_values, numbers_in, outcomes_of, solution_of
 
 NO_MODEL = "none/none"
-"""Inspect's name of the model that stands for none."""
+"""Inspect's model name for a run without a model."""
 
 _SCORING_OVERRUN = re.compile(r"Time limit exceeded\. limit: ([\d.]+) second")
-"""What Inspect says of a sample whose scorers took too long; a solver that takes too long has a limit, not an
-error."""
+"""Inspect's message for a sample whose scorers exceeded the time limit. A slow solver is recorded as a limit,
+not as an error."""
 
 TRUSTED = Bounds(ratio=math.inf)
-"""Bounds for the log of a run that has just ended: a model that repeats itself compresses like a zip bomb."""
+"""Bounds for the log of a run that has just ended. Repetitive model output can compress as well as a zip
+bomb."""
 
 
 def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDACTION) -> Evidence:
-    """What a log of ours says, without what `redaction` finds.
+    """Return the evidence in a log that aigo-bridge wrote, without the secrets that `redaction` finds.
 
     Raises:
-        EvidenceError: the file is no Inspect log, or not one that aigo-bridge has written; while trials are
-            read also when a part of it cannot be read, so that no sample goes missing silently.
+        EvidenceError: the file is not an Inspect log, or was not written by aigo-bridge. Iterating over the
+            trials raises it if a part of the log cannot be read, so that samples are never lost silently.
     """
     with open_log(path, bounds=bounds, redaction=redaction) as log:
         header = log.header
         stats = header.get("stats") or {}
-        # Times of a run are whole seconds; a quick one has the same twice, and its samples tell more.
+        # Times in the header are whole seconds. For a short run, the times of the samples are more precise.
         is_quick = stats.get("started_at") == stats.get("completed_at")
         summaries = log.summaries() if is_quick else []
         numbers = numbers_in(log)
@@ -90,8 +93,8 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
 
 
 def trial_records(raw: RawSample, outline: Outline, header: Mapping[str, Any]) -> list[TrialRecord]:
-    """Records of a sample: one, or one per row of its post-processor; none of a trial that never was."""
-    # Taken before the sample is made fit for JSON: a missing value of the row is a NaN, not a text.
+    """Return the records of a sample: one, or one for each row of its post-processor."""
+    # Taken before the conversion to JSON, which replaces NaN by a text.
     row = raw.data.get("metadata") or {}
     stored = load_stored(raw.data)
     name_values(raw.data.get("events") or [])
@@ -127,7 +130,7 @@ def trial_records(raw: RawSample, outline: Outline, header: Mapping[str, Any]) -
 
 
 def _trace(mapped: MappedSample) -> Trace:
-    """Everything that happened, without the empty answers that Inspect puts where a call has failed."""
+    """Return the complete trace, without the empty answers that Inspect adds for failed calls."""
     trace = mapped.trace().typed()
     for event in trace.events or []:
         if isinstance(event, ModelCallEvent) and event.error is not None and event.usage is None:
@@ -136,23 +139,25 @@ def _trace(mapped: MappedSample) -> Trace:
 
 
 def _asked(trace: Trace) -> list[TraceItem]:
-    """The conversation before a solver failed: the last call's. Inspect's own input may be the row."""
+    """Return the conversation before a solver failed, from the last model call. Inspect's input may only be
+    the dataset row.
+    """
     calls = [event for event in trace.events or [] if isinstance(event, ModelCallEvent)]
     return [*calls[-1].input_context, *calls[-1].output_items] if calls else []
 
 
 def _add_run(output: SolverOutput | None, trace: Trace, ios: DirectIOs) -> None:
-    """Put everything that happened in the run into a solver's output."""
+    """Add all events of the run to a solver's output."""
     solver = first_trace(output)
     if solver is None:
         return
     if solver.trace.events:
-        # Recorded before this run, by another one or by whoever made the dataset.
+        # Recorded before this run, by an earlier run or by the author of the dataset.
         solver.trace.events = [*solver.trace.events, *(trace.events or [])]
     else:
         trace.items = solver.trace.items
         if solver.trace.metadata is not None and solver.trace.metadata.extra:
-            # What the solver has noted, such as the files that an agent has left.
+            # Notes of the solver, for example the files that an agent wrote.
             trace.metadata = trace.metadata or TraceMetadata()
             trace.metadata.extra = {**(trace.metadata.extra or {}), **solver.trace.metadata.extra}
         solver.trace = trace
@@ -160,7 +165,7 @@ def _add_run(output: SolverOutput | None, trace: Trace, ios: DirectIOs) -> None:
 
 
 def _limited(sample: Mapping[str, Any]) -> Failure | None:
-    """The limit that ended a sample, if one did."""
+    """Return the limit that ended a sample; `None` without a limit."""
     limit = sample.get("limit")
     if not isinstance(limit, dict):
         return None
@@ -190,7 +195,7 @@ def _sample_errors(
         message = UNFINISHED_TEXTS[RUNNING]
         return [TaskResultError(error_type=RUNNING, message=message, stage=TaskResultErrorStage.solver)]
     if message.startswith("CancelledError("):
-        # What stands inside the brackets is Inspect's task bookkeeping.
+        # The text in the brackets is internal to Inspect.
         message = "interrupted before it was finished"
         return [TaskResultError(error_type=CANCELLED, message=message, stage=TaskResultErrorStage.solver)]
     overrun = _SCORING_OVERRUN.match(message)
@@ -200,7 +205,9 @@ def _sample_errors(
 
 
 def _overrun(sample: Mapping[str, Any], outline: Outline, seconds: float) -> TaskResultError:
-    """Inspect gives scoring half of a sample's time, and calls a sample that needs more failed as a whole."""
+    """Return the error for scoring that exceeded its time limit. Inspect allows half of the sample's time for
+    scoring, and otherwise marks the whole sample as failed.
+    """
     scores: Mapping[str, Any] = sample.get("scores") or {}
     key = next((key for key, _, _ in scorers_of(outline) if key not in scores), None)
     message = f"the time limit of the sample was exceeded; scoring may take half of it ({seconds:g} s)"
@@ -212,13 +219,15 @@ def _models(spec: Mapping[str, Any]) -> dict[str, str]:
     models = {
         key: str((config or {}).get("model")) for key, config in (spec.get("model_roles") or {}).items()
     }
-    # Inspect names a model even where none is asked.
+    # Inspect names a model even if no model was called.
     evaluated = spec.get("model") not in (None, "", NO_MODEL)
     return {"": str(spec["model"]), **models} if evaluated else models
 
 
 def execution_of(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any]] = ()) -> Execution:
-    """When and how a run took place, by its log's header; summaries of samples tell parts of a second."""
+    """Return the times, status and usage of a run from its log header. Summaries of samples provide times
+    below a second.
+    """
     spec, stats = header.get("eval") or {}, header.get("stats") or {}
     begun, ended = stats.get("started_at") or spec.get("created"), stats.get("completed_at")
     started = _seconds(begun) or 0.0
@@ -244,7 +253,7 @@ def execution_of(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any
 
 
 def _seconds(text: object) -> float | None:
-    """An ISO time as Unix seconds; logs of killed runs have empty texts."""
+    """Convert an ISO time to Unix seconds. Logs of killed runs contain empty texts."""
     if not isinstance(text, str) or not text:
         return None
     try:

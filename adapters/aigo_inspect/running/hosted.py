@@ -1,7 +1,7 @@
-"""The sample program inside Inspect: the core's solvers and scorers, hosted as Inspect's.
+"""The core's solvers and scorers wrapped as Inspect solvers and scorers.
 
-The numbers of the evidence are computed by the core from the scores in the log; `metrics` shows them in
-Inspect's own views.
+The core computes the metrics of the evidence from the scores in the log. The module `metrics` only displays
+them in Inspect.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def hosted_solver(
     solutions: dict[str, Solution],
     replay: Replay | None = None,
 ) -> Solver:
-    """The plan's solver; without one, a solver that does nothing (data-set tasks).
+    """Return the solver of the plan. Without one, return a solver that does nothing (dataset tasks).
 
     Args:
         program: the compiled plan.
         models: other models of the task.
-        progress: told of samples that end here.
-        solutions: filled for the scorers (by the trial's uuid), so that they need not read them from the
-            store again.
-        replay: outputs of an earlier run, taken where it has some.
+        progress: counter for samples that end in the solver.
+        solutions: receives the solutions by the uuid of the trial, so that scorers need not decode them
+            again.
+        replay: outputs of an earlier run, used if available.
     """
     spec = program.plan.benchmark.solver
     if spec is None or program.solver is None:
@@ -99,7 +99,7 @@ def hosted_solver(
 @solver(name="no_solver")
 @in_namespace
 def no_solver() -> Solver:
-    """Does nothing: data-set and system tasks call no model."""
+    """Return a solver that does nothing, for dataset and system tasks without model calls."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         return state
@@ -108,17 +108,17 @@ def no_solver() -> Solver:
 
 
 def _keep(state: TaskState, stored: str) -> None:
-    """Put into the log what the solver came to.
+    """Store the result of the solver in the log.
 
-    In the output's metadata, because each change of the store costs two events and a comparison of the whole
-    store. The output itself is shared with the event of the model's call, so a copy carries the metadata.
+    The metadata of the output is used, because each change of the store costs two events and a comparison of
+    the whole store. The event of the model call refers to the same output, so a copy gets the metadata.
     """
     metadata = {**(state.output.metadata or {}), STORE_KEY: stored}
     state.output = state.output.model_copy(update={"metadata": metadata})
 
 
 def _show(state: TaskState, output: SolverOutput, last: ModelOutput | None) -> None:
-    """Set the messages and the output that Inspect's viewer shows; of a group, all conversations."""
+    """Set the messages and the output for Inspect's viewer. For a group, set all conversations."""
     traces = _traces(output)
     try:
         state.messages = [
@@ -127,8 +127,8 @@ def _show(state: TaskState, output: SolverOutput, last: ModelOutput | None) -> N
             for message in native_messages(request_of_items(trace.trace.items), "solver")
         ]
     except SampleError:
-        # What Inspect has no message for (an item of a custom task, say) stands in the store and in the
-        # evidence.
+        # Items without an Inspect message, for example of a custom task, are only in the stored result and in
+        # the evidence.
         state.messages = []
     if last is not None:
         state.output = last
@@ -148,10 +148,10 @@ def _traces(output: SolverOutput) -> list[SolverTrace]:
 
 
 def _spent(spent: Spent | None = None) -> Spent:
-    """What the sample that runs here came to, with what Inspect has counted of its calls."""
+    """Return the scores, tokens and cost of the running sample, as counted by Inspect."""
     spent = spent or Spent()
-    with suppress(Exception):  # it is for people who watch: no sample is lost for it
-        # The public limits of the sample stand still while it is scored, and judges have tokens as well.
+    with suppress(Exception):  # for display only; an error here must not fail the sample
+        # The public limits of the sample are not updated during scoring, but judges also use tokens.
         usages = list(model_module.sample_model_usage().values())
         spent.tokens = sum(usage.total_tokens for usage in usages)
         costs = [usage.total_cost for usage in usages if usage.total_cost is not None]
@@ -160,25 +160,26 @@ def _spent(spent: Spent | None = None) -> Spent:
 
 
 Results = dict[str | None, Outcome | Failure]
-"""Results of one scorer on one trial: of the sample (`None`), or by row of the post-processor."""
+"""Results of one scorer on one trial, by row id of the post-processor. The key is `None` for the sample
+itself."""
 
 
 def hosted_scorers(
     program: SampleProgram, models: Models, progress: ProgressCounter, solutions: dict[str, Solution]
 ) -> list[Scorer]:
-    """One Inspect scorer for each scorer of the plan, under the same key.
+    """Return one Inspect scorer for each scorer of the plan, with the same key.
 
     Args:
         program: the compiled plan.
         models: judges.
-        progress: told of trials when their last scorer has run.
-        solutions: what the solver made of the trials, by uuid; taken out after the last scorer.
+        progress: counter for trials whose last scorer has finished.
+        solutions: solutions by the uuid of the trial. Each is removed after the last scorer.
     """
     exclusions = Exclusions(program.plan)
     failures: dict[str, Failure] = {}
-    """Trial's uuid → its first failure, until its last scorer has run."""
+    """Uuid of a trial → first failure, until the last scorer has finished."""
     spent: dict[str, Spent] = {}
-    """Trial's uuid → its scores so far, until its last scorer has run."""
+    """Uuid of a trial → scores so far, until the last scorer has finished."""
 
     def scored(state: TaskState, solution: Solution | None, key: str, results: Results) -> None:
         failed = next((result for result in results.values() if isinstance(result, Failure)), None)
@@ -227,7 +228,8 @@ def _hosted(
             results: Results
             answer = None if solution is None else answer_text(solution.output)
             if program.solver is not None and solution is None:
-                # A limit ended the solver: Inspect scores such samples, but there is nothing to score.
+                # Inspect also scores samples whose solver was ended by a limit, but there is no answer to
+                # score.
                 unsolved = Failure("solver", "Unsolved", "the solver did not finish")
                 results = {None: unsolved}
                 fields = score_fields(unsolved)
@@ -251,7 +253,7 @@ def _hosted(
 
 
 def system_scorer(plan: TaskPlan, progress: ProgressCounter, host: SnippetHost) -> Scorer:
-    """A system task's code, as the scorer of its one sample."""
+    """Return a scorer that runs the code of a system task for its only sample."""
 
     @metric(name=plan.task.key)
     @in_namespace

@@ -1,6 +1,6 @@
-"""Our numbers in Inspect's own views: metrics and reducers that show what the evidence says.
+"""Metrics and reducers that display the evidence's numbers in Inspect.
 
-Nothing here is read back: the core computes the evidence from the scores in the log.
+Their results are never read back. The core computes the evidence from the scores in the log.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ from aigo_inspect.running.codec import outcomes_of, rows_score_fields, score_fie
 REDUCER = "aigo_trials"
 
 STDERR = "stderr"
-"""Name under which Inspect's tables look for the standard error of a scorer's metric."""
+"""Name of the standard error in Inspect's tables."""
 
 _UNAGGREGATED = "aigo_bridge.unaggregated"
-"""Key of a reduced score's metadata: score name → (why it has no aggregate, whether it is a number)."""
+"""Metadata key of a reduced score: score name → (reason for the missing aggregate, whether the score is a
+number)."""
 
 RowKey = tuple[str, str | None]
-"""Id of a sample, and of the row that its post-processor made (`None` for the sample itself); ids as text, as
-Inspect has them."""
+"""Id of a sample, and id of the row from its post-processor (`None` for the sample itself). Ids are text, as
+in Inspect."""
 
 
 class Exclusions:
-    """Which rows the task's action rules keep out of the metrics, learnt while the run scores them.
+    """Rows that the task's action rules exclude from the metrics, collected during scoring.
 
-    Samples that a retried run took over were scored in another process: their exclusions are not known here,
-    so that Inspect's views may count them; the evidence does not.
+    Samples reused by a retried run were scored in another process, so their exclusions are unknown here.
+    Inspect's metrics may include them; the evidence does not.
     """
 
     def __init__(self, plan: TaskPlan):
@@ -64,7 +65,7 @@ class Exclusions:
         scorer_key: str,
         results: Mapping[str | None, Outcome | Failure],
     ) -> None:
-        """One scorer has scored one trial."""
+        """Record the results of one scorer on one trial."""
         if not self._applies:
             return
         rows = {str(row.sample.id): row for row in solution.rows} if solution is not None else {}
@@ -80,13 +81,13 @@ class Exclusions:
                 sample_id=sample.id if row_id is None else row_id,
                 index=epoch - 1,
                 data=sample.data if row is None else row.sample.data,
-                # Rules see the first trial's output; the others' need not be held.
+                # Rules read only the output of the first trial, so other outputs are not stored.
                 solver=row.output if row is not None and epoch == 1 else None,
                 scores=tuple(scores),
             )
 
     def excluded(self, key: RowKey) -> bool:
-        """Whether a row is in no metric; asked when all of it has been scored."""
+        """Return whether a row is excluded from all metrics. Call it after all scorers have finished."""
         if key in self._records:
             trials = self._records.pop(key)
             self._known[key] = left_out([trials[epoch] for epoch in sorted(trials)], self._plan)
@@ -96,7 +97,7 @@ class Exclusions:
 def mirrored_metrics(
     program: SampleProgram, compiled: CompiledScorer, exclusions: Exclusions
 ) -> NativeMetric:
-    """All metrics of one scorer, as one metric of Inspect that gives a value for each."""
+    """Return all metrics of one scorer as a single Inspect metric with a value for each."""
 
     @metric(name=compiled.key)
     @in_namespace
@@ -113,7 +114,7 @@ def mirrored_metrics(
                 AigoSampleScore(values=dict(each.values), metadata=dict(each.metadata)) for each in outcomes
             ]
             shown: dict[str, str | int | float | bool | None] = {}
-            # The evidence says what is wrong with a metric; Inspect would call the whole run failed.
+            # The evidence reports errors of a metric. In Inspect they would fail the whole run.
             with contextlib.suppress(Exception):
                 for number, spec in enumerate(metrics_of(compiled.spec, values)):
                     shown |= compute_metric(spec, values, host=program.host, samples=samples).values
@@ -132,7 +133,7 @@ def mirrored_metrics(
 
 
 def _standard_error(spec: MetricSpec, samples: Sequence[Mapping[str, Any]]) -> float | None:
-    """Standard error of a mean over numbers, as Inspect's own `stderr` has it."""
+    """Return the standard error of a mean over numbers, as computed by Inspect's `stderr`."""
     if not isinstance(spec, MeanMetric):
         return None
     values = [
@@ -153,7 +154,9 @@ def _unaggregated(outcome: Outcome) -> dict[str, NoAggregate]:
 
 
 def shown_outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
-    """Outcomes in a score of ours, of the sample or of its post-processor's rows; none of an unscored one."""
+    """Yield the outcomes in a score for the sample or for the rows of its post-processor. An unscored sample
+    yields nothing.
+    """
     native = score.score
     if not isinstance(native.value, dict) and SCORE_KEY not in (native.metadata or {}):
         return
@@ -163,9 +166,10 @@ def shown_outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
 
 
 def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
-    """What several trials of a sample come to, for Inspect's views; with one trial its score as it is.
+    """Return a reducer that displays the aggregated trials of a sample. With one trial, the score is
+    unchanged.
 
-    Inspect's default reducer would turn labels into 0.0, and its pass@k is another formula than AI GO's.
+    Inspect's default reducer would convert labels to 0.0, and its pass@k formula differs from AI GO's.
     """
     trials = plan.benchmark.trials if plan is not None else None
     aggregators = trials.score_aggregators if trials is not None else None
@@ -207,7 +211,7 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
         def contained(scores: list[Score]) -> Score:
             try:
                 return reduce(scores)
-            except Exception:  # noqa: BLE001  # as with metrics: the evidence says what is wrong
+            except Exception:  # noqa: BLE001  # the evidence reports the error, as for metrics
                 return scores[0]
 
         return contained
@@ -222,5 +226,5 @@ def _values(outcome: Outcome | Failure | None) -> Mapping[str, Any] | None:
 @score_reducer(name=REDUCER)
 @in_namespace
 def aigo_trials() -> ScoreReducer:
-    """The reducer by its name alone, as Inspect looks it up when it retries a run."""
+    """Return the reducer without a plan, as Inspect loads it by name for a retried run."""
     return trials_reducer(None)

@@ -1,4 +1,4 @@
-"""Earlier runs in a folder of Inspect's logs, and their finished trials, as `execution.jobs` asks."""
+"""Earlier runs in a folder of Inspect logs, and their finished trials, for `execution.jobs`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog, EvalSample, RecoveryNotAvailable, read_eval_log, recover_eval_log
-from inspect_ai.log._recorders.buffer import database  # what a killed run is recovered from
-from inspect_ai.log._recover._reconstruct import _extract_messages_from_events  # how it is recovered
+from inspect_ai.log._recorders.buffer import database  # source for recovering a killed run
+from inspect_ai.log._recover._reconstruct import _extract_messages_from_events  # no public API
 from inspect_ai.model import ModelUsage
 
 from aigo_bridge.codes import Code
@@ -26,11 +26,11 @@ from aigo_inspect.running.codec import has_failed, load_stored
 from aigo_inspect.running.evidence import TRUSTED, execution_of
 
 STATUSES = ("started", "success", "cancelled", "error")
-"""How Inspect says that a run ended, or that it did not."""
+"""Status values of an Inspect log."""
 
 
 def earlier_runs(out: Path) -> list[EarlierRun]:
-    """Our logs in a folder, the newest first."""
+    """Return the logs of AI GO runs in a folder, newest first."""
     return jobs.earlier_runs(out.glob("*.eval"), _head, MALFORMED)
 
 
@@ -73,12 +73,12 @@ def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
 
 
 def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
-    """A log with its finished trials only, those that Inspect will take over.
+    """Return a log with only its finished trials, which Inspect will reuse, and their number.
 
-    For Inspect a sample whose scorer failed is finished, for us it is not. A killed run may have a few trials
-    that Inspect had not yet written to the file. Inspect recovers only a part of their record, so they are
-    carried out again with the answers in the journal. Agents are the exception: the journal does not have
-    their calls.
+    Inspect treats a sample with a failed scorer as finished; aigo-bridge runs it again. After a killed run, a
+    few trials may not be in the file yet. Inspect can only recover a part of their data, so they run again
+    with the answers in the journal. Agents are the exception, because the journal does not contain their
+    calls.
 
     Raises:
         EvidenceError: Inspect cannot read the log.
@@ -99,7 +99,7 @@ def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
         and (not solved or load_stored(_native_json(sample)))
     ]
     log.samples = samples
-    # Tokens of other trials are counted when those are carried out again.
+    # Tokens of other trials are counted when these run again.
     log.stats.model_usage = _total(sample.model_usage for sample in samples)
     log.stats.role_usage = _total(sample.role_usage for sample in samples)
     return log, len(samples)
@@ -115,11 +115,13 @@ def _total(usages: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
 
 
 EARLIER_LOGS = EarlierLogs(earlier_runs, _count_finished, _finished)
-"""What jobs may go on from."""
+"""Source of earlier runs that jobs can resume."""
 
 
 def _native_json(sample: EvalSample) -> dict[str, Any]:
-    """Where a sample may hold what our solver came to; a recovered sample has its events only."""
+    """Return the parts of a sample that may contain the solver's result. A recovered sample has only its
+    events.
+    """
     native = sample.model_dump(mode="json", include={"output": {"metadata"}, "store": True})
     return (
         native if load_stored(native) else sample.model_dump(mode="json", include={"events", "attachments"})
@@ -127,7 +129,7 @@ def _native_json(sample: EvalSample) -> dict[str, Any]:
 
 
 def recovered(path: Path) -> EvalLog:
-    """A log with what Inspect had not yet written to the file when its run was killed."""
+    """Return a log, including the samples that Inspect had not written when the run was killed."""
     log = read_eval_log(str(path))
     if log.status != "started":
         return log
@@ -139,7 +141,7 @@ def recovered(path: Path) -> EvalLog:
     recovered_path = Path((whole_log.location or "").removeprefix("file://"))
     if recovered_path != path and recovered_path.is_file():
         whole_log = read_eval_log(str(recovered_path))
-        # Its samples are in memory now; a second file of the same run would only confuse.
+        # Remove the second file, because its samples are in memory.
         recovered_path.unlink()
     whole_log.location = str(path)
     written = {(sample.id, sample.epoch) for sample in log.samples or []}
@@ -150,7 +152,7 @@ def recovered(path: Path) -> EvalLog:
 
 
 def _leave_scoring_out(sample: EvalSample) -> None:
-    """Set the conversation of a recovered sample: Inspect takes the last call for it, perhaps a judge's."""
+    """Correct the conversation of a recovered sample. Inspect uses the last call, which may be a judge's."""
     for number, event in enumerate(sample.events):
         if isinstance(event, SpanBeginEvent) and event.type == "scorers":
             sample.messages, sample.output = _extract_messages_from_events(sample.events[:number])
@@ -159,9 +161,9 @@ def _leave_scoring_out(sample: EvalSample) -> None:
 
 @contextmanager
 def order_kept() -> Iterator[None]:
-    """Let Inspect keep the fields of requests in their order in this block, also of samples in progress."""
+    """Make Inspect keep the field order of requests in this block, including samples in progress."""
     module: Any = database
-    stored, name = module._call_pool_json, "_call_pool_json"  # noqa: SLF001  # there is no public form
+    stored, name = module._call_pool_json, "_call_pool_json"  # noqa: SLF001  # no public API
     setattr(module, name, json.dumps)
     try:
         yield
@@ -171,7 +173,9 @@ def order_kept() -> Iterator[None]:
 
 @contextmanager
 def _without_recomputing() -> Iterator[None]:
-    """Silence about metrics that Inspect cannot recompute in a recovered log: ours need none."""
+    """Suppress warnings about metrics that Inspect cannot recompute in a recovered log. AI GO runs do not use
+    them.
+    """
     logger = logging.getLogger("inspect_ai.log._recover._write")
 
     def is_told(record: logging.LogRecord) -> bool:

@@ -1,8 +1,7 @@
-"""Carrying out plans, new ones and interrupted ones, with one call of Inspect's `eval`; in a notebook as
-everywhere else.
+"""Runs of new and interrupted plans with one call of Inspect's `eval`, including runs in a notebook.
 
-In a notebook Inspect asks for widgets, which show what is switched off in our runs, and changes asyncio for
-the whole process, so that its own loop can run within the notebook's. Ours runs beside it (see
+In a notebook, Inspect expects widgets for output that these runs disable. It also patches asyncio for the
+whole process to run inside the notebook's event loop. aigo-bridge uses a separate event loop (see
 `api.running`).
 """
 
@@ -23,10 +22,10 @@ from inspect_ai import Task
 from inspect_ai import eval as inspect_eval
 from inspect_ai._eval.loader import (
     resolve_tasks,
-)  # how Inspect itself readies a task; there is no public form
+)  # Inspect's own task preparation; no public API
 from inspect_ai._eval.task import PreviousTask
 from inspect_ai._eval.task.resolved import ResolvedTask
-from inspect_ai._util import platform  # there is no public form
+from inspect_ai._util import platform  # no public API
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSpec
@@ -75,7 +74,7 @@ _OURS: ContextVar[bool] = ContextVar("ours", default=False)
 
 @contextmanager
 def no_notebook() -> Iterator[None]:
-    """Let Inspect take itself to be in no notebook, in this block."""
+    """Make Inspect ignore the notebook in this block."""
     _watch()
     token = _OURS.set(True)
     try:
@@ -86,30 +85,32 @@ def no_notebook() -> Iterator[None]:
 
 @cache
 def _watch() -> None:
-    """Have Inspect ask us first, from now on: another run may be in its block in another thread."""
+    """Patch Inspect's notebook check once. It depends on a context variable, because another thread may run
+    at the same time.
+    """
     in_notebook = platform.running_in_notebook
     platform.running_in_notebook = lambda: not _OURS.get() and in_notebook()
 
 
 COLLECTIONS = (700, 10, 30)
-"""Thresholds of garbage collection while samples run: Python's own but for the full ones, which took a tenth
-of a run's time."""
+"""Garbage collection thresholds while samples run. Only full collections are rarer than Python's default;
+they took a tenth of a run's time."""
 
 MAX_TASKS = 10
-"""Tasks at the same time; they share the connections to their models, and the other tasks wait."""
+"""Maximum number of tasks at the same time. They share the connections to their models."""
 
 WRITTEN_AT_ONCE = 100
-"""Most trials of a run that saves each one immediately; each time, the whole file is written."""
+"""Maximum number of trials of a run that saves each trial immediately. Each save writes the whole file."""
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A job that starts, with its models."""
+    """A job to run, with its models."""
 
     start: Start[EvalLog]
     models: JobModels[Model]
     journal: Journal
-    """Keeps the answers of its models."""
+    """Journal of the model answers."""
 
     @property
     def plan(self) -> TaskPlan:
@@ -119,8 +120,8 @@ class _Work:
 @no_notebook()
 def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
     """Run plans; see `Engine.run`."""
-    # What Inspect prints (hooks, while the first model is made) is for people; standard output may be read by
-    # a program.
+    # Standard output may be read by a program. Output of Inspect, such as hook banners, goes to standard
+    # error.
     with contextlib.redirect_stdout(sys.stderr):
         config = GenerateConfig(attempt_timeout=settings.attempt_timeout)
         models = make_models(jobs, partial(native_model, config=config))
@@ -130,7 +131,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
             refuse_unfit(job.plan, of_job.evaluated)
     starts = start_jobs(jobs, [of_job.names(str) for of_job in models], settings, EARLIER_LOGS)
     works = [
-        # Older releases have journals whose name says `None` for the evaluated model.
+        # Older releases used the name `None` for the evaluated model in the journal.
         _Work(start, of_job, start.journal("inspect", {"": "None", **of_job.names(str)}, settings.out))
         for start, of_job in zip(starts, models, strict=True)
     ]
@@ -144,12 +145,12 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     except (Exception, KeyboardInterrupt) as error:
         if not set(settings.out.glob("*.eval")) - earlier_logs:
             raise
-        # Samples have been run, and stand in logs: those are the run, and this is why it ended. Of an
-        # interruption the logs tell.
+        # Finished samples are already in logs, so the run has a result. The error is the reason for its end.
+        # An interruption is visible in the logs.
         problem = explained(error) if isinstance(error, Exception) else None
     finally:
         _close_journals(works, logs)
-    # Whatever the signal, the samples that were run become evidence.
+    # Even after a signal, finished samples are converted to evidence.
     with contextlib.suppress(KeyboardInterrupt), finishing():
         for path in set(settings.out.glob("*.eval")) - earlier_logs:
             clean_log(path)
@@ -159,7 +160,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
 
 
 def _close_journals(works: Sequence[_Work], logs: Sequence[EvalLog]) -> None:
-    """Entries of finished runs are not needed any more."""
+    """Remove the journals of finished runs, and close the others."""
     headers = [(log.eval.metadata or {}).get(HEADER_KEY) for log in logs if log.status == "success"]
     ended = {identity_of(header) for header in headers if isinstance(header, dict)}
     for work in works:
@@ -203,23 +204,23 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
             time_limit=settings.time_limit,
             token_limit=settings.token_limit,
             cost_limit=settings.cost_limit,
-            # Raw requests and responses of every call: the evidence's `direct_ios`.
+            # Logs the raw request and response of every call for the evidence's `direct_ios`.
             log_model_api=True,
             log_buffer=_log_buffer(works),
-            # Scoring while running would compute all metrics again after each sample.
+            # Scoring during the run would recompute all metrics after each sample.
             score_display=False,
             ctl_server=False,
         )
 
 
 def _log_buffer(works: Sequence[_Work]) -> int | None:
-    """Return how many finished trials may be missing in the file of the log; `None`: Inspect decides."""
+    """Return the number of finished trials that may be missing in the log file; `None` if Inspect decides."""
     trials = max(len(work.plan.samples) * work.plan.num_trials for work in works)
     return 1 if trials <= WRITTEN_AT_ONCE else None
 
 
 def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
-    """The registered task with plain arguments, for `inspect eval-retry`, and its models."""
+    """Return the registered task with its models. Its arguments are plain values for `inspect eval-retry`."""
     origin = work.plan.origin
     if origin is None:
         raise EngineError(
@@ -236,7 +237,7 @@ def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
 
 
 def _arguments(work: _Work, origin: PlanOrigin) -> dict[str, Any]:
-    """Arguments of the registered task; copies of stored files are named by their addresses."""
+    """Return the arguments of the registered task. Copies of stored files are named by their URLs."""
     job, replay = work.start.job, work.start.replay
     return {
         "task": named(origin.task),
@@ -256,7 +257,7 @@ def _arguments(work: _Work, origin: PlanOrigin) -> dict[str, Any]:
 
 
 def _resolved(works: Sequence[_Work], tasks: Sequence[Task]) -> list[ResolvedTask | PreviousTask]:
-    """Tasks of which some go on from an earlier log, in the one form in which Inspect takes both."""
+    """Return new and resumed tasks in the form that Inspect accepts together."""
     none = get_model("none")
     resolved: list[ResolvedTask | PreviousTask] = []
     for work, task in zip(works, tasks, strict=True):
@@ -268,7 +269,7 @@ def _resolved(works: Sequence[_Work], tasks: Sequence[Task]) -> list[ResolvedTas
                 PreviousTask(
                     id=earlier.eval.task_id,
                     task=task,
-                    # Not those of the earlier log, which may name anybody's task.
+                    # Arguments in the earlier log are not used, because they may name any task.
                     task_args={} if work.plan.origin is None else _arguments(work, work.plan.origin),
                     model=task.model,
                     model_roles=task.model_roles,
@@ -281,11 +282,11 @@ def _resolved(works: Sequence[_Work], tasks: Sequence[Task]) -> list[ResolvedTas
 
 
 def _written(logs: Sequence[EvalLog], out: Path, earlier_logs: set[Path]) -> dict[Identity, EvalLog | Path]:
-    """The log of each plan that was begun; interrupted, Inspect returns none, but has written some."""
+    """Return the log of each started plan. After an interruption, Inspect returns no logs but has written
+    some.
+    """
     written: dict[Identity, EvalLog | Path] = {}
-    with contextlib.suppress(
-        Exception
-    ):  # other files of the folder are no reason to lose the logs of this run
+    with contextlib.suppress(Exception):  # other files in the folder must not affect the logs of this run
         for run in reversed(earlier_runs(out)):
             if run.path not in earlier_logs:
                 written[identity_of(run.plan)] = run.path
@@ -299,10 +300,10 @@ def _written(logs: Sequence[EvalLog], out: Path, earlier_logs: set[Path]) -> dic
 def _contained_result(
     start: Start[EvalLog], written: Mapping[Identity, EvalLog | Path], out: Path, problem: str | None
 ) -> LogRef | EngineError:
-    """The log of one job; a job of which it cannot be told takes no other with it."""
+    """Return the log of one job, or its error. An error of one job does not affect the others."""
     try:
         return _result(start, written, out, problem)
-    except Exception as error:  # noqa: BLE001  # its log stays, and can be imported
+    except Exception as error:  # noqa: BLE001  # the log is kept and can be imported
         return EngineError(
             f"the log of the run could not be found: {explained(error)}", code=Code.FAILED_ENGINE
         )
@@ -320,7 +321,7 @@ def _result(
     path = log if isinstance(log, Path) else None
     error = problem
     if isinstance(log, EvalLog):
-        # Inspect makes it absolute; it is named as the folder was.
+        # Inspect returns an absolute path. The result uses the folder as the user named it.
         path = out / Path(log.location.removeprefix("file://")).name if log.location else None
         error = redact(log.error.message) if log.error is not None else None
         if path is None or not path.is_file():
@@ -331,13 +332,13 @@ def _result(
 
 
 def single_model(name: str) -> InspectModel:
-    """A model for calls outside a run."""
+    """Return a model for calls outside a run."""
     return InspectModel(name, native_model(name))
 
 
 @contextmanager
 def _engine_errors() -> Iterator[None]:
-    """What Inspect raises before it has a log, as our errors."""
+    """Convert exceptions that Inspect raises before it writes a log to `EngineError`."""
     try:
         yield
     except PrerequisiteError as error:
@@ -345,8 +346,7 @@ def _engine_errors() -> Iterator[None]:
     except FileNotFoundError as error:
         raise EngineError(str(error), code=Code.FAILED_ENGINE) from error
     except ExceptionGroup as group:
-        # Inspect keeps the samples in flight in a data base below the user's folder; that disk may be full,
-        # too.
+        # Inspect stores running samples in a database in the user's home folder, whose disk may be full.
         unwritable = group.subgroup((OSError, sqlite3.Error))
         if unwritable is None:
             raise
@@ -356,34 +356,34 @@ def _engine_errors() -> Iterator[None]:
 
 
 def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """The first error of a group that is no group."""
+    """Return the first error of nested groups."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-# `--fail-on-error`: when the tolerance is spent, no further sample is begun
+# `--fail-on-error`: start no more samples when the tolerance is exceeded
 #
-# By Inspect's own early stopping: samples in flight end as they do, the log has the status `error` and the
-# reason, and a run that is resumed begins the others. Inspect's `fail_on_error` would throw away those in
-# flight, and knows nothing of scorers that failed.
+# This uses Inspect's early stopping: running samples end normally, the log gets the status `error` with the
+# reason, and a resumed run starts the remaining samples. Inspect's `fail_on_error` would discard running
+# samples, and does not count failed scorers.
 
 
 class StoppedError(EngineError):
-    """More samples have failed than may."""
+    """The number of failed samples exceeds the tolerance."""
 
     usual_code = Code.TOO_MANY_FAILURES
 
     def __repr__(self) -> str:
-        # Inspect logs this as the run's error.
+        # Inspect logs this text as the error of the run.
         return str(self)
 
 
 class ToleranceStopping:
-    """Begins no sample when the tolerance of its task is spent.
+    """Early stopping that starts no more samples when the tolerance of a task is exceeded.
 
     Args:
-        tolerance: told of failures by whoever counts them.
-        other: the task's own early stopping, which is asked as before.
+        tolerance: failure counter of the task.
+        other: early stopping of the task itself, which stays active.
     """
 
     def __init__(self, tolerance: Tolerance, other: EarlyStopping | None = None):
@@ -392,29 +392,29 @@ class ToleranceStopping:
         self._stopped = False
 
     async def start_task(self, task: EvalSpec, samples: list[Sample], epochs: int) -> str:
-        """Say who stops samples."""
+        """Return the name of the early stopping manager."""
         self._tolerance.num_trials = epochs
         if self._other is not None:
             return await self._other.start_task(task, samples, epochs)
         return "aigo_bridge_fail_on_error"
 
-    async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:  # noqa: A002  # the signature that Inspect calls
-        """Whether a trial is not begun."""
+    async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:  # noqa: A002  # Inspect's signature
+        """Return an `EarlyStop` if a trial must not start."""
         if self._tolerance.is_spent:
             self._stopped = True
             return EarlyStop(id=id, epoch=epoch, reason=self._tolerance.reason)
         return None if self._other is None else await self._other.schedule_sample(id, epoch)
 
     async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, SampleScore]) -> None:  # noqa: A002  # as above
-        """Pass it on."""
+        """Forward the call to the task's own early stopping."""
         if self._other is not None:
             await self._other.complete_sample(id, epoch, scores)
 
     async def complete_task(self) -> dict[str, JsonValue]:
-        """What the log says of it.
+        """Return metadata for the log.
 
         Raises:
-            StoppedError: samples were not begun: the task as a whole has failed.
+            StoppedError: samples were not started, so the task as a whole has failed.
         """
         metadata = {} if self._other is None else await self._other.complete_task()
         if self._stopped:
@@ -422,15 +422,15 @@ class ToleranceStopping:
         return metadata
 
 
-# Calls that Inspect makes again, told to whoever watches the run
+# Reporting of retried model calls
 
 
 @contextmanager
 def retries_told(counter: ProgressCounter) -> Iterator[None]:
-    """Tell a counter of calls that will be made again, in this block; Inspect logs them as before.
+    """Report retried calls in this block to a counter. Inspect logs them as before.
 
-    After the last attempt its own error is raised, not that of the library that makes calls again, whose text
-    names the error's class alone.
+    After the last attempt, the original error is raised. The retry library's own error would only contain the
+    class name.
     """
     module: Any = model_module
     logged, config = module.log_model_retry, module.model_retry_config
@@ -448,7 +448,9 @@ def retries_told(counter: ProgressCounter) -> Iterator[None]:
 
 
 def _reason(state: RetryCallState) -> str:
-    """What the attempt met; where that came from something more telling, with it (`Connection error.`)."""
+    """Return the reason of a failed attempt. The cause is added to short messages such as `Connection
+    error.`.
+    """
     error = state.outcome.exception() if state.outcome is not None else None
     if error is None:
         return "the call failed"

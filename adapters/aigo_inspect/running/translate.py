@@ -1,4 +1,6 @@
-"""A plan as an Inspect task, and the registered task by which Inspect itself finds AI GO task files."""
+"""Conversion of a plan to an Inspect task, and the registered task through which Inspect loads AI GO task
+files.
+"""
 
 from __future__ import annotations
 
@@ -53,21 +55,21 @@ from aigo_inspect.sandbox.environment import SandboxCodeRunner, sandbox_of
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was started by `aigo-bridge`, not by Inspect."""
+    """A run that `aigo-bridge` started, not Inspect."""
 
     plan: TaskPlan
-    """Already made, so that the registered task need not make it again from the file."""
+    """Existing plan, so that the registered task need not create it from the file again."""
     progress: ProgressCounter
     host: SnippetHost
-    """Where the author's code runs; who runs the plan closes it."""
+    """Host for the author's code. The caller of the run closes it."""
 
 
 _PLANNED: WeakValueDictionary[str, TaskPlan] = WeakValueDictionary()
-"""Digest → plan, of the tasks that this process has made and still runs."""
+"""Digest → plan of the tasks that this process created and still runs."""
 
 
 def planned_here(logged: LoggedPlan) -> TaskPlan | None:
-    """The plan of a task that this process runs, for the one in its log; `None`: it runs no such task."""
+    """Return the plan that this process runs for a logged plan; `None` if this process does not run it."""
     return _PLANNED.get(logged.digest)
 
 
@@ -76,7 +78,7 @@ _RUN: ContextVar[Run | None] = ContextVar("run", default=None)
 
 @contextmanager
 def running(run: Run) -> Iterator[None]:
-    """Let the registered task be part of a run."""
+    """Make the registered task use a run in this block."""
     token = _RUN.set(run)
     try:
         yield
@@ -101,30 +103,33 @@ def aigo_task(
     allow_bad_tasks: bool = False,
     shard: str | None = None,
 ) -> Task:
-    """An AI GO task file as an Inspect task.
+    """Return an AI GO task file as an Inspect task.
 
-    All arguments are plain, so that Inspect can make the task again from its log (`inspect eval-retry`).
+    All arguments are plain values, so that Inspect can create the task again from its log (`inspect
+    eval-retry`).
 
     Args:
         task: the task file (YAML, or JSONL task records), the name of a shipped task (`aigo_tasks/<name>`),
             or `<run file>#<task specification>`.
-        config: values for the task's parameters: a mapping, or text like `key=value,other=value`.
+        config: values for the task parameters: a mapping, or text like `key=value,other=value`.
         dataset: dataset key → file: a mapping, or text like `key=file`.
-        num_samples: run on that many samples only.
-        subsampling: which ones: the first (`head`), or a random choice (always the same).
+        num_samples: maximum number of samples.
+        subsampling: selection of samples: the first ones (`head`), or a reproducible random choice
+            (`random`).
         model_map: AI GO model key → Inspect model, for judges: a mapping, or text like `key=provider/model`.
-        root: folder that files of the task may reach; its project by default.
-        num_trials: another number of trials than the task says.
-        stored: result log whose samples and outputs are scored, in place of the task's dataset and the
-            model's answers.
-        reuse: log of an earlier run of the same solver, whose outputs are scored; what it lacks is solved.
-        digest: refuse to run unless the plan has this digest.
-        allow_bad_tasks: leave invalid records out, of a file of task records.
-        shard: run this part of the rows only, e.g. `3/16`.
+        root: folder that contains all files that the task may use [default: the project of the task].
+        num_trials: number of trials [default: as the task defines].
+        stored: result log whose samples and outputs are scored, in place of the task's dataset and new
+            answers.
+        reuse: log of an earlier run with the same solver, whose outputs are scored. Missing samples are
+            solved.
+        digest: expected digest of the plan. The task does not run if it differs.
+        allow_bad_tasks: skip invalid records in a file of task records.
+        shard: run only this part of the rows, for example `3/16`.
 
     Raises:
-        SpecError: the task file is invalid.
-        UsageError: the task has changed since the run that is being continued, or was never in a file.
+        SpecError: the task file is not valid.
+        UsageError: the task has changed since the resumed run, or was created without a file.
     """
     run = _RUN.get()
     if run is None:
@@ -157,14 +162,14 @@ def aigo_task(
 
 
 class InspectTasks:
-    """See `NativeTasks`: the Inspect task of a plan, for a program that calls Inspect itself."""
+    """Conversion of plans to Inspect tasks for programs that call Inspect themselves; see `NativeTasks`."""
 
     def gaps(self, task_plan: TaskPlan) -> tuple[Gap, ...]:
-        """An Inspect task is what the engine runs."""
+        """Return no gaps, because the engine runs the same Inspect task."""
         return ()
 
     def translate(self, task_plan: TaskPlan, model_map: Mapping[str, str]) -> Task:
-        """The task; its samples show what is asked and what is right."""
+        """Return the Inspect task. Its samples show the question and the expected answer."""
         clean_logs_from_now_on()
         return native_task(task_plan, model_map, ProgressCounter(None, len(task_plan.samples)))
 
@@ -174,7 +179,7 @@ def _path(text: str | None) -> Path | None:
 
 
 def _planned(origin: PlanOrigin) -> TaskPlan:
-    """The plan of a run that Inspect's own command line starts: rows are fetched as by `aigo-bridge run`."""
+    """Return the plan for a run of Inspect's own command line. Rows are fetched as in `aigo-bridge run`."""
     if origin.unsaved:
         raise UsageError(
             f"the {' and '.join(origin.unsaved)} of the run were set in Python, so the log "
@@ -193,9 +198,9 @@ def native_task(
     replay: Replay | None = None,
     host: SnippetHost | None = None,
 ) -> Task:
-    """The Inspect task that carries out a plan; its metadata has the plan, for whoever reads the log.
+    """Return the Inspect task that runs a plan. Its metadata contains the plan for readers of the log.
 
-    Without a `host` the author's code has one of the task's own, whose workers end with this process at the
+    Without a `host`, the task creates one for the author's code. Its workers end with this process at the
     latest.
     """
     host = host or snippet_host(task_plan)
@@ -222,7 +227,7 @@ def native_task(
         ),
         solver=hosted_solver(program, models, progress, solutions, replay),
         scorer=hosted_scorers(program, models, progress, solutions) or None,
-        # A reducer even for one trial: Inspect's default one turns labels into 0.0.
+        # Needed even for one trial, because Inspect's default reducer converts labels to 0.0.
         epochs=Epochs(task_plan.num_trials, trials_reducer(task_plan)),
         fail_on_error=False,
         sandbox=sandbox_of(available()[0], task_plan) if runs_code else None,
@@ -232,7 +237,9 @@ def native_task(
 
 
 def _system_task(task_plan: TaskPlan, progress: ProgressCounter, host: SnippetHost) -> Task:
-    """A system task: one sample without a question, whose scorer runs the author's code."""
+    """Return the Inspect task of a system task: one sample without a question, whose scorer runs the author's
+    code.
+    """
     return Task(
         name=task_plan.name,
         display_name=task_plan.display_name,
@@ -247,7 +254,7 @@ def _system_task(task_plan: TaskPlan, progress: ProgressCounter, host: SnippetHo
 
 
 def _pairs(written: Mapping[str, Any] | str | None, name: str) -> dict[str, Any]:
-    """A mapping, its JSON text, or `key=value,key=value`."""
+    """Return a mapping from a mapping, its JSON text, or `key=value,key=value`."""
     if written is None or written == "":
         return {}
     if isinstance(written, Mapping):
@@ -267,14 +274,14 @@ def _pairs(written: Mapping[str, Any] | str | None, name: str) -> dict[str, Any]
     return pairs
 
 
-# Samples: evidence is read from their metadata alone; input and target are for Inspect's views and tables
+# Samples. Evidence is read only from their metadata; input and target are for Inspect's viewer and tables.
 
 
 NOTHING_ASKED = "(nothing is asked: the task's own code computes its metrics)"
 
 
 def native_samples(plan: TaskPlan) -> list[NativeSample]:
-    """All samples of a plan."""
+    """Return all samples of a plan."""
     if plan.entity == "system":
         return [
             NativeSample(id=sample.id, input=NOTHING_ASKED, metadata=dict(sample.data))
@@ -292,7 +299,9 @@ def native_samples(plan: TaskPlan) -> list[NativeSample]:
 
 
 def _asked(plan: TaskPlan) -> Callable[[Sample], str | list[ChatMessage]]:
-    """What the evaluated model is asked first; where only the run makes that, the row in JSON."""
+    """Return a function for the first prompt of the evaluated model. If the prompt is only known during the
+    run, it returns the row as JSON.
+    """
     solver = plan.benchmark.solver
     opening = None if solver is None else solver_type(solver).opening(solver)
     if opening is None:
@@ -302,7 +311,7 @@ def _asked(plan: TaskPlan) -> Callable[[Sample], str | list[ChatMessage]]:
         try:
             messages = native_messages(opening(sample.data), "solver")
         except (SampleError, UnsupportedPlanError):
-            return _row(sample)  # an error of the sample, or an input that is no chat
+            return _row(sample)  # an error of the sample, or an input that is not a chat
         if len(messages) == 1 and messages[0].role == "user" and isinstance(messages[0].content, str):
             return messages[0].content
         return messages or _row(sample)
@@ -314,8 +323,8 @@ def _row(sample: Sample) -> str:
     return json.dumps(dict(sample.data), ensure_ascii=False, default=str)
 
 
-# Numbers of code for logs of Inspect's own command line: as with `aigo-bridge run`, reading such a log needs
-# no code
+# Metrics of user code in logs of Inspect's own command line. As with `aigo-bridge run`, reading such a log
+# then does not need the code.
 
 
 _logger = logging.getLogger(__name__)
@@ -323,22 +332,22 @@ _logger = logging.getLogger(__name__)
 
 @cache
 def store_numbers_from_now_on(planned_here: Callable[[LoggedPlan], TaskPlan | None]) -> None:
-    """Keep in the log of every task of ours that this process ends what its code has computed.
+    """Store the metrics that user code computed in the log of every AI GO task that this process finishes.
 
     Args:
-        planned_here: the plan of this process that a log was written from; `None`: it is not one of this
-            process's.
+        planned_here: returns the plan in this process for a logged plan; `None` if the log belongs to another
+            process.
     """
 
     @hooks(name="aigo_bridge_numbers", description="metrics in Python are kept in the log")
     class NumbersHook(Hooks):
         async def on_task_end(self, data: TaskEnd) -> None:
-            """Store them; a failure is reported and never takes the evaluation with it."""
+            """Store the metrics. A failure is logged and does not fail the evaluation."""
             path = local_path(data.log.location)
             if path is None or not path.endswith(".eval") or HEADER_KEY not in (data.log.eval.metadata or {}):
                 return
             try:
-                # In a thread: reading a large log would stop all other tasks of the event loop.
+                # In a thread, because reading a large log would block the other tasks of the event loop.
                 await to_thread.run_sync(_store, Path(path), planned_here)
             except (BridgeError, OSError, BadZipFile) as error:
                 _logger.warning("%s: metrics in Python were not kept in the log: %s", path, error)
