@@ -1,1 +1,1 @@
-"""From the bytes of a log to raw samples; Inspect is not imported."""
+"""Reading of Inspect logs, from bytes to raw samples, without importing Inspect."""

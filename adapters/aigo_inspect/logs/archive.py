@@ -1,8 +1,7 @@
-"""The zip archive of an `.eval` log, also when it is damaged.
+"""Reader for the zip archive of an `.eval` log, including damaged archives.
 
-The standard library's `zipfile` reads neither zstd (before Python 3.14) nor several zstd frames in one
-member, and unpacks whatever it is told to. Here each member is read on its own, within bounds, checked
-against its length and CRC.
+The standard library's `zipfile` cannot read zstd (before Python 3.14) or several zstd frames in one member,
+and it does not limit sizes. This reader checks each member separately against bounds, length and CRC.
 """
 
 from __future__ import annotations
@@ -35,32 +34,36 @@ from aigo_inspect.logs.zip_members import (
     walk_local_headers,
 )
 
-# The stub of the package takes the class for an instance.
+# The type stub declares the class as an instance.
 _INFLATE_ERROR = cast("type[Exception]", zlib_ng.error)
 _SIZE_UNKNOWN = -1
-"""What zstandard says of a frame that was written as a stream."""
+"""Content size that zstandard reports for a frame written as a stream."""
 _STEP = 16 << 20
 _MOST_NAMED = 100
 
 
 class Archive:
-    """The members of a zip file, by name; the last of several equal names counts, as Inspect appends."""
+    """Members of a zip file by name. If a name occurs several times, the last member counts, because Inspect
+    appends.
+    """
 
     def __init__(self, source: Source, bounds: Bounds = DEFAULT_BOUNDS):
         self._source = source
         self._bounds = bounds
-        # One for all members: making it takes as long as unpacking a small member.
+        # Shared by all members, because creating it takes as long as unpacking a small member.
         self._zstd = zstandard.ZstdDecompressor()
         self.damage: list[Damage] = []
-        """What is wrong with the archive, so far: reading a member may find more."""
+        """Damage found so far. Reading a member may add more."""
         self.members: dict[str, Member] = {}
         self.doubtful: set[str] = set()
-        """Members that were read although their own headers give them other names, which may be right."""
+        """Members that were read although their local headers contain another name, which may be the right
+        one."""
         self._walked: dict[str, list[Member]] | None = None
         self._most = bounds.most_unpacked(source.size)
-        """Bytes that all members together may unpack to before none is believed any more."""
+        """Limit for the unpacked size of all members together, in bytes. Above it, sizes in the directory are
+        not trusted."""
         self._mended = 0
-        """Bytes that were unpacked from members that the directory is wrong about."""
+        """Bytes unpacked from members with a wrong directory entry."""
         try:
             directory = read_directory(source, bounds)
         except TooLargeError:
@@ -81,13 +84,13 @@ class Archive:
 
     def _add(self, members: Iterable[Member]) -> None:
         for member in members:
-            # Re-inserting moves the name to where its last version was written.
+            # Inserting the name again moves it to the position of its last version.
             self.members.pop(member.name, None)
             self.members[member.name] = member
         self._suspicious = (
             sum(member.size for member in self.members.values() if member.size > 0) > self._most
         )
-        # Bytes that are unpacked many times.
+        # Overlapping members would unpack the same bytes several times.
         ordered = sorted(self.members.values(), key=attrgetter("offset")) if self._suspicious else []
         self._overlapping = {
             member.name
@@ -96,7 +99,7 @@ class Archive:
         }
 
     def _local(self) -> dict[str, list[Member]]:
-        """The members that have a header of their own, by the name that it gives them."""
+        """Return the members with a local header, by the name in that header."""
         if self._walked is None:
             self._walked = {}
             for member in walk_local_headers(self._source, self._bounds):
@@ -104,11 +107,11 @@ class Archive:
         return self._walked
 
     def recover(self) -> bool:
-        """Look for members that the directory lacks, or has under other names, and note them in `damage`;
-        whether there are any.
+        """Find members that are missing in the directory or have another name there, and add them to
+        `damage`. Return whether any were found.
 
-        A wrong byte in a name of the directory is seen by nobody but those who miss the member; its own
-        header still has the name.
+        A wrong byte in a name of the directory is only noticed when the member is missing. The local header
+        still contains the right name.
         """
         listed = {member.offset: member for member in self.members.values()}
         local = sorted(chain.from_iterable(self._local().values()), key=attrgetter("offset"))
@@ -124,7 +127,7 @@ class Archive:
         for member in local:
             if member.name in self.members or not is_written(member.name):
                 continue
-            # The directory knows more of it than a header that was written before the data.
+            # The directory has more information than a local header that was written before the data.
             entry = listed.get(member.offset)
             lost.pop(member.name, None)
             lost[member.name] = member if entry is None else entry._replace(name=member.name)
@@ -140,12 +143,12 @@ class Archive:
         return bool(lost)
 
     def read(self, name: str) -> bytes:
-        """The unpacked bytes of a member, checked against length and CRC.
+        """Return the unpacked bytes of a member, checked against its length and CRC.
 
-        Where the directory is wrong about it, but the member's own header is not, that is noted in `damage`.
+        If only the directory entry is wrong and the local header is usable, this is noted in `damage`.
 
         Raises:
-            EvidenceError: the member is absent, damaged, or larger than the bounds allow.
+            EvidenceError: the member is missing, damaged, or larger than the bounds allow.
         """
         member = self.members.get(name)
         if member is None:
@@ -153,7 +156,7 @@ class Archive:
         try:
             return self._read(member)
         except EvidenceError as error:
-            # Evidence that is carried along has to be untouched.
+            # Embedded evidence must not be repaired.
             if name.startswith("_aigo/"):
                 raise
             for account, start in self._accounts(member):
@@ -173,8 +176,8 @@ class Archive:
             raise
 
     def _accounts(self, member: Member) -> Iterator[tuple[Member, int | None]]:
-        """What else is said of a member than its entry in the directory says, and where its data starts if no
-        header tells.
+        """Yield alternatives to a member's directory entry, each with the start of its data if a header does
+        not give it.
         """
         local = header_at(self._source, member.offset)
         if local is not None and local.name == member.name:
@@ -184,7 +187,8 @@ class Archive:
             if local != member:
                 yield local if local.crc is not None else local._replace(crc=member.crc), None
         elif versions := self._local().get(member.name):
-            # Of several versions, the one that the directory means; else the last.
+            # If there are several versions, use the one with the CRC in the directory, otherwise the last
+            # one.
             yield next((version for version in versions if version.crc == member.crc), versions[-1]), None
             return
         elif local is not None and is_written(local.name):
@@ -193,8 +197,7 @@ class Archive:
             # Either name may be wrong.
             self.doubtful.add(member.name)
         if member.crc is not None:
-            # What of the header is spoiled does not matter if the data stands where it does behind nearly any
-            # header.
+            # The header is damaged, but its data usually starts at the normal distance.
             yield member, member.offset + LOCAL.size + len(member.name.encode())
 
     def _read(self, member: Member, start: int | None = None) -> bytes:
@@ -216,7 +219,8 @@ class Archive:
                 f" the archive is shorter than its {member.compressed:,} bytes",
                 code=Code.DAMAGED_LOG,
             )
-        # Header and data at once: their distance is nearly always that of a header without extra fields.
+        # Header and data are read together. Their distance is almost always that of a header without extra
+        # fields.
         ahead = LOCAL.size + len(member.name)
         head = self._source.read_at(member.offset, ahead + max(member.compressed, 0))
         if len(head) < LOCAL.size or head[:4] != LOCAL_SIGN:
@@ -281,14 +285,15 @@ class Archive:
     def _unpack_zstd(self, packed: bytes, limit: int) -> bytes:
         try:
             if zstandard.frame_content_size(packed) in (limit, _SIZE_UNKNOWN):
-                # Nearly always: one frame, which is unpacked in one go, into memory of just its size.
+                # The usual case is one frame, which can be unpacked in one call into a buffer of the exact
+                # size.
                 data = self._zstd.decompress(packed, max_output_size=limit, allow_extra_data=False)
                 if len(data) == limit:
                     return data
         except zstandard.ZstdError:
-            # Damaged frames are damaged for the stream as well, which also knows how to end early.
+            # The stream reader below also fails on damaged frames, and stops early.
             pass
-        # Members above 200 MiB are several frames.
+        # Members above 200 MiB consist of several frames.
         reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
         parts: list[bytes] = []
         room = limit + 1

@@ -1,11 +1,10 @@
-"""Samples that are being solved: Inspect keeps them in a database of its own until they stand in the log.
+"""Samples in progress, which Inspect keeps in a database until they are written to the log.
 
 ```text
-<data of the user>/inspect_ai/samplebuffer/<sha256 of the folder's URL>/<name of the log>.<process>.db
+<user data>/inspect_ai/samplebuffer/<sha256 of the folder's URL>/<name of the log>.<process>.db
 ```
 
-Only that one file is opened, for reading. Source of the layout: Inspect AI,
-`log/_recorders/buffer/database.py`.
+The database is opened read-only. Source of the layout: Inspect AI, `log/_recorders/buffer/database.py`.
 """
 
 from __future__ import annotations
@@ -28,31 +27,31 @@ from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.results.counts import RUNNING
 
 _PATIENCE = 2.0
-"""Seconds to wait for a database that is being written."""
+"""Maximum wait for a locked database, in seconds."""
 
 
 @dataclass(frozen=True)
 class LiveSample:
-    """A sample that is being solved, as far as it has come."""
+    """Current state of a sample in progress."""
 
     id_text: str
     epoch: int
     fields: bytes
-    """JSON object: all but events, attachments and pools."""
+    """JSON object with all fields except events, attachments and pools."""
 
     @property
     def member(self) -> str:
-        """Name that it will have in the log."""
+        """Name of its future member in the log."""
         return f"samples/{self.id_text}_epoch_{self.epoch}.json"
 
 
 def find_database(log: Path) -> Path | None:
-    """The database of a log that is being written, or whose run was killed; `None`: there is none.
+    """Return the database of a log in progress, or of a killed run; `None` if it does not exist.
 
-    Of several, as of a run that was gone on with, the newest.
+    If there are several, for example after resuming a run, the newest is returned.
     """
-    # Inspect names the folder as it was told of it: before or after its links.
-    folders = {os.path.abspath(log.parent), os.path.realpath(log.parent)}  # noqa: PTH100  # links stay
+    # Inspect uses the folder path as given, with or without resolved links.
+    folders = {os.path.abspath(log.parent), os.path.realpath(log.parent)}  # noqa: PTH100  # must not resolve links
     databases: list[tuple[int, Path]] = []
     for folder in folders:
         place = _data_folder() / hashlib.sha256(f"file://{folder}".encode()).hexdigest()
@@ -66,7 +65,7 @@ def find_database(log: Path) -> Path | None:
 
 
 def is_alive(database: Path, log: Path) -> bool:
-    """Whether the process that writes a database is there."""
+    """Return whether the process that writes a database is running."""
     process = _process_of(database.name, log.name)
     try:
         os.kill(process or 0, 0)
@@ -85,7 +84,9 @@ def _process_of(name: str, log: str) -> int | None:
 
 
 def _data_folder() -> Path:
-    """Where Inspect keeps these databases, as `platformdirs.user_data_path("inspect_ai")` has it."""
+    """Return Inspect's folder for these databases, the same as in
+    `platformdirs.user_data_path("inspect_ai")`.
+    """
     if sys.platform == "darwin":
         data = Path.home() / "Library" / "Application Support"
     else:
@@ -95,14 +96,14 @@ def _data_folder() -> Path:
 
 
 def version(database: Path) -> str:
-    """Changes whenever something was written into a database."""
+    """Return a text that changes with every write to a database."""
     with _opened(database) as connection:
         (number,) = connection.execute("SELECT max(version) FROM task_database").fetchone()
     return str(number)
 
 
 class Buffer:
-    """The samples of a database at one moment."""
+    """Samples in a database at one moment."""
 
     def __init__(self, connection: sqlite3.Connection, bounds: Bounds):
         self._connection = connection
@@ -117,12 +118,12 @@ class Buffer:
     def write(self, sample: LiveSample, archive: zipfile.ZipFile) -> None:
         """Add a sample to an archive in the form that it will have in its log.
 
-        One that is larger than the bounds allow stands there without its events.
+        If a sample is larger than the bounds allow, it is added without its events.
         """
         fields = _as_sample(orjson.loads(sample.fields))
         whole = self._size(sample) <= self._bounds.member_bytes
         with archive.open(sample.member, "w", force_zip64=True) as file:
-            # The summary's texts are cut; those of the event that begins the sample are not.
+            # Texts in the summary are shortened. The first event of the sample contains the full texts.
             file.write(orjson.dumps({**fields, **self._beginning(sample)})[:-1])
             file.write(b',"messages":[],"events":[')
             _write_list(file, self._events(sample) if whole else iter(()))
@@ -135,7 +136,7 @@ class Buffer:
             file.write(b"]}}")
 
     def _size(self, sample: LiveSample) -> int:
-        """Characters of all that belongs to a sample."""
+        """Return the number of characters in all data of a sample."""
         return sum(
             self._connection.execute(query, (sample.id_text, sample.epoch)).fetchone()[0] for query in _SIZES
         )
@@ -149,7 +150,7 @@ class Buffer:
         return {}
 
     def _events(self, sample: LiveSample) -> Iterator[bytes]:
-        # An event that was written again (a call that is answered) counts as it was written last.
+        # An event may be written several times (a model call and its answer). The last version counts.
         yield from self._texts(
             """SELECT e.data FROM (SELECT min(id) AS first, max(id) AS last FROM events
                  WHERE sample_id = ? AND sample_epoch = ? GROUP BY coalesce(nullif(event_id, ''), id)) AS one
@@ -177,16 +178,16 @@ _MESSAGES = "SELECT data FROM message_pool WHERE sample_id = ? AND sample_epoch 
 _CALLS = "SELECT data FROM call_pool WHERE sample_id = ? AND sample_epoch = ? ORDER BY id"
 
 _OF_ROW = ("input", "choices", "target", "metadata", "files", "setup")
-"""Fields of the row that the first event of a sample has in full."""
+"""Fields of the dataset row whose full values are in the first event of a sample."""
 
 
 _OF_SUMMARY = ("completed", "limit", "message_count", "retries")
-"""What a summary has, and a sample has not, or in another form."""
+"""Fields of a summary that a sample does not have, or has in another form."""
 
 
 def _as_sample(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the sample of a summary: its error is an object instead of a text, and a sample that has not
-    ended has an error that says so.
+    """Convert a summary to a sample. Its error becomes an object, and an unfinished sample gets a special
+    error.
     """
     fields = {name: value for name, value in summary.items() if name not in _OF_SUMMARY}
     error = fields.get("error")
@@ -204,7 +205,7 @@ def _write_list(file: IO[bytes], texts: Iterator[bytes]) -> None:
 
 @contextmanager
 def open_buffer(database: Path, bounds: Bounds) -> Iterator[Buffer]:
-    """A database at one moment; raises `sqlite3.Error` where it is gone, or none."""
+    """Open a database at one moment. Raise `sqlite3.Error` if it does not exist or is not a database."""
     with _opened(database) as connection:
         connection.execute("BEGIN")
         yield Buffer(connection, bounds)
@@ -215,6 +216,6 @@ def _opened(database: Path) -> Iterator[sqlite3.Connection]:
     with closing(
         sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=_PATIENCE, isolation_level=None)
     ) as connection:
-        # It may be anybody's: what it has of its own (triggers, views of functions) does nothing.
+        # The file may be untrusted, so its triggers and views with functions are disabled.
         connection.execute("PRAGMA trusted_schema = OFF")
         yield connection

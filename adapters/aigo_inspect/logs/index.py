@@ -1,11 +1,10 @@
-"""The samples of a log: where they stand, whose id each has, and which of them are missing.
+"""Index of the samples in a log: position, id and epoch of each sample, and the samples that are missing.
 
-A sample whose member is gone leaves no trace in the archive. But the log lists its samples in up to three
-other places, and what is listed there and not to be found is a loss that somebody has to be told.
+A sample with a lost member leaves no trace in the archive. But a log lists its samples in up to three other
+places, so a missing sample can be detected and reported.
 
-In an archive the name of the member decides which sample it is, as it does when Inspect looks for one: names
-are there once. In a document samples have no names; there the first sample with an id and an epoch keeps
-them.
+In an archive, the member name decides the id and epoch, as in Inspect, because names are unique. In a `.json`
+log, the first sample with an id and epoch keeps them.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from aigo_bridge.text.json_text import json_text
 from aigo_bridge.text.plurals import plural
 
 Identity = tuple[str, int]
-"""Id, as text, and epoch of a sample."""
+"""Id (as text) and epoch of a sample."""
 Order = Literal["epoch", "sample"]
 _SAMPLE_NAME = re.compile(r"samples/(.*)_epoch_(\d+)(?:\.json|/sample\.json)", re.DOTALL)
 _LONGEST_EPOCH = 18
-"""Digits; more are no count of anything."""
+"""Maximum number of digits. A longer number is not a count."""
 _LONGEST_ID = 10_000
-"""Characters; a name in a zip has 65,535 bytes at most."""
+"""Maximum number of characters. A name in a zip archive can have 65,535 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRef:
-    """Where one sample stands in the log, known without reading it."""
+    """Position of a sample in the log, known without reading the sample."""
 
     key: str
     """Member name in an archive, `samples[3]` in a `.json` log."""
     id_text: str
-    """The sample's id as text, as far as the name tells; `""` when unknown."""
+    """Sample id as text, as far as the name contains it; `""` if unknown."""
     epoch: int
-    """1-based epoch as far as the name tells; 0 when unknown."""
+    """Epoch from 1, as far as the name contains it; 0 if unknown."""
     index: int
     """Position in the file."""
 
 
 def named_samples(names: Iterable[str]) -> list[SampleRef]:
-    """The samples among the members of an archive."""
+    """Return the samples among the members of an archive."""
     return [
         SampleRef(name, match[1], epoch_of(match[2]), index)
         for index, name in enumerate(names)
@@ -58,13 +57,13 @@ def named_samples(names: Iterable[str]) -> list[SampleRef]:
 
 
 def name_of(sample_id: object) -> str:
-    """An id as members that we write have it: as Inspect names them, and ids that no zip can name with a
-    digest.
+    """Return an id as used in member names: like Inspect, or shortened with a checksum if a zip archive
+    cannot hold the id.
     """
     text = str(sample_id)
     if len(text) <= _LONGEST_ID and "\0" not in text and _encodable(text):
         return text
-    # Late: hardly any log needs it.
+    # Imported late, because few logs need it.
     import hashlib
 
     digest = hashlib.blake2b(
@@ -82,15 +81,15 @@ def _encodable(text: str) -> bool:
 
 
 def names_of(sample_id: object) -> tuple[str, str, str]:
-    """How members may name an id: as it is, as a zip on Windows does (other slashes, nothing behind a NUL),
-    as ours do.
+    """Return the possible forms of an id in member names: unchanged, as written by zip on Windows (other
+    slashes, cut at NUL), and as written by aigo-bridge.
     """
     text = str(sample_id)
     return text, text.replace("\\", "/").partition("\0")[0], name_of(text)
 
 
 def epoch_of(value: object) -> int:
-    """An epoch, from a number or digits; 0 when it is none."""
+    """Convert a number or digits to an epoch; 0 if it is not valid."""
     if isinstance(value, str):
         return int(value) if 0 < len(value) <= _LONGEST_EPOCH else 0
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**_LONGEST_EPOCH:
@@ -99,18 +98,18 @@ def epoch_of(value: object) -> int:
 
 
 def in_order(refs: list[SampleRef], ids: object, order: Order) -> list[SampleRef]:
-    """The samples in the order of the dataset, epoch by epoch or (`"sample"`) sample by sample.
+    """Return the samples in dataset order, epoch by epoch or (`"sample"`) sample by sample.
 
     Args:
-        refs: the samples in the order in which they were written.
-        ids: the dataset's list of ids, if there is one; other samples come last.
-        order: which of the two orders.
+        refs: samples in the order of writing.
+        ids: sample ids of the dataset, if known. Other samples come last.
+        order: one of the two orders.
     """
     listed = ids if isinstance(ids, list) else []
     rank = {str(sample_id): position for position, sample_id in enumerate(listed)}
     end = len(rank)
     if not rank:
-        # Without a list, keep the epochs of one sample together in order of first appearance.
+        # Without a list of ids, samples are ordered by their first appearance, with their epochs together.
         for ref in refs:
             rank.setdefault(ref.id_text, len(rank))
     if order == "epoch":
@@ -123,7 +122,7 @@ def in_order(refs: list[SampleRef], ids: object, order: Order) -> list[SampleRef
     )
 
 
-# Whose id a sample has
+# Id and epoch of a sample
 
 RENAMED = "id of a sample that is not that of its member: the name of the member counts"
 RENUMBERED = (
@@ -133,12 +132,14 @@ NO_TEXT = "id of a sample that is neither a text nor an integer: written as text
 
 
 def is_settled(ref: SampleRef, sample_id: object, epoch: object) -> bool:
-    """Whether a sample says of itself what the name of its member says, so that nothing has to be decided."""
+    """Return whether the sample itself and its member name give the same id and epoch."""
     return epoch == ref.epoch > 0 and (ref.id_text == str(sample_id) or ref.id_text in names_of(sample_id))
 
 
 class Identities:
-    """Decides, sample by sample, and remembers what is taken."""
+    """Assignment of unique ids and epochs to samples. It remembers the ids and epochs that are already
+    used.
+    """
 
     def __init__(self, refs: Iterable[SampleRef]):
         self._owners: dict[tuple[str, int], int] = {}
@@ -149,15 +150,15 @@ class Identities:
                 self._owners.setdefault((ref.id_text, ref.epoch), ref.index)
 
     def settle(self, sample: dict[str, Any], ref: SampleRef, *, named: bool) -> Counter[str]:
-        """Give a sample an id and an epoch that no other has, in place; returns what that changed.
+        """Give a sample a unique id and epoch, in place. Return the changes.
 
         Args:
-            sample: as it stands in the log.
-            ref: where it stands.
-            named: `ref` has the name of its member, which counts for more than what the sample says.
+            sample: the sample as in the log.
+            ref: position of the sample.
+            named: `ref` contains the member name, which takes precedence over the sample's own fields.
 
         Raises:
-            EvidenceError: nothing tells which sample it is.
+            EvidenceError: the id of the sample cannot be determined.
         """
         changes: Counter[str] = Counter()
         sample_id = sample.get("id")
@@ -200,25 +201,25 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# What a log says of its own samples
+# Samples that a log lists
 
 _MOST_NAMED = 100
 
 
 def check_entries(reductions: object, refs: Iterable[SampleRef], *, whole: bool) -> list[str]:
-    """What is wrong with the reductions of a log.
+    """Return the problems in the reductions of a log.
 
-    Scores of samples that the log does not have lose their `sample_id`, in place: they are of no sample.
+    Scores of samples that are not in the log lose their `sample_id`, in place.
 
     Args:
-        reductions: as they stand in the log.
-        refs: its samples.
-        whole: a sample that has a score must be there.
+        reductions: reductions as in the log.
+        refs: samples of the log.
+        whole: report scores whose sample is not in the log.
     """
     if not isinstance(reductions, list):
         return [] if reductions is None else [f"expected a list, found {type(reductions).__name__}"]
     refs = list(refs)
-    # Which sample some are shows when they are read.
+    # Some ids are only known after reading the samples.
     names = None if any(not (ref.id_text or ref.epoch) for ref in refs) else {ref.id_text for ref in refs}
     reasons: list[str] = []
     for place, entry in enumerate(reductions):
@@ -246,7 +247,7 @@ class _Summary(msgspec.Struct):
 
 
 def summarised(data: bytes) -> list[Identity] | None:
-    """The samples that a member of summaries lists; `None` when it is not as Inspect writes it."""
+    """Return the samples in a summaries member; `None` if it does not have Inspect's form."""
     try:
         summaries = msgspec.json.decode(data, type=list[_Summary])
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -255,7 +256,7 @@ def summarised(data: bytes) -> list[Identity] | None:
 
 
 def listed_samples(summaries: object) -> list[Identity]:
-    """As `summarised`, for whatever the member holds."""
+    """Return the samples in a summaries member of any form."""
     return [
         (str(summary.get("id")), summary["epoch"])
         for summary in (summaries if isinstance(summaries, list) else ())
@@ -264,11 +265,11 @@ def listed_samples(summaries: object) -> list[Identity]:
 
 
 class _Anything(msgspec.Struct):
-    """Any object: its fields are passed over."""
+    """Any object. Its fields are ignored."""
 
 
 def is_list_of_objects(data: bytes) -> bool:
-    """Whether a member is a list of objects in plain JSON, found out without making objects of it."""
+    """Return whether a member is a list of objects in valid JSON, without creating the objects."""
     try:
         msgspec.json.decode(data, type=list[_Anything])
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -277,8 +278,8 @@ def is_list_of_objects(data: bytes) -> bool:
 
 
 def planned(header: dict[str, Any]) -> list[Identity]:
-    """The samples that a log must have, as it ended with success, in its order; none when it does not say
-    which.
+    """Return the samples that a successful log must contain, in order; empty if the log does not list
+    them.
     """
     spec, results = header["eval"], header.get("results")
     ids, epochs = spec["dataset"].get("sample_ids"), _count(spec["config"].get("epochs")) or 1
@@ -289,7 +290,7 @@ def planned(header: dict[str, Any]) -> list[Identity]:
     stops = stopped.get("early_stops") if isinstance(stopped, dict) else None
     total = _count(results.get("total_samples"))
     if results.get("logged_samples") is not None or total not in (None, 0, len(ids) * epochs):
-        # It was ended before its time, or its samples did not all run equally often.
+        # The run ended early, or its samples ran different numbers of times.
         return []
     identities = dict.fromkeys((str(name), epoch) for name in ids for epoch in range(1, epochs + 1))
     for stop in stops if isinstance(stops, list) else ():
@@ -299,7 +300,7 @@ def planned(header: dict[str, Any]) -> list[Identity]:
 
 
 def planned_count(header: dict[str, Any]) -> int:
-    """How many samples, every epoch for itself, a log must have at least; 0 when it does not say."""
+    """Return the minimum number of trials that a log must contain; 0 if the log does not contain it."""
     results = header.get("results")
     if not _must_be_whole(header) or not isinstance(results, dict):
         return 0
@@ -310,25 +311,25 @@ def planned_count(header: dict[str, Any]) -> int:
 
 
 def keeps_samples(header: dict[str, Any]) -> bool:
-    """Whether samples were written into the log at all."""
+    """Return whether the run wrote samples to the log."""
     return header["eval"]["config"].get("log_samples") is not False
 
 
 def missing(expected: Iterable[Identity], count: int, present: Collection[Identity]) -> list[str]:
-    """What to say of samples that a log should have and has not.
+    """Return messages about samples that are missing in a log.
 
     Args:
-        expected: samples that are listed somewhere.
-        count: how many there are at least.
-        present: those that are there; one whose id cannot be seen has the id `""`.
+        expected: samples that the log lists.
+        count: minimum number of samples.
+        present: samples in the log. If an id is unknown, it is `""`.
     """
     expected = dict.fromkeys(expected)
     present_names = set(present)
-    # Some samples have the id "".
+    # A real id may also be "".
     unknown = sum(not name and (name, epoch) not in expected for name, epoch in present)
     lost = [identity for identity in expected if identity not in present_names]
     if lost:
-        # Names of members are not always ids.
+        # Member names are not always identical to ids.
         lost = [(name, epoch) for name, epoch in lost if not _is_named(name, epoch, present_names)]
     if lost and not unknown:
         lines = [

@@ -1,9 +1,9 @@
-"""A log in Inspect's `.json` format: one document, cut into its samples, of which only one at a time is
-parsed.
+"""Reader for logs in Inspect's `.json` format: one document, split into samples that are parsed one at a
+time.
 
-A log in Inspect's own layout is cut by its lines and stays in its file: Inspect writes with an indentation of
-two, and no text of JSON holds a raw line break, so what a line begins with tells where it stands, whatever is
-broken in it. Any other document is read, but not parsed, as a whole; one that is broken is walked by
+A log in Inspect's own layout is split by lines and stays on disk. Inspect indents by two spaces, and JSON
+texts cannot contain raw line breaks, so the start of a line determines its role even in a broken document.
+Other documents are read as a whole, but not parsed as a whole. Broken documents are handled by
 `json_salvage`.
 """
 
@@ -31,23 +31,23 @@ from aigo_inspect.logs.sources import BytesSource, Source, local_path
 
 _IDENTITY = re.compile(rb"\s*+" + IDENTITY, re.DOTALL)
 _HEAD = 4096
-"""Bytes in which a sample's id and epoch stand, unless the id is longer."""
+"""Number of bytes that contain a sample's id and epoch, unless the id is longer."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class _Identity(Struct, gc=False):
-    """What tells one sample from another; the rest of it is passed over."""
+    """Id and epoch of a sample. Other fields are ignored."""
 
     id: Any = ""
     epoch: Any = None
 
 
 class JsonLog:
-    """The header and the undecoded samples of a `.json` log.
+    """Header and undecoded samples of a `.json` log.
 
     Raises:
-        EvidenceError: it is no log, or nothing of it can be read.
-        TooLargeError: it asks for more than the bounds allow.
+        EvidenceError: the file is not a log, or cannot be read at all.
+        TooLargeError: the log exceeds the bounds.
     """
 
     def __init__(self, source: Source, bounds: Bounds, redaction: Redaction):
@@ -57,19 +57,19 @@ class JsonLog:
                 f" the bound 'member_bytes' is {bounds.member_bytes:,}"
             )
         self.damage: list[Damage] = []
-        # What is far away is fetched once, not sample by sample.
+        # A remote log is downloaded once, not sample by sample.
         local = local_path(source.name) is not None
         self._source = source if local else BytesSource(source.read_at(0, source.size), source.name)
         self._bounds = bounds
         self._redaction = redaction
-        """For the samples, which are as they stand in the log unless it is broken."""
+        """Redaction for the samples, which are unchanged unless the log is broken."""
         self._spans: list[Span] = []
         self._raws: list[Raw] | None = None
-        """The samples, where they are no spans."""
+        """Samples without known spans."""
         self._identities: list[tuple[str, int]] | None = None
-        """Id and epoch of each sample, where it took no parsing to find them."""
+        """Id and epoch of each sample, if found without parsing the sample."""
         self.changes: Counter[str] = Counter()
-        """What parsing the header had to change."""
+        """Changes made while parsing the header."""
         header = self._cut()
         if header is None:
             header = self._take_apart()
@@ -86,9 +86,7 @@ class JsonLog:
     # Finding the samples
 
     def _cut(self) -> Any:
-        """The header of a log that is laid out as Inspect does, whose samples are found; `None` when it is
-        not.
-        """
+        """Find the samples of a log in Inspect's layout, and return its header; `None` for other layouts."""
         source = self._source
         rows = find_rows(source, self._bounds)
         if rows is None:
@@ -108,7 +106,7 @@ class JsonLog:
         return parsed.value
 
     def _take_apart(self) -> Any:
-        """The header of a document in any other layout, whose samples are found."""
+        """Find the samples of a document in another layout, and return its header."""
         source = self._source
         data = source.read_at(0, source.size).removeprefix(_BYTE_ORDER_MARK)
         members = self._members(data)
@@ -134,8 +132,8 @@ class JsonLog:
         return parsed.value
 
     def _members(self, data: bytes) -> list[bytes] | None:
-        """The members of the top level but for the samples; `None` when it is no plain JSON, or of another
-        shape.
+        """Return the top-level members without the samples; `None` if the document is not valid JSON or has
+        another structure.
         """
         try:
             members = msgspec.json.decode(data, type=dict[str, Raw])
@@ -149,7 +147,7 @@ class JsonLog:
         return [b"%b:%b" % (msgspec.json.encode(name), text) for name, text in members.items()]
 
     def _walked(self, data: bytes) -> list[bytes] | None:
-        """As `_members`, with NaN and whatever else may stand among the samples."""
+        """Return the same members as `_members`, but accept NaN and invalid entries in the samples."""
         document = whole(data, self._check_samples)
         if document is None:
             return None
@@ -158,8 +156,8 @@ class JsonLog:
         return [data[begin:end] for begin, end in document.members]
 
     def _parsed(self, data: bytes, name: str, member: str = "") -> Parsed | None:
-        """The log, or a member of it; `None`, and damage, when it is broken. The error itself would keep a
-        copy of it alive.
+        """Parse the log or a member. If it is broken, note the damage and return `None`, because the
+        exception would keep a copy of the data.
         """
         try:
             return parse_json(data, name)
@@ -168,8 +166,8 @@ class JsonLog:
             return None
 
     def _mend(self, data: bytes, spans: list[Span] | None = None) -> dict[str, Any]:
-        """The header of a broken document: every member that is sound; and its samples, unless they are
-        known.
+        """Return the header of a broken document with all valid members. Also find its samples unless `spans`
+        are given.
         """
         document = pieces(data, self._bounds.damaged)
         if spans is None:
@@ -183,7 +181,7 @@ class JsonLog:
         return header
 
     def _checked(self, name: str, header: Any) -> dict[str, Any]:
-        """A header with an `eval`, made up where only the samples are left."""
+        """Return the header with an `eval`, which is empty if only samples are left."""
         if not isinstance(header, dict):
             raise EvidenceError(
                 f"{name!r} is JSON, but not an Inspect log: expected an object, found {_kind(header)}",
@@ -208,14 +206,14 @@ class JsonLog:
     # Single samples
 
     def size(self, index: int) -> int:
-        """Bytes of a sample's JSON."""
+        """Return the size of a sample's JSON in bytes."""
         if self._raws is not None:
             return len(memoryview(self._raws[index]))
         begin, end = self._spans[index]
         return end - begin
 
     def identity(self, index: int) -> tuple[str, int]:
-        """Id (as text, secrets included) and epoch of a sample; `("", 0)` where they cannot be seen."""
+        """Return the id (as text, not redacted) and epoch of a sample; `("", 0)` if they are not visible."""
         if self._identities is not None:
             return self._identities[index]
         begin, end = self._spans[index]
@@ -228,11 +226,11 @@ class JsonLog:
         try:
             return str(orjson.loads(match[1])), int(match[2])
         except ValueError:
-            # No JSON after all, or an epoch of more digits than Python converts.
+            # Invalid JSON, or an epoch with more digits than Python converts.
             return "", 0
 
     def sample(self, index: int) -> Parsed:
-        """One sample; raises `EvidenceError` when it is malformed, or asks for more than the bounds allow."""
+        """Return one sample. Raise `EvidenceError` if it is malformed or exceeds the bounds."""
         name = f"samples[{index}]"
         if self._raws is not None:
             data = bytes(self._raws[index])
@@ -248,7 +246,7 @@ def _identity(sample_id: Any, epoch: Any) -> tuple[str, int]:
 
 
 def _kind(value: Any) -> str:
-    """What a value is called in JSON."""
+    """Return the name of a value's type in JSON."""
     kinds = {type(None): "null", dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     return kinds.get(type(value), "a number")
 
@@ -258,7 +256,7 @@ def _kind(value: Any) -> str:
 
 _LINE = re.compile(rb'\n    ([^ \r\n])|\n  "samples": (\[)(?=\r?\n)|\n  (\])(?=,?\r?\n)')
 _LONGEST = 32
-"""Bytes that a match needs at most, with what it looks ahead to."""
+"""Maximum length of a match including its lookahead, in bytes."""
 _WINDOW = 16 << 20
 _CLOSE = b"\n    }"
 _BETWEEN = b", \r\n"
@@ -266,22 +264,22 @@ _BETWEEN = b", \r\n"
 
 @dataclass
 class Rows:
-    """The list of samples of a log in Inspect's layout."""
+    """List of samples of a log in Inspect's layout."""
 
     begin: int
-    """Behind its opening bracket, in bytes."""
+    """Offset after the opening bracket, in bytes."""
     end: int | None = None
-    """Its closing bracket; `None` when the log is cut off."""
+    """Offset of the closing bracket; `None` if the log is truncated."""
     spans: list[Span] = field(default_factory=list)
-    """Its elements. What stands between two of them is one as well: the rest of a broken one."""
+    """Spans of the elements. Data between two elements is also an element: the rest of a broken one."""
 
 
 def find_rows(source: Source, bounds: Bounds) -> Rows | None:
-    """The samples of a log that is laid out as Inspect does; `None` when it is not.
+    """Return the samples of a log in Inspect's layout; `None` for other layouts.
 
     Raises:
         EvidenceError: the log cannot be read.
-        TooLargeError: there are more, and smaller, elements than the bounds allow.
+        TooLargeError: the number of small elements exceeds the bounds.
     """
     rows: Rows | None = None
     start: int | None = None
@@ -316,7 +314,7 @@ def find_rows(source: Source, bounds: Bounds) -> Rows | None:
 
 
 def _lines(source: Source) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-    """What each line that matters begins with, and where that is."""
+    """Yield the position and the start of each relevant line."""
     base = 0
     while base < source.size:
         window = source.read_at(base, _WINDOW + _LONGEST)

@@ -1,10 +1,8 @@
-"""What a `.json` log that is no valid JSON still has: every sound member of its top level, every sound
-sample.
+"""Recovery of a `.json` log that is not valid JSON: all valid top-level members and all valid samples.
 
-The document is walked once. Where a value is broken, the walk goes on at the next place that can only be the
-beginning of a member or of a sample: Inspect writes `id`, `epoch` and `input` first into each sample, and
-inside a text no quote stands without a backslash. So a broken sample costs itself, and each byte is looked at
-a few times at most.
+The document is scanned once. After a broken value, the scan continues at the next certain start of a member
+or sample. This works because Inspect writes `id`, `epoch` and `input` first in each sample, and quotes inside
+a text are always escaped. Only broken samples are lost, and each byte is read only a few times.
 """
 
 from __future__ import annotations
@@ -17,17 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Span = tuple[int, int]
-"""Where a value begins and ends, in bytes."""
+"""Start and end of a value, in bytes."""
 
-# Possessive, so that a long text costs no memory for going back.
+# Possessive quantifiers, so that a long text needs no memory for backtracking.
 TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _ID = rb'\s*+"id"\s*+:\s*+(' + TEXT + rb'|-?\d++)\s*+,\s*+"epoch"\s*+:\s*+(\d++)'
 IDENTITY = rb"\{" + _ID
-"""The beginning of a sample: its id, its epoch."""
-# The value of a key is no sample.
+"""Start of a sample: its id and epoch."""
+# An object after a key is not a sample.
 _SAMPLE = re.compile(rb"\{(?<!:\{)(?<!:\s\{)" + _ID + rb'\s*+,\s*+"input"\s*+:', re.DOTALL)
 _LINE = re.compile(r'\n  (?="\w+": )', re.ASCII)
-"""Where a member of the top level begins for certain, in Inspect's layout: no text holds a raw line break."""
+"""Certain start of a top-level member in Inspect's layout, because a text cannot contain a raw line break."""
 _OWN_LINES = ('\n  "eval": ', '\n  "status": ')
 _KNOWN = re.compile(
     r',\s*(?="(?:eval"\s*:\s*\{\s*"(?:eval_set_id|eval_id|run_id|task|created)"'
@@ -35,42 +33,42 @@ _KNOWN = re.compile(
     r'|stats"\s*:\s*\{\s*"started_at"|error"\s*:\s*\{\s*"message"|samples"\s*:\s*\[\s*\{\s*"id"))',
     re.ASCII,
 )
-"""Where one begins in any other layout, as far as what is first in it tells."""
+"""Start of a top-level member in another layout, recognized by its first field."""
 _FIELDS = {"id", "epoch", "input", "target"}
-"""What every sample has."""
+"""Fields of every sample."""
 _BROKEN = object()
 _BLANK = re.compile(r"[\s,]*", re.ASCII)
 _NAME = re.compile(r'"(\w+)"\s*:\s*', re.ASCII)
 _MOST_MEMBERS = 100
-"""Top-level members that are looked at; a log has about a dozen."""
+"""Maximum number of top-level members to read. A log has about a dozen."""
 _NEAR_END = 12
-"""An error this near to the end of a piece may be due to the cut: the longest words are `-Infinity` and an
-escape.
-"""
+"""Maximum distance from the end of a piece, in characters, at which an error may be caused by the cut. The
+longest tokens are `-Infinity` and an escape."""
 
-# Only the ends of values are wanted, and an integer may have more digits than Python converts.
+# Only the ends of values are needed, and an integer may have more digits than Python converts.
 _DECODER = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
 
 
 @dataclass
 class Pieces:
-    """Where the parts of a broken document stand."""
+    """Positions of the parts of a broken document."""
 
     members: list[tuple[str, Span]] = field(default_factory=list)
-    """Name and value of the top level's members, `samples` left out; broken values too, as far as they reach.
-    """
+    """Name and span of the top-level members without `samples`. Broken values are included as far as they
+    reach."""
     samples: list[Span] = field(default_factory=list)
-    """Elements of `samples`; broken ones too."""
+    """Spans of the elements of `samples`, including broken ones."""
 
 
 @dataclass
 class Whole:
-    """Where the parts of a sound document stand."""
+    """Positions of the parts of a valid document."""
 
     members: list[Span] = field(default_factory=list)
-    """Names and values of the top level, without a list of samples."""
+    """Spans of the top-level members, except a list of samples."""
     samples: list[tuple[Span, Any]] = field(default_factory=list)
-    """Elements of `samples`, each with its `id` and `epoch` as a pair, or `None` where it is no object."""
+    """Elements of `samples`: the span, and `id` and `epoch` as a pair. The pair is `None` if the element is
+    not an object."""
 
 
 _PLAIN = json.JSONDecoder(strict=False)
@@ -79,13 +77,13 @@ _SPACE = re.compile(r"\s*", re.ASCII)
 
 
 def whole(data: bytes, most: Callable[[int, int], None]) -> Whole | None:
-    """The parts of a document, one value in memory at a time; `None` when it is no JSON (where NaN is
-    allowed).
+    """Return the parts of a document, with only one value in memory at a time; `None` if it is not JSON (NaN
+    is allowed).
 
     Args:
         data: the document.
-        most: told how many samples there are in how many bytes, every few thousand; may raise what ends the
-            search.
+        most: called every few thousand samples with the number of samples and bytes. It may raise an
+            exception to stop.
     """
     text = data.decode("latin-1")
     document = Whole()
@@ -130,7 +128,7 @@ def _elements(text: str, at: int, most: Callable[[int, int], None]) -> tuple[lis
 
 
 def _next(text: str, at: int, close: str) -> int:
-    """Where the value behind the one that ends at `at` begins, or the bracket is."""
+    """Return the start of the next value after `at`, or the position of the closing bracket."""
     at = _end(_SPACE, text, at)
     if text[at] == ",":
         at = _end(_SPACE, text, at + 1)
@@ -142,14 +140,14 @@ def _next(text: str, at: int, close: str) -> int:
 
 
 def pieces(data: bytes, most_broken: int) -> Pieces:
-    """The parts of a document that cannot be parsed as a whole.
+    """Return the parts of a document that cannot be parsed as a whole.
 
     Args:
         data: the document.
-        most_broken: samples that may be broken before the rest is given up, which is then one more broken
-            sample.
+        most_broken: maximum number of broken samples. After that, the rest of the document counts as one
+            broken sample.
     """
-    # One character per byte: brackets, quotes and digits are ASCII, and nothing else is looked at here.
+    # One character per byte. Only ASCII characters (brackets, quotes, digits) matter here.
     text = data.decode("latin-1")
     samples = _Samples(text, [match.start() for match in _SAMPLE.finditer(data)], most_broken)
     lines = (
@@ -180,7 +178,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _member_end(text: str, at: int, lines: list[int]) -> int:
-    """Where the value at `at` ends; that of a broken one is where the next member begins for certain."""
+    """Return the end of the value at `at`. A broken value ends at the next certain start of a member."""
     position = bisect_left(lines, at)
     limit = lines[position] if position < len(lines) else len(text)
     piece, base = (text[at:limit], at) if lines else (text, 0)
@@ -195,18 +193,18 @@ def _member_end(text: str, at: int, lines: list[int]) -> int:
 
 
 class _Samples:
-    """Walks along the elements of `samples`."""
+    """Scanner for the elements of `samples`."""
 
     def __init__(self, text: str, anchors: list[int], most_broken: int):
         self.anchors = anchors
-        """Where a sample begins for certain, if not inside another one."""
+        """Certain starts of a sample, unless inside another sample."""
         self._text = text
         self._most_broken = most_broken
         self._piece = ""
         self._base = 0
 
     def walk(self, at: int) -> tuple[list[Span], int]:
-        """The elements from `at` on, and where the list ends."""
+        """Return the elements from `at` on, and the end of the list."""
         spans: list[Span] = []
         broken = 0
         searching = False
@@ -215,10 +213,10 @@ class _Samples:
                 return spans, at + 1
             end, value = self._element(at)
             if isinstance(value, list) and self._next(at) < end:
-                # One bracket too many in front of samples.
+                # An extra bracket before the samples.
                 end, value = self._next(at), _BROKEN
             if searching and not (isinstance(value, dict) and value.keys() >= _FIELDS):
-                # Not a sample of its own, but something in the broken one.
+                # Part of the broken sample, not another sample.
                 at = self._next(end)
                 spans[-1] = (spans[-1][0], at)
             else:
@@ -232,7 +230,9 @@ class _Samples:
         return spans, len(self._text)
 
     def _element(self, begin: int) -> tuple[int, Any]:
-        """Where the element at `begin` ends, and its value; a broken one ends where the next may begin."""
+        """Return the end and the value of the element at `begin`. A broken element ends at the next possible
+        start.
+        """
         anchor = bisect_left(self.anchors, begin + 1)
         if not self._base <= begin < self._base + len(self._piece):
             self._cut(begin, anchor)
@@ -243,8 +243,7 @@ class _Samples:
             except RecursionError:
                 return self._next(begin + 1), _BROKEN
             except ValueError as error:
-                # Only pieces are parsed, never the rest of the document: an error counts the lines in front
-                # of it.
+                # Only pieces are parsed, because a JSON error counts all lines before it.
                 position = error.pos if isinstance(error, json.JSONDecodeError) else 0
                 cut_short = position >= len(self._piece) - _NEAR_END or "Unterminated" in str(error)
                 if cut_short and self._base + len(self._piece) < len(self._text):

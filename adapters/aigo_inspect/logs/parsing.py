@@ -1,8 +1,9 @@
-"""JSON text as Inspect writes it → Python values, exactly; its times → AI GO times (UTC, written with `Z`).
+"""Parsing of Inspect's JSON to exact Python values, and conversion of its times to AI GO times (UTC with
+`Z`).
 
-Inspect's JSON is not quite JSON: scores may be the bare constants `NaN` and `Infinity`, and texts may hold
-lone surrogates. `msgspec` is among the fastest parsers and needs no memory but for what it makes, but it
-refuses both. So it goes first, and the slower parser of the standard library takes what it cannot do.
+Inspect's JSON is not standard: scores may be the constants `NaN` and `Infinity`, and texts may contain lone
+surrogates. `msgspec` is one of the fastest parsers and needs little memory, but rejects both. The slower
+parser of the standard library is used if `msgspec` fails.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ _LONE_SURROGATE = "[\ud800-\udfff]"
 
 @dataclass(frozen=True)
 class Parsed:
-    """A parsed document and what had to be changed to read it."""
+    """A parsed document and the changes made to read it."""
 
     value: Any
     non_finite: bool = False
-    """The document contains `NaN` or an infinity somewhere; `value` holds them as floats."""
+    """Whether the document contains `NaN` or an infinity. `value` contains them as floats."""
     changes: Counter[str] = field(default_factory=Counter)
-    """What is not as it stood in the text: kind of change → how often."""
+    """Kind of change → number of changes."""
 
 
 def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> Parsed:
     """Parse one JSON document.
 
     Args:
-        data: the bytes of the document.
-        name: what to call it in messages.
-        redaction: secrets to take out first.
+        data: bytes of the document.
+        name: name of the document in messages.
+        redaction: secrets to remove first.
 
     Raises:
-        EvidenceError: it is no JSON, or nested too deeply; the message has the byte offset where that is
+        EvidenceError: the document is not JSON, or nested too deeply. The message contains the byte offset if
             known.
     """
     try:
@@ -54,8 +55,8 @@ def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> P
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         clean = redaction.apply(data)
         return _parse_leniently(data, name, error) if clean is data else parse_json(clean, name)
-    # Looked for afterwards: what the parser accepts is UTF-8, and checking that alone takes longer than the
-    # search.
+    # Checked after parsing, because the parser also validates UTF-8, which takes longer than the search for
+    # secrets.
     if redaction.suspects(data) and (clean := redaction.apply(data)) is not data:
         del value
         return parse_json(clean, name)
@@ -101,7 +102,9 @@ def _parse_leniently(data: bytes, name: str, cause: Exception) -> Parsed:
 
 
 def _take_out_surrogates(root: Any) -> tuple[Any, int]:
-    """The value without lone surrogates, in place as far as it is no text, and how many there were."""
+    """Return the value with lone surrogates replaced by escapes, and their number. Lists and dictionaries are
+    changed in place.
+    """
     count = 0
 
     def clean(text: str) -> str:
@@ -132,19 +135,19 @@ _from_iso = datetime.fromisoformat
 _usual = re.compile(
     r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}\+00:00", re.ASCII
 ).fullmatch
-"""A time that exists, in UTC with six digits, not at the end of a month."""
+"""Matches a valid time in UTC with six digits, except on the last days of a month."""
 
 
 def utc(value: object) -> str | None:
-    """An ISO time with any offset as `2024-01-01T00:00:00.123456Z`; `None` when it is no time.
+    """Convert an ISO time with any offset to the form `2024-01-01T00:00:00.123456Z`; `None` if it is not
+    valid.
 
-    Always with six digits, so that such texts sort as the times they are.
-
-    Times without an offset are taken as UTC, as Inspect does when it reads them.
+    The result always has six digits, so that sorting the texts sorts the times. Times without an offset are
+    UTC, as in Inspect.
     """
     if type(value) is not str:
         return None
-    # What every current log has; all else goes through datetime.
+    # Fast path for the usual form. Other forms are parsed with datetime.
     if _usual(value):
         return value[:-6] + "Z"
     time = parse_time(value)
@@ -152,7 +155,7 @@ def utc(value: object) -> str | None:
 
 
 def parse_time(value: object) -> datetime | None:
-    """An ISO time as an aware `datetime` in UTC; `None` when it is no time."""
+    """Convert an ISO time to a `datetime` in UTC; `None` if it is not valid."""
     if not isinstance(value, str) or not value:
         return None
     try:
@@ -165,7 +168,7 @@ def parse_time(value: object) -> datetime | None:
 
 
 def seconds_between(start: object, end: object) -> float | None:
-    """Seconds from one ISO time to another, never negative; `None` when either is unknown."""
+    """Return the seconds between two ISO times, at least 0; `None` if either is unknown."""
     begin, finish = parse_time(start), parse_time(end)
     if begin is None or finish is None:
         return None
@@ -173,16 +176,16 @@ def seconds_between(start: object, end: object) -> float | None:
 
 
 def running_time(start: object, end: object, first_start: object, last_end: object) -> float:
-    """Seconds that a run took; 0 when nothing tells.
+    """Return the duration of a run in seconds; 0 if unknown.
 
-    Inspect writes whole seconds, so a quick run begins and ends at the same time: then it took what its
-    samples did.
+    Inspect writes whole seconds, so the start and end of a short run may be equal. The times of the samples
+    are then used.
 
     Args:
-        start: ISO time at which the run began.
-        end: when it ended.
-        first_start: when its first sample began; it may be of an earlier run, from which it was taken over.
-        last_end: when its last sample ended.
+        start: ISO time of the start.
+        end: ISO time of the end.
+        first_start: start of the first sample, which may be from an earlier run if the sample was reused.
+        last_end: end of the last sample.
     """
     between = seconds_between(start, end)
     if between:
@@ -194,6 +197,6 @@ def running_time(start: object, end: object, first_start: object, last_end: obje
 
 
 def unix_seconds(value: object) -> int | None:
-    """An ISO time as whole Unix seconds; `None` when it is no time."""
+    """Convert an ISO time to whole Unix seconds; `None` if it is not valid."""
     time = parse_time(value)
     return None if time is None else int(time.timestamp())

@@ -1,20 +1,20 @@
-"""Putting back what Inspect takes out of a sample before it writes it.
+"""Restoring of data that Inspect moves out of a sample before writing it, in place.
 
-Long texts become `attachment://<hash>` references into `sample.attachments`. The messages of a model call
-become ranges (`input_refs`) into a pool of distinct messages, and the messages of its raw request ranges
-(`call_refs`) into another. Here all of it is undone, in place.
+Long texts are replaced by references `attachment://<hash>` to `sample.attachments`. The messages of a model
+call are replaced by ranges (`input_refs`) in a pool of distinct messages, and the messages of its raw request
+by ranges (`call_refs`) in another pool.
 
-A sample may also be stored in pieces: a small shell and four sequences, each in numbered members.
+A sample may also be split into a small shell and four sequences, each in numbered members:
 
 ```text
 samples/{id}_epoch_{n}/sample.json            the sample without the sequences, with `message_refs`
-samples/{id}_epoch_{n}/metadata.json          its metadata, when there is any
-samples/{id}_epoch_{n}/messages/{start}.json  message pool; also messages/, events/, calls/, attachments/
+samples/{id}_epoch_{n}/metadata.json          its metadata, if any
+samples/{id}_epoch_{n}/messages/{start}.json  message pool; similar: events/, calls/, attachments/
 ```
 
-Attachments are numbered instead of hashed: `attachment://12` is the twelfth text of the sequence. Members
-that hold only derived data (`skeleton.json`, `events/stats.json`, `events/uuids.json`) are not needed. Source
-of the layout: Inspect AI, `log/_recorders/chunked/format.py`.
+In this layout, attachments are numbered: `attachment://12` refers to the text with index 12. Members with
+derived data (`skeleton.json`, `events/stats.json`, `events/uuids.json`) are not needed. Source of the layout:
+Inspect AI, `log/_recorders/chunked/format.py`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _PREFIXES = ("attachment://", "tc://")
 
 
 def expand_refs(refs: Any, pool: list[Any], most: float = math.inf) -> tuple[list[Any], int]:
-    """The items of `pool` that a list of half-open `[start, end]` ranges names, in the order of the ranges.
+    """Return the items of `pool` for a list of half-open `[start, end]` ranges, in order.
 
-    Once they are more than `most`, the ranges that are left are not looked at.
+    If there are more than `most` items, the remaining ranges are ignored.
 
     Returns:
-        The items, and how many of the ranges are none, or not within the pool.
+        The items, and the number of ranges that are invalid or outside the pool.
     """
     if type(refs) is not list:
         return [], 1
@@ -64,12 +64,12 @@ def resolve_fields(fields: dict[str, Any], messages: list[Any], calls: list[Any]
     """Resolve the references in the fields of a sample, in place.
 
     Args:
-        fields: all but its events and messages.
-        messages: the distinct messages of its model calls, as dictionaries.
-        calls: the distinct messages of its raw requests.
-        walker: its texts.
+        fields: fields of the sample, except events and messages.
+        messages: distinct messages of its model calls, as dictionaries.
+        calls: distinct messages of its raw requests.
+        walker: resolver with the attachments of the sample.
     """
-    # Together: starting a walk costs more than walking most fields does.
+    # All fields together, because starting a walk costs more than walking most fields.
     trees = []
     for key, value in fields.items():
         if key in _NOT_TAKEN_OUT:
@@ -94,18 +94,18 @@ def _objects(values: Any) -> list[dict[str, Any]]:
 
 
 _NOT_TAKEN_OUT = frozenset({"store", "model_usage", "role_usage", "timelines"})
-"""Fields of a sample whose texts always stand in them."""
+"""Fields of a sample whose texts are never moved to attachments."""
 _MESSAGE_TEXTS = ("content", "tool_calls", "metadata", "error")
 
 
 class Walker:
-    """Replaces references inside a tree of dictionaries and lists, in place."""
+    """Resolver that replaces references in a tree of dictionaries and lists, in place."""
 
     def __init__(self, texts: dict[str, Any], size: int, bounds: Bounds):
         self.missing = 0
-        """References to texts that the sample does not have."""
+        """Number of references to texts that are not in the sample."""
         self.unknown = 0
-        """Ranges of messages that the sample does not have."""
+        """Number of ranges of messages that are not in the sample."""
         self._size = size
         self._bounds = bounds
         self._texts = texts
@@ -115,14 +115,14 @@ class Walker:
         self._room = bounds.room(size)
         self._growth = bounds.growth
         self._messages = bounds.context_messages
-        # Hardly any other text has the length of a reference: looking at the length first saves most
-        # comparisons. Most references are hashes of 32 digits, also those whose texts are missing.
+        # Checking the length first avoids most comparisons, because few other texts have the length of a
+        # reference. Most references have hashes of 32 digits, including references to missing texts.
         names = {32, *map(len, texts)}
         self.lengths = {len(prefix) + name for name in names for prefix in _PREFIXES}
-        """Lengths that a reference may have."""
+        """Possible lengths of a reference."""
 
     def text(self, value: str) -> str:
-        """The text behind a reference; the value itself when it is none."""
+        """Return the text for a reference, or the value itself if it is not a reference."""
         if len(value) not in self.lengths:
             return value
         text = self._by_reference.get(value)
@@ -143,7 +143,9 @@ class Walker:
         return text
 
     def expand(self, refs: Any, pool: list[Any], before: int = 0) -> list[Any]:
-        """`expand_refs`, within the bounds; `before` messages of the same context are known already."""
+        """Expand ranges like `expand_refs`, within the bounds. `before` is the number of known messages in
+        the same context.
+        """
         items, unknown = expand_refs(refs, pool, self._messages)
         self.unknown += unknown
         self._messages -= before + len(items)
@@ -155,13 +157,13 @@ class Walker:
         return items
 
     def check_contexts(self, named: list[Any], pool: list[Any]) -> None:
-        """Refuse contexts that come to far more than the sample; raises `TooLargeError`."""
+        """Raise `TooLargeError` if the expanded contexts are far larger than the sample."""
         if self._size and pool:
             put_back = self._bounds.room(self._size) - self._room
             check_contexts(named, pool, self._size, put_back, self._bounds)
 
     def walk_messages(self, messages: list[Any]) -> None:
-        """Replace every reference in messages; their ids, roles and names are never taken out."""
+        """Replace references in messages. Ids, roles and names never contain references."""
         lengths = self.lengths
         for message in messages:
             if type(message) is not dict:
@@ -177,8 +179,8 @@ class Walker:
                     self.walk(value)
 
     def walk(self, root: dict[str, Any] | list[Any]) -> None:
-        """Replace every reference below `root`."""
-        # A list that grows while it is gone through: logs nest as deeply as their authors like.
+        """Replace all references below `root`."""
+        # The list grows during the loop, which avoids recursion into deeply nested logs.
         nodes: list[dict[str, Any] | list[Any]] = [root]
         push = nodes.append
         lengths = self.lengths
@@ -202,7 +204,7 @@ class Walker:
 
 
 def has_references(value: Any) -> bool:
-    """Whether a text somewhere in a JSON value stands for another one."""
+    """Return whether a JSON value contains a reference."""
     if isinstance(value, str):
         return value.startswith(_PREFIXES)
     if isinstance(value, dict):
@@ -211,47 +213,46 @@ def has_references(value: Any) -> bool:
 
 
 def expand_call(event: dict[str, Any], messages: list[Any], calls: list[Any], walker: Walker) -> None:
-    """Put the messages of a model call, and those of its raw request, back into it."""
+    """Restore the messages of a model call and of its raw request."""
     refs, unknown = event.get("input_refs"), walker.unknown
     if refs and not event.get("input"):
         event["input"] = walker.expand(refs, messages)
     if walker.unknown == unknown:
-        # Others stay: what they may have meant is for the reader to judge.
+        # Invalid references are kept for the reader.
         event.pop("input_refs", None)
     if type(event.get("call")) is dict:
         expand_request(event["call"], calls, walker)
 
 
 def expand_request(call: dict[str, Any], calls: list[Any], walker: Walker) -> None:
-    """Put the messages of a raw request back into it."""
+    """Restore the messages of a raw request."""
     refs = call.pop("call_refs", None)
     key = call.pop("call_key", None)
     if refs and isinstance(call.get("request"), dict):
         call["request"][key if isinstance(key, str) else "messages"] = walker.expand(refs, calls)
 
 
-# How much the model calls of a sample come to when the messages that they name by number are written out. A
-# few bytes name thousands of messages, so nothing but this bounds what a sample of a stranger may become.
-# Contexts of real agents grow with the square of their turns; they hardly ever name one message twice in a
-# call.
+# Size of a sample's model calls after the message ranges are expanded. A few bytes can refer to thousands of
+# messages, so this check is the only limit for untrusted samples. Contexts of real agents grow with the
+# square of their turns, but a call rarely contains a message twice.
 
 
 def check_contexts(named: list[Any], pool: list[Any], size: int, put_back: int, bounds: Bounds) -> None:
-    """Refuse a sample whose contexts come to more than `Bounds.context_growth` times its size.
+    """Raise an error if the contexts of a sample exceed `Bounds.context_growth` times its size.
 
     Args:
-        named: the ranges of messages of every model call.
-        pool: the messages, as dictionaries or records, their attachments put back.
-        size: bytes of the sample's JSON.
-        put_back: characters that attachments have added to it.
-        bounds: what it may come to.
+        named: message ranges of every model call.
+        pool: messages as dictionaries or records, with restored attachments.
+        size: size of the sample's JSON in bytes.
+        put_back: number of characters added by attachments.
+        bounds: limits for the sample.
 
     Raises:
-        TooLargeError: it comes to more.
+        TooLargeError: the contexts exceed the limit.
     """
     room = bounds.growth_from + int(size * bounds.context_growth)
-    # Where no call names a message twice, none has more than all there is. That settles nearly every sample
-    # at once.
+    # If calls do not repeat messages, each context is at most as large as the whole pool. This quick check
+    # accepts almost every sample.
     if len(named) * (size + put_back) <= room and all(map(_ascends, named)):
         return
     ends = [0, *accumulate(map(_length, pool))]
@@ -267,17 +268,19 @@ def check_contexts(named: list[Any], pool: list[Any], size: int, put_back: int, 
 
 
 def _ascends(refs: Any) -> bool:
-    """Whether no message is named twice, as far as its ranges show at once."""
+    """Return whether the ranges are ascending, so that messages are not repeated."""
     try:
         ends = list(chain.from_iterable(refs))
         return ends == sorted(ends)
     except TypeError:
-        # Not what it should be: the messages are counted one by one.
+        # Invalid ranges. The messages are counted one by one.
         return False
 
 
 def _ranges(refs: Any, length: int) -> list[tuple[int, int]]:
-    """The ranges among `refs` that lie within a pool; others are found where they are expanded."""
+    """Return the ranges in `refs` that are within a pool. Other ranges are reported when they are
+    expanded.
+    """
     return [
         (ref[0], ref[1])
         for ref in (refs if type(refs) is list else ())
@@ -293,7 +296,7 @@ def _length(message: Any) -> int:
     return len(msgspec.json.encode(message) if isinstance(message, msgspec.Struct) else dumps(message))
 
 
-# Samples in pieces
+# Samples in several members
 
 
 _SHELL = "/sample.json"
@@ -301,13 +304,13 @@ _SEQUENCES = ("messages", "events", "calls", "attachments")
 
 
 def chunked_samples(members: Iterable[str]) -> dict[str, list[str]]:
-    """The members that belong to each chunked sample, by the name of its shell."""
+    """Return the shell name of each chunked sample → names of its other members."""
     names = list(members)
     samples: dict[str, list[str]] = {name: [] for name in names if name.endswith(_SHELL)}
     if not samples:
         return samples
     for name in names:
-        # Ids may have slashes, too.
+        # Ids may contain slashes.
         end = name.find("/")
         while end >= 0:
             if (shell := name[:end] + _SHELL) != name and shell in samples:
@@ -317,15 +320,15 @@ def chunked_samples(members: Iterable[str]) -> dict[str, list[str]]:
 
 
 def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed) -> Parsed:
-    """Put a chunked sample together as one sample with pools.
+    """Combine the members of a chunked sample to one sample with pools.
 
     Args:
         read: parses a member.
-        parts: members of the sample other than the shell.
+        parts: members of the sample except the shell.
         shell: the parsed shell.
 
     Raises:
-        EvidenceError: a piece is missing or of the wrong kind.
+        EvidenceError: a member is missing or has the wrong type.
     """
     sample = shell.value
     if not isinstance(sample, dict):
@@ -359,7 +362,7 @@ def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed)
     sample["events_data"] = {"messages": sequences["messages"], "calls": sequences["calls"]}
     sample["attachments"] = {str(index): text for index, text in enumerate(sequences["attachments"])}
     if "messages" not in sample:
-        # Copies: the conversation is resolved on its own, and must not share lists with the pool.
+        # Copies, because the conversation is resolved separately and must not share lists with the pool.
         messages, unknown = expand_refs(sample.pop("message_refs", None) or [], sequences["messages"])
         sample["messages"] = messages
         if unknown:

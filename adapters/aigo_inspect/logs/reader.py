@@ -1,11 +1,12 @@
-"""Reading Inspect's logs without Inspect: header first, then one sample at a time.
+"""Reader for Inspect logs that does not need Inspect: first the header, then one sample at a time.
 
-Inspect's own readers cost 20 to 70 times what unzipping and parsing cost, hold whole logs in memory and give
-up at the first sample they do not like. This reader hands out plain dictionaries, as they stand in the log,
-one sample at a time; what cannot be read is listed in `LogReader.damage` and the rest goes on.
+Inspect's own readers take 20 to 70 times as long as unzipping and parsing, load whole logs into memory, and
+fail at the first invalid sample. This reader returns plain dictionaries as in the log. Unreadable parts are
+listed in `LogReader.damage`, and reading continues.
 
-Layouts: `.eval` is a zip with `header.json`, `_journal/start.json`, `summaries.json`, `reductions.json` and
-one `samples/{id}_epoch_{n}.json` per sample; `.json` is one document with the same parts as keys.
+Layouts: an `.eval` log is a zip archive with `header.json`, `_journal/start.json`, `summaries.json`,
+`reductions.json` and one `samples/{id}_epoch_{n}.json` for each sample. A `.json` log is one document with
+the same parts as keys.
 """
 
 from __future__ import annotations
@@ -58,30 +59,30 @@ _PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zX", "7-Zip": b"7z
 
 @dataclass(frozen=True, slots=True)
 class RawSample:
-    """One sample as it stands in the log: attachments and pools not yet resolved (see `pools.resolve`)."""
+    """A sample as in the log, with unresolved attachments and pools (see `pools.resolve`)."""
 
     data: dict[str, Any]
-    """An `EvalSample` in Inspect's JSON; oldest shapes already renamed to today's keys."""
+    """`EvalSample` in Inspect's JSON. Old layouts are already converted to current keys."""
     key: str
-    """Member it came from."""
+    """Member with the sample."""
     non_finite: bool = False
-    """`data` contains NaN or infinities."""
+    """Whether `data` contains NaN or infinities."""
     changes: Counter[str] = field(default_factory=Counter)
-    """What reading had to change: kind → count."""
+    """Kind of change made while reading → number of changes."""
     size: int = 0
-    """Bytes of its JSON; 0 when unknown."""
+    """Size of the sample's JSON in bytes; 0 if unknown."""
     bounds: Bounds = DEFAULT_BOUNDS
-    """What it may ask of the machine."""
+    """Limits on the resources that the sample may use."""
 
     @property
     def id(self) -> str | int:
-        """The sample's id in its dataset."""
+        """Id of the sample in its dataset."""
         sample_id: str | int = self.data["id"]
         return sample_id
 
     @property
     def epoch(self) -> int:
-        """1-based epoch."""
+        """Number of the epoch, from 1."""
         number: int = self.data["epoch"]
         return number
 
@@ -92,10 +93,11 @@ def open_log(
     bounds: Bounds = DEFAULT_BOUNDS,
     redaction: Redaction = NO_REDACTION,
 ) -> LogReader:
-    """Open an Inspect log, `.eval` or `.json`, local or at an fsspec URL; the content decides, not the name.
+    """Open an Inspect log, `.eval` or `.json`, at a local path or fsspec URL. The format is detected from the
+    content.
 
     Raises:
-        EvidenceError: there is no log, or nothing of it can be read.
+        EvidenceError: the log does not exist, or cannot be read at all.
     """
     return LogReader(open_source(location), bounds=bounds, redaction=redaction)
 
@@ -107,18 +109,18 @@ class LogReader:
         self, source: Source, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
     ):
         self.location = redaction.text(named(source.name))
-        """The location as the user named it, without secrets; of a copy the address that it is of."""
+        """Location as given by the user, without secrets. For a downloaded copy, this is the original URL."""
         self.address = source.name
-        """The location to open it at."""
+        """Location of the opened file."""
         self.damage: list[Damage] = []
-        """What could not be read, so far: grows while samples are read."""
+        """Damage found so far. Reading samples may add more."""
         self.format: Literal["eval", "json"]
         self.redaction = redaction
         self.merged_ids = 0
-        """How many ids fewer there are once keys are taken out of them; known when the samples are."""
+        """Number of ids that became duplicates by redaction, known after the samples are listed."""
         self.bounds = bounds
         self.changes: Counter[str] = Counter()
-        """What reading header and samples had to change, so far."""
+        """Changes made while reading the header and samples so far."""
         self._source = source
         self._deadline = bounds.deadline()
         self._refs: list[SampleRef] | None = None
@@ -145,7 +147,7 @@ class LogReader:
                 )
         if text[:1] == b"{" or (not text and start):
             self.format = "json"
-            # Late: most logs are archives.
+            # Imported late, because most logs are archives.
             from aigo_inspect.logs.json_log import JsonLog
 
             self._json = JsonLog(self._source, self.bounds, self.redaction)
@@ -177,8 +179,8 @@ class LogReader:
     def _read_header(self) -> dict[str, Any]:
         if self._json is not None:
             return self._lifted(self._json.header)
-        # The header is written when the run ends: where it is, but broken, how it ended is not known. So is
-        # what stands beside it.
+        # The header is written at the end of the run, together with other members. If it is broken, the final
+        # status is unknown.
         closed = {"header.json", _SUMMARIES, "reductions.json"}.intersection(self.members())
         status = STATUS_UNKNOWN if closed else "started"
         if closed and "header.json" not in closed:
@@ -221,17 +223,19 @@ class LogReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the log was closed by the run that wrote it (whatever its status)."""
+        """Whether the run closed the log, with any status."""
         return self.header.get("status") != "started"
 
     def members(self) -> list[str]:
-        """Names in the archive, in the order they were written; top-level keys of a `.json` log."""
+        """Return the member names of an archive in the order of writing, or the top-level keys of a `.json`
+        log.
+        """
         if self._archive is not None:
             return list(self._archive.members)
         return list(self.header)
 
     def checksums(self) -> dict[str, int | None]:
-        """CRC-32 of every member of an archive; empty for `.json` logs."""
+        """Return the CRC-32 of every member of an archive; empty for `.json` logs."""
         return (
             {}
             if self._archive is None
@@ -239,8 +243,8 @@ class LogReader:
         )
 
     def read_raw(self, name: str) -> bytes | None:
-        """The bytes of a member of the archive, secrets included; `None`, and noted in `damage`, when it
-        cannot be read.
+        """Return the bytes of an archive member, not redacted; `None` if it cannot be read, which is noted in
+        `damage`.
         """
         try:
             return self._unpacked(name)
@@ -259,7 +263,7 @@ class LogReader:
         archive.damage.clear()
 
     def read_member(self, name: str) -> Any:
-        """A member of the archive as JSON; raises `EvidenceError` when it cannot be read."""
+        """Return an archive member as JSON. Raise `EvidenceError` if it cannot be read."""
         return self._member(name).value
 
     def _member(self, name: str) -> Parsed:
@@ -277,7 +281,7 @@ class LogReader:
         self.note_damage(Damage(name, offset, str(error), kind_of(error)))
 
     def note_damage(self, *found: Damage) -> None:
-        """Note damage, without the secrets that a name or a reason may have."""
+        """Note damage, with secrets removed from names and reasons."""
         text = self.redaction.text
         self.damage += [replace(item, member=text(item.member), reason=text(item.reason)) for item in found]
 
@@ -291,7 +295,7 @@ class LogReader:
             return None
 
     def read_list(self, name: str) -> list[Any]:
-        """A member of the archive that is a list; empty, and noted in `damage`, when it is none."""
+        """Return an archive member that is a list; empty if it is not a list, which is noted in `damage`."""
         entries = self._optional(name)
         if entries is not None and not isinstance(entries, list):
             self.note(
@@ -301,15 +305,16 @@ class LogReader:
 
     @property
     def has_epochs(self) -> bool:
-        """Whether samples were run more than once, so that reduced scores say something the scores do not."""
+        """Whether samples ran more than once, so that reduced scores contain additional information."""
         epochs = self.header["eval"]["config"].get("epochs")
         return (isinstance(epochs, int) and epochs > 1) or any(ref.epoch > 1 for ref in self.written_refs())
 
     def reductions(self) -> list[Any]:
-        """`EvalSampleReductions` of the log: scores of samples over their epochs; empty when there are none.
+        """Return the `EvalSampleReductions` of the log: scores of samples over their epochs; empty if
+        missing.
 
-        What is none of them is there as well, and noted in `damage`; scores of samples that are not in the
-        log have no `sample_id` any more.
+        Invalid entries are included and noted in `damage`. Scores of samples that are not in the log are
+        without a `sample_id`.
         """
         name = "reductions.json" if self._json is None else "reductions"
         entries: Any = self.read_list(name) if self._json is None else self._json.reductions
@@ -321,7 +326,9 @@ class LogReader:
         return entries if isinstance(entries, list) else []
 
     def summaries(self) -> list[dict[str, Any]]:
-        """`EvalSampleSummary` entries (thinned), also of unfinished logs; empty for `.json` logs."""
+        """Return the `EvalSampleSummary` entries, which have shortened texts. Unfinished logs also have them;
+        `.json` logs do not.
+        """
         return [
             entry
             for name in self.summary_members()
@@ -330,7 +337,9 @@ class LogReader:
         ]
 
     def summary_members(self) -> list[str]:
-        """The members that list samples: one of a log that ended, one of every few samples otherwise."""
+        """Return the members that list samples: one in a finished log, otherwise one for every few
+        samples.
+        """
         if self._archive is None:
             return []
         if _SUMMARIES in self._archive.members:
@@ -340,16 +349,16 @@ class LogReader:
     # Samples
 
     def sample_refs(self, order: Order = "epoch") -> list[SampleRef]:
-        """The samples in the order of the dataset, epoch by epoch or (`"sample"`) sample by sample.
+        """Return the samples in dataset order, epoch by epoch or (`"sample"`) sample by sample.
 
-        Samples that the header does not list come last, in the order in which they were written.
+        Samples that the header does not list come last, in the order of writing.
         """
         header = getattr(self, "header", {})
         dataset = (header.get("eval") or {}).get("dataset") or {}
         return in_order(self.written_refs(), dataset.get("sample_ids"), order)
 
     def written_refs(self) -> list[SampleRef]:
-        """The samples in the order in which they were written."""
+        """Return the samples in the order of writing."""
         if self._refs is not None:
             return self._refs
         if self._json is not None:
@@ -364,9 +373,7 @@ class LogReader:
         return refs
 
     def recover(self) -> None:
-        """Look for samples, and other members, that the zip directory has lost; those that are found are
-        noted in `damage`.
-        """
+        """Find samples and other members that are missing in the zip directory, and note them in `damage`."""
         if self._archive is None:
             return
         if self._archive.recover():
@@ -379,18 +386,18 @@ class LogReader:
     # Single samples
 
     def read_sample(self, ref: SampleRef) -> RawSample:
-        """One sample.
+        """Return one sample.
 
         Raises:
-            EvidenceError: it cannot be read; the other samples can.
+            EvidenceError: the sample cannot be read. Other samples may be readable.
         """
         return self.parse_sample(ref, self.read_bytes(ref))
 
     def read_bytes(self, ref: SampleRef) -> bytes | None:
-        """The JSON text of one sample, secrets included; `None` where it is no member of its own.
+        """Return the JSON text of one sample, not redacted; `None` if the sample is not a separate member.
 
         Raises:
-            EvidenceError: as `read_sample`.
+            EvidenceError: the sample cannot be read.
         """
         if time.monotonic() > self._deadline:
             raise TooLargeError(f"reading took longer than the bound 'seconds', {self.bounds.seconds:g}")
@@ -401,7 +408,7 @@ class LogReader:
         return data
 
     def parse_sample(self, ref: SampleRef, data: bytes | None) -> RawSample:
-        """The sample whose text `read_bytes` has given; raises as `read_sample`."""
+        """Parse the sample whose text `read_bytes` returned. Raise the same errors as `read_sample`."""
         if data is None:
             assert self._json is not None
             parsed = self._json.sample(ref.index)
@@ -428,7 +435,7 @@ class LogReader:
         pools = pools if isinstance(pools, dict) else {}
         more = (sample.get("scores"), sample.get("attachments"), pools.get("messages"), pools.get("calls"))
         events = sample.get("events")
-        # Transcripts of tools and subtasks, in old logs.
+        # Transcripts of tools and subtasks in old logs.
         nested = [event.get("events") for event in listed(events) if type(event) is dict]
         self.check_counts(ref, events, sample.get("messages"), *more, *nested)
         size = self.sample_size(ref)
@@ -443,13 +450,13 @@ class LogReader:
         return self._identities.settle(sample, ref, named=named)
 
     def check_counts(self, ref: SampleRef, events: object, messages: object, *more: object) -> None:
-        """Refuse a sample with more events or messages than the bounds allow; raises `TooLargeError`.
+        """Raise `TooLargeError` if a sample has more events or messages than the bounds allow.
 
         Args:
             ref: the sample.
-            events: its events.
-            messages: its messages.
-            more: whatever else it has one by one: its scores, its attachments, its pools.
+            events: events of the sample.
+            messages: messages of the sample.
+            more: other collections in the sample: scores, attachments and pools.
         """
         size = self.sample_size(ref)
         for what, items in (("events", events), ("messages", messages)):
@@ -459,17 +466,19 @@ class LogReader:
         self.bounds.check_count("events, messages, scores and attachments", sum(all_of_them), size)
 
     def _parts_of(self, ref: SampleRef) -> list[str]:
-        """The members of a chunked sample other than its shell."""
+        """Return the members of a chunked sample except its shell."""
         if self._chunked is None:
             self._chunked = chunked_samples(self.members())
         return self._chunked[ref.key]
 
     def samples(self, order: Order = "epoch") -> Iterator[RawSample]:
-        """All samples that can be read, one at a time; the others are noted in `damage`."""
+        """Yield all readable samples one at a time. Unreadable samples are noted in `damage`."""
         return self.each(self.sample_refs(order), self.read_sample)
 
     def each(self, refs: Iterable[SampleRef], make: Callable[[SampleRef], Made]) -> Iterator[Made]:
-        """What `make` makes of these samples, one at a time; those it cannot read are noted in `damage`."""
+        """Yield the result of `make` for each sample, one at a time. Unreadable samples are noted in
+        `damage`.
+        """
         for ref in refs:
             try:
                 result = make(ref)
@@ -481,11 +490,11 @@ class LogReader:
                     return
             else:
                 yield result
-                # Freed before the next one is made, not after.
+                # Free this result before the next one is created.
                 del result
 
     def sample_size(self, ref: SampleRef) -> int:
-        """Bytes of a sample's JSON; 0 when unknown."""
+        """Return the size of a sample's JSON in bytes; 0 if unknown."""
         if self._json is not None:
             return self._json.size(ref.index)
         assert self._archive is not None
@@ -494,7 +503,7 @@ class LogReader:
         return sum(max(0, members[name].size) for name in (ref.key, *parts))
 
     def sample(self, sample_id: str | int, epoch: int = 1) -> RawSample:
-        """The sample with this id and epoch; raises `EvidenceError` when there is none."""
+        """Return the sample with this id and epoch. Raise `EvidenceError` if it does not exist."""
         for ref in self.sample_refs():
             if ref.epoch in (epoch, 0) and ref.id_text in (str(sample_id), ""):
                 sample = self.read_sample(ref)
@@ -502,11 +511,11 @@ class LogReader:
                     return sample
         raise EvidenceError(f"the log has no sample {sample_id!r} in epoch {epoch}", code=Code.DAMAGED_LOG)
 
-    # What is missing
+    # Missing samples
 
     def _check_samples(self) -> None:
-        """Note as damage what an open log says it has, and has not; what only the directory has lost is found
-        again.
+        """Note missing samples as damage, after searching for samples that are only missing in the
+        directory.
         """
         if not keeps_samples(self.header):
             return
@@ -525,7 +534,7 @@ class LogReader:
         return [(ref.id_text, ref.epoch) for ref in self.written_refs()]
 
     def _summarised(self) -> list[Identity]:
-        """Samples that have a summary."""
+        """Return the samples with a summary."""
         identities: list[Identity] = []
         for name in self.summary_members():
             if (data := self.read_raw(name)) is not None:
@@ -535,7 +544,9 @@ class LogReader:
         return [(name, epoch) for name, (_, epoch) in zip(texts, identities, strict=True)]
 
     def _check_reductions(self) -> None:
-        """Note as damage what cannot be read of the reductions, where nobody is going to read them."""
+        """Note unreadable reductions as damage. Logs with epochs are excluded, because their reductions are
+        read later.
+        """
         name = "reductions.json"
         if self.format == "json":
             self.reductions()

@@ -1,9 +1,9 @@
-"""What logs should look like, for logs that do not; and where our own data stands in them.
+"""Expected types of the fields in a log, conversion of old layouts, and keys of aigo-bridge's own data.
 
-Fields of the wrong kind are set aside before anything reads them. Shapes of older Inspect versions are lifted
-to today's keys: the same migrations that Inspect's own models do, on plain dictionaries, plus the one they
-lack: version-3 pools (`message_pool`, `call_pool`; written by 0.3.195-0.3.199 on request), which Inspect
-reads without an error and with every model input empty.
+Fields of an unexpected type are moved aside before they are read. Layouts of older Inspect versions are
+converted to current keys, with the same migrations as in Inspect's own models. One migration is only
+implemented here: version-3 pools (`message_pool`, `call_pool`, optional in 0.3.195-0.3.199), which Inspect
+reads without an error but with empty model inputs.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from msgspec import DecodeError
 
 HEADER_KEY = "aigo_bridge"
-"""Key of the task's (and so the log's) metadata that holds the plan."""
+"""Key in the metadata of a task and its log that contains the plan."""
 
 STORE_KEY = "aigo_bridge"
-"""Key of the metadata of a sample's output that holds what our solver came to; of its store in older logs."""
+"""Key in the metadata of a sample's output that contains the result of aigo-bridge's solver. In older logs,
+it is a key of the store."""
 
 SCORE_KEY = "aigo_bridge"
-"""Key of a score's metadata that holds what Inspect's score has no place for."""
+"""Key in the metadata of a score that contains data without a field in Inspect's score."""
 
 INDEX, FRAME, SAMPLES = "_aigo/index.json", "_aigo/frame.json", "_aigo/samples/"
-"""Members of an archive with the evidence that it was written from: their checksums, the frame, the samples.
-"""
+"""Archive members with the embedded evidence: checksums, frame and samples."""
 
 
 MALFORMED = (
     AttributeError,
-    DecodeError,  # a ValueError since msgspec 0.21
+    DecodeError,  # a subclass of ValueError since msgspec 0.21
     IndexError,
     KeyError,
     OverflowError,
@@ -38,7 +38,7 @@ MALFORMED = (
     TypeError,
     ValueError,
 )
-"""What code that reads a well-formed log raises at one that is not."""
+"""Exceptions raised by code that expects a well-formed log."""
 
 _SAMPLE: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("scores", "metadata", "model_usage", "role_usage", "attachments", "events_data"), dict),
@@ -64,17 +64,17 @@ _RESULTS: dict[str, type | tuple[type, ...]] = {"scores": list}
 
 
 def settle_sample(sample: dict[str, Any]) -> None:
-    """Move fields of the wrong kind to `sample["malformed"]`, in place."""
+    """Move fields of an unexpected type to `sample["malformed"]`, in place."""
     _settle(sample, _SAMPLE)
     pools = sample.get("events_data")
     _settle(pools, _POOLS)
     if isinstance(pools, dict) and isinstance(aside := pools.pop("malformed", None), dict):
-        # Pools are put back into the events, and are not there afterwards.
+        # Pools are removed when they are restored to the events.
         sample.setdefault("malformed", {})["events_data"] = aside
 
 
 def settle_header(header: dict[str, Any]) -> None:
-    """As `settle_sample`, for the header and its parts."""
+    """Move fields of an unexpected type in the header and its parts, like `settle_sample`."""
     _settle(header, _HEADER)
     _settle(header.get("eval"), _EVAL)
     _settle(header.get("stats"), _STATS)
@@ -84,7 +84,7 @@ def settle_header(header: dict[str, Any]) -> None:
 
 
 def set_aside(settled: Any) -> Counter[str]:
-    """What was moved there in a sample, a header or a part of one: to be counted as changed."""
+    """Return the fields that were moved aside in a sample, a header or a part of one, as changes."""
     aside = settled.get("malformed") if isinstance(settled, dict) else None
     changes: Counter[str] = Counter()
     if isinstance(aside, dict):
@@ -105,19 +105,19 @@ def _settle(found: Any, kinds: dict[str, type | tuple[type, ...]]) -> None:
 
 
 def number(value: Any) -> float | int | None:
-    """`value` if it is a finite number that a float can hold, otherwise `None`."""
+    """Return `value` if it is a finite number in the range of a float, otherwise `None`."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     try:
         return value if math.isfinite(value) else None
     except OverflowError:
-        # An integer of more than three hundred digits.
+        # An integer with more than three hundred digits.
         return None
 
 
 def listed(value: Any) -> list[Any]:
-    """`value` as a list, an empty one for `None`; anything else is a `TypeError`, never taken for a list of
-    its parts.
+    """Return `value` if it is a list, or an empty list for `None`. Raise `TypeError` for other values, so
+    that they are never split into parts.
     """
     if value is None:
         return []
@@ -127,7 +127,9 @@ def listed(value: Any) -> list[Any]:
 
 
 def count_of(value: Any) -> int | None:
-    """`value` if it is a count (whole, not negative), otherwise `None`: an unknown count is not 0."""
+    """Return `value` if it is a count (an integer of at least 0), otherwise `None`. An unknown count is not
+    0.
+    """
     if type(value) is int:
         return value if value >= 0 else None
     if type(value) is float and value.is_integer() and 0 <= value < _EXACT:
@@ -136,22 +138,22 @@ def count_of(value: Any) -> int | None:
 
 
 _EXACT = 2.0**53
-"""Beyond, a float is not the number that was counted."""
+"""Largest float that represents a count exactly."""
 
 
-# Shapes of older releases
+# Layouts of older releases
 
 
 _PLACEHOLDER = "scorer"
-"""What a score is called whose scorer the log does not name."""
+"""Name of a scorer that the log does not name."""
 
 
 STATUS_UNKNOWN = "unknown"
-"""The status of a log that had one, in a part that is damaged."""
+"""Status of a log whose status is in a damaged part."""
 
 
 def lift_header(header: dict[str, Any]) -> dict[str, Any]:
-    """Bring an old header to today's keys, in place; `status`, `eval` and `stats` exist afterwards."""
+    """Convert an old header to current keys, in place. Afterwards `status`, `eval` and `stats` exist."""
     settle_header(header)
     if not header.get("status"):
         header["status"] = "started"
@@ -168,7 +170,7 @@ def lift_header(header: dict[str, Any]) -> dict[str, Any]:
         spec["sandbox"] = {"type": sandbox[0], **({"config": sandbox[1]} if len(sandbox) > 1 else {})}
     results = header.get("results")
     if isinstance(results, dict) and "scorer" in results:
-        # Before 0.3.26 a log had one scorer, with its metrics beside it.
+        # Before 0.3.26, a log had one scorer, and its metrics were a separate field.
         scorer = results.pop("scorer") or {}
         metrics = results.pop("metrics", None) or {}
         if isinstance(scorer, dict):
@@ -178,7 +180,7 @@ def lift_header(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def scorer_name(header: dict[str, Any]) -> str:
-    """The name of the one scorer of an old log."""
+    """Return the name of the only scorer of an old log."""
     results = header.get("results")
     scores = results.get("scores") if isinstance(results, dict) else None
     if isinstance(scores, list) and scores and isinstance(scores[0], dict):
@@ -187,7 +189,7 @@ def scorer_name(header: dict[str, Any]) -> str:
 
 
 def lift_sample(sample: dict[str, Any], header: dict[str, Any]) -> None:
-    """Bring an old sample to today's keys, in place; fields of the wrong kind are set aside."""
+    """Convert an old sample to current keys, in place. Fields of an unexpected type are moved aside."""
     if "score" in sample and "scores" not in sample:
         score = sample.pop("score")
         if score is not None:

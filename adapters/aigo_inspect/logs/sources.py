@@ -1,4 +1,4 @@
-"""Where the bytes of a log come from: a local file, or any location fsspec can open."""
+"""Sources of log data: local files, and all locations that fsspec can open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from aigo_bridge.errors import EvidenceError, UsageError
 
 
 class UnreachableError(UsageError):
-    """Whether there are logs at a URL cannot be found out: no access, no network, no such scheme."""
+    """A URL cannot be searched for logs: no access, no network, or an unknown scheme."""
 
     usual_code = Code.UNREADABLE_LOG
 
@@ -34,17 +34,17 @@ class Source(Protocol):
     """Random access to the bytes of one log."""
 
     name: str
-    """The location as the user named it."""
+    """Location as given by the user."""
     size: int
     """Length in bytes."""
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Up to `length` bytes from `offset`; fewer at the end of the file. Raises `EvidenceError` when it
-        fails.
+        """Return up to `length` bytes from `offset`, fewer at the end of the file. Raise `EvidenceError` if
+        reading fails.
         """
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
 
 
 class _LocalSource:
@@ -65,7 +65,7 @@ class _LocalSource:
         data = os.pread(self._fd, length, offset)
         if len(data) == length or not data:
             return data
-        # One pread returns at most 2 GiB.
+        # One pread call returns at most 2 GiB.
         parts = [data]
         got = len(data)
         while got < length and (more := os.pread(self._fd, length - got, offset + got)):
@@ -103,7 +103,7 @@ class _RemoteSource:
 
 
 class BytesSource:
-    """A log that is already in memory."""
+    """A log in memory."""
 
     def __init__(self, data: bytes, name: str = "<bytes>"):
         self.name = name
@@ -111,15 +111,15 @@ class BytesSource:
         self._data = data
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """See `Source.read_at`."""
+        """Return up to `length` bytes from `offset`; see `Source.read_at`."""
         return self._data[offset : offset + length]
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing, because no file is open."""
 
 
 def local_path(location: str | os.PathLike[str]) -> str | None:
-    """The local path of `location`, or `None` when it is a URL of another scheme than `file`."""
+    """Return the local path of `location`; `None` for a URL with a scheme other than `file`."""
     text = os.fspath(location)
     if "://" not in text:
         return text
@@ -131,7 +131,7 @@ def open_source(location: str | os.PathLike[str]) -> Source:
     """Open a local path or fsspec URL for random access.
 
     Raises:
-        EvidenceError: the location cannot be opened; the message says why.
+        EvidenceError: the location cannot be opened. The message contains the reason.
     """
     name = os.fspath(location)
     path = local_path(name)
@@ -148,9 +148,11 @@ def open_source(location: str | os.PathLike[str]) -> Source:
 
 
 def is_log_file(path: Path) -> bool:
-    """Whether a local file is a log of Inspect, by its content; by its name where that is damaged."""
+    """Return whether a local file is an Inspect log, based on its content, or on its name if the content is
+    damaged.
+    """
     if path.is_symlink() and not path.exists():
-        # A link to a log that is gone: told when it is read, not passed over.
+        # A broken link is kept, so that reading it reports an error.
         return _is_log_name(path.name)
     if not path.is_file():
         return False
@@ -159,7 +161,7 @@ def is_log_file(path: Path) -> bool:
 
 
 def is_log(head: Head, name: str) -> bool:
-    """Return whether a file with these first bytes and this name is a log of Inspect."""
+    """Return whether a file with these first bytes and this name is an Inspect log."""
     if head.data[:2] == b"PK":
         return True
     members = head.members or ()
@@ -170,21 +172,22 @@ def is_log(head: Head, name: str) -> bool:
 
 
 def _is_log_name(name: str) -> bool:
-    # As Inspect writes them: any `.eval`; a `.json` when its name starts with an ISO timestamp.
+    # Names that Inspect uses: any `.eval`; a `.json` whose name starts with an ISO timestamp.
     if name.endswith(".eval"):
         return True
     return name.endswith(".json") and name[:4].isdigit() and name[4:5] == "-"
 
 
 def find_logs(locations: Sequence[str | os.PathLike[str]], *, recursive: bool = True) -> list[str]:
-    """Expand files, folders and glob patterns (local or fsspec URLs) to the logs they name, in sorted order.
+    """Expand files, folders and glob patterns (local or fsspec URLs) to the logs that they match, in sorted
+    order.
 
-    A file named outright is taken whatever its name. A file with several names (a link, `x` and `./x`) is one
-    log, under the first of them.
+    A file given by its exact name is accepted with any name. A file with several names (a link, `x` and
+    `./x`) is returned once, with the first name.
 
     Raises:
-        UsageError: a location matches nothing.
-        UnreachableError: nobody can say whether it does.
+        UsageError: a location does not match any log.
+        UnreachableError: a location cannot be searched.
     """
     logs: dict[str, str] = {}
     for location in locations:
@@ -208,14 +211,12 @@ def _find_local(path: str, recursive: bool) -> list[str]:
     if Path(path).is_dir():
         pattern = Path(path).rglob("*") if recursive else Path(path).glob("*")
         return sorted(str(file) for file in pattern if file.name.endswith(LOG_SUFFIXES) and is_log_file(file))
-    # A pattern may be absolute, which Path.glob refuses.
-    return sorted(name for name in glob.glob(path, recursive=True) if _is_named(Path(name)))  # noqa: PTH207  # as said
+    # A pattern may be absolute, which Path.glob rejects.
+    return sorted(name for name in glob.glob(path, recursive=True) if _is_named(Path(name)))  # noqa: PTH207  # see above
 
 
 def _is_remote_log(fs: Any, path: str) -> bool:
-    """Whether a file of another file system is a log; asked for its beginning only where the name does not
-    tell.
-    """
+    """Return whether a remote file is a log. Its content is only read if its name is ambiguous."""
     name = path.rsplit("/", 1)[-1]
     if _is_log_name(name) or not name.endswith(LOG_SUFFIXES):
         return name.endswith(LOG_SUFFIXES)
@@ -227,7 +228,7 @@ def _is_remote_log(fs: Any, path: str) -> bool:
 
 
 def _is_named(path: Path) -> bool:
-    """Whether a path is a file, or a link to one that is gone: reading it tells so."""
+    """Return whether a path is a file or a broken link, which reports an error when it is read."""
     return path.is_file() or (path.is_symlink() and not path.exists())
 
 

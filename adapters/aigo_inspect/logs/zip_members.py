@@ -1,9 +1,9 @@
-"""Where the members of a zip archive are: by its directory, or by the headers that they have themselves.
+"""Positions of the members in a zip archive, from its directory or from the local headers.
 
-The directory is the standard library's to read. It opens nothing at all without one: then, and where the
-directory may be wrong, the file is searched for local headers.
+The standard library reads the directory, but cannot open an archive without one. If the directory is missing
+or may be wrong, the file is searched for local headers.
 
-Format: PKWARE APPNOTE 6.3.10, sections 4.3 (records) and 4.5.3 (zip64); method 93 is zstd.
+Format: PKWARE APPNOTE 6.3.10, sections 4.3 (records) and 4.5.3 (zip64). Compression method 93 is zstd.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ LOCAL = struct.Struct("<4s5H3L2H")
 LOCAL_SIGN = b"PK\x03\x04"
 _CENTRAL_SIZE, _END_SIZE = 46, 22
 _LONGEST_END = _END_SIZE + 0xFFFF
-"""With a comment."""
+"""Maximum size of the end record with a comment, in bytes."""
 _DESCRIPTOR_SIGN = b"PK\x07\x08"
 _END_SIGN = b"PK\x05\x06"
 _RECORDS = frozenset({LOCAL_SIGN, b"PK\x01\x02", _END_SIGN, b"PK\x06\x06"})
-"""Signs of local headers, of entries of the directory, and of its ends."""
+"""Signatures of local headers, directory entries, and end records."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _FULL32 = 0xFFFFFFFF
 _CHUNK = 1 << 20
 _LONGEST_DESCRIPTOR = 24
-"""Bytes; those of small members have 16, or 12 without their sign."""
+"""Maximum size of a data descriptor in bytes. Small members have 16, or 12 without a signature."""
 _LONGEST_NAME = 1 << 12
-"""Longer names (and extra fields) are not written by Inspect; in a search for headers they are noise."""
+"""Maximum length of a name (and of extra fields) that Inspect writes. In a search for headers, longer ones
+are noise."""
 _MOST_TRIED = 16
-"""Records that may be the end of the directory (behind the real one, or in a comment, may be others); members
-of which one at least must be where the directory says, else it is not believed at all."""
+"""Maximum number of end records to try, because a comment or trailing data may look like one. Also the number
+of members to check: the directory is rejected if all their positions are wrong."""
 _NO_MEMBER = 64
-"""Bytes between two members that are no third one, but the end of the first, or its longer header."""
+"""Maximum gap between two members, in bytes, that cannot contain another member. It may be a data descriptor
+or extra fields."""
 _WRITTEN = re.compile(
     r"(?:header|summaries|reductions)\.json"
     r"|_journal/(?:start|(?:summaries|config_updates)/\d+)\.json"
@@ -65,21 +67,21 @@ class Member(NamedTuple):
     offset: int
     """Byte offset of its local header."""
     compressed: int
-    """Length in the archive, in bytes; -1 when only unpacking can tell."""
+    """Compressed size in bytes; -1 if only unpacking can determine it."""
     size: int
-    """Length unpacked, in bytes; -1 when only unpacking can tell."""
+    """Unpacked size in bytes; -1 if only unpacking can determine it."""
     method: int
     crc: int | None
-    """CRC-32 of the unpacked bytes; `None` when it is unknown."""
+    """CRC-32 of the unpacked bytes; `None` if unknown."""
 
 
 def member_name(raw: bytes, flags: int) -> str:
-    """The name of a member, whose encoding a flag tells."""
+    """Decode the name of a member. A flag determines the encoding."""
     return raw.decode("utf-8", errors="replace") if flags & 0x800 else raw.decode("cp437")
 
 
 def is_written(name: str) -> bool:
-    """Whether a member of this name is one that Inspect, or our export, writes."""
+    """Return whether Inspect or aigo-bridge's export writes members with this name."""
     return _WRITTEN.fullmatch(name) is not None
 
 
@@ -87,18 +89,18 @@ def is_written(name: str) -> bool:
 
 
 class Directory(NamedTuple):
-    """What the directory of an archive lists."""
+    """Content of an archive's directory."""
 
     members: list[Member]
-    """In its own order, repeated names included."""
+    """Members in directory order, including repeated names."""
     offset: int
     """Byte offset of the directory."""
     damage: Damage | None
-    """It has not as many members as it says."""
+    """Damage if the number of members differs from the stored count."""
 
 
 class _File:
-    """A source, up to some byte, as `zipfile` wants it."""
+    """File interface for `zipfile` to the beginning of a source."""
 
     def __init__(self, source: Source, size: int, longest: int):
         self._source, self._size, self._longest, self._at = source, size, longest, 0
@@ -125,11 +127,11 @@ class _File:
 
 
 def read_directory(source: Source, bounds: Bounds) -> Directory:
-    """The directory of an archive.
+    """Return the directory of an archive.
 
     Raises:
-        TooLargeError: it has more members than the bounds allow.
-        EvidenceError: it gives no members.
+        TooLargeError: the number of members exceeds the bounds.
+        EvidenceError: the directory is missing, damaged or empty.
     """
     begin = max(0, source.size - _LONGEST_END)
     tail = source.read_at(begin, source.size - begin)
@@ -144,21 +146,21 @@ def read_directory(source: Source, bounds: Bounds) -> Directory:
         except TooLargeError:
             raise
         except EvidenceError as error:
-            # Behind the end of the directory may be what looks like another one.
+            # Data after the end of the directory may look like another end record.
             problem = problem or error
     raise problem or EvidenceError("the zip directory is missing", code=Code.DAMAGED_LOG)
 
 
 def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Directory:
-    """The directory whose end is told at `end`, where it says that it has `count` members."""
+    """Return the directory for the end record at `end`, which announces `count` members."""
     file = _File(source, end + _END_SIZE, max(bounds.members * _CENTRAL_SIZE, _LONGEST_END))
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error) as error:
         raise EvidenceError("the zip directory is damaged", code=Code.DAMAGED_LOG) from error
     members = [
-        # Offsets of 64 bits may be more than a file can have. `filename` is the name without what some
-        # systems forbid.
+        # A 64-bit offset may exceed the file size. `orig_filename` is the name without replacements for other
+        # systems.
         Member(
             entry.orig_filename,
             min(entry.header_offset, source.size),
@@ -175,7 +177,7 @@ def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Director
         raise TooLargeError(
             f"the archive has {len(members):,} members, the bound 'members' is {bounds.members:,}"
         )
-    # Bytes that are missing in front of it shift every offset.
+    # If bytes before the directory are missing, all offsets are shifted.
     if min(member.offset for member in members) < 0:
         raise EvidenceError(
             "the zip directory is damaged: it claims to start before the file", code=Code.DAMAGED_LOG
@@ -183,18 +185,17 @@ def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Director
     if not any(source.read_at(member.offset, 4) == LOCAL_SIGN for member in members[:_MOST_TRIED]):
         raise EvidenceError("the zip directory is damaged: no member is where it says", code=Code.DAMAGED_LOG)
     damage = None
-    # In sixteen bits, however many there are; all of them set where more bits stand elsewhere.
+    # The count has 16 bits. If all are set, the real count is stored in another record.
     if len(members) % (1 << 16) != count != 0xFFFF:
         damage = Damage("", end, f"the zip directory has {len(members):,} members, {count:,} are announced")
     return Directory(members, archive.start_dir, damage)
 
 
 def may_lack_members(source: Source, bounds: Bounds, directory: Directory) -> bool:
-    """Whether the file has members that its directory lacks or calls by other names.
+    """Return whether the file contains members that are missing in the directory or have another name there.
 
-    It is searched only where the directory leaves room for another member: between those that it has, and
-    where those are that it gives names which nobody writes, that are there twice, or part of a sequence that
-    has no begin.
+    The file is only searched if the directory leaves room for another member. That is the case between listed
+    members, and at members with unexpected or repeated names or from incomplete sequences.
     """
     if directory.damage is not None:
         return True
@@ -211,7 +212,9 @@ def may_lack_members(source: Source, bounds: Bounds, directory: Directory) -> bo
 
 
 def _is_plausible(name: str, names: Counter[str]) -> bool:
-    """Whether a member of this name is written beside the others: sequences have a part with the number 0."""
+    """Return whether a member with this name fits the others. A sequence must have a part with the number
+    0.
+    """
     match = _WRITTEN.fullmatch(name)
     if match is None or not match["part"]:
         return match is not None
@@ -219,7 +222,7 @@ def _is_plausible(name: str, names: Counter[str]) -> bool:
 
 
 def _has_others(source: Source, bounds: Bounds, begin: int, end: int, names: Counter[str]) -> bool:
-    # Inspect leaves a header there that it has written anew.
+    # Inspect leaves the old version of a header in the file when it writes a new one.
     members = walk_local_headers(source, bounds, begin, end)
     return any(is_written(member.name) and member.name not in names for member in members)
 
@@ -228,7 +231,7 @@ def _has_others(source: Source, bounds: Bounds, begin: int, end: int, names: Cou
 
 
 def header_at(source: Source, offset: int) -> Member | None:
-    """The member whose local header is at `offset`, as that tells it."""
+    """Return the member with a local header at `offset`, as described by that header."""
     header = _local_header(_Window(source), offset)
     return None if header is None else header[0]
 
@@ -236,14 +239,14 @@ def header_at(source: Source, offset: int) -> Member | None:
 def walk_local_headers(
     source: Source, bounds: Bounds, begin: int = 0, end: int | None = None
 ) -> Iterator[Member]:
-    """The members of a file, or a part of it, whatever its directory says: cut off while it was written, or
-    overwritten since.
+    """Yield the members in a file or in a part of it, without using the directory. This works for truncated
+    and overwritten files.
 
     Raises:
-        TooLargeError: there are more than the bounds allow.
+        TooLargeError: the number of members exceeds the bounds.
     """
     window = _Window(source)
-    # What all members together may unpack to while their lengths are found: hostile headers overlap.
+    # Limit for unpacking members while their lengths are determined, because malicious headers may overlap.
     budget = int(min(max(bounds.ratio_from, source.size * bounds.ratio), sys.maxsize))
     ahead = 0
     for count, at in enumerate(window.places(LOCAL_SIGN, begin, source.size if end is None else end)):
@@ -256,8 +259,8 @@ def walk_local_headers(
         claims, behind = member.compressed >= 0, ahead + member.compressed
         if claims and _leads_on(window, behind):
             ahead = behind
-        # Where the length is wrong, or bytes are missing, headers further on count as well. A length beyond
-        # the file is that of a member that is cut off, more often than not.
+        # If the length is wrong or bytes are missing, the search also includes headers inside the member. A
+        # length beyond the end of the file usually belongs to a truncated member.
         elif not claims or (member.method != STORED and behind <= source.size and budget >= 0):
             measured, produced = _measured(source, member, ahead, budget)
             budget -= produced
@@ -270,7 +273,7 @@ def walk_local_headers(
 
 
 class _Window:
-    """A part of the file in memory that moves on: millions of headers are not read one by one."""
+    """A moving part of the file in memory, so that millions of headers are not read one by one."""
 
     def __init__(self, source: Source):
         self.source = source
@@ -284,7 +287,7 @@ class _Window:
         return self.source.read_at(offset, length)
 
     def places(self, sign: bytes, begin: int, end: int) -> Iterator[int]:
-        """Offsets of `sign` in a part of the file."""
+        """Yield the offsets of `sign` in a part of the file."""
         while end - begin >= len(sign):
             self._base, self._data = begin, self.source.read_at(begin, min(_CHUNK, end - begin))
             at = self._data.find(sign)
@@ -297,8 +300,8 @@ class _Window:
 
 
 def _local_header(window: _Window, at: int) -> tuple[Member, int] | None:
-    """The member whose local header is at `at`, and where its data starts; `None` when it is no header of a
-    log.
+    """Return the member with a local header at `at`, and the start of its data; `None` if it is not a header
+    of a log.
     """
     head = window.at(at, LOCAL.size)
     if len(head) < LOCAL.size:
@@ -324,7 +327,9 @@ def _local_header(window: _Window, at: int) -> tuple[Member, int] | None:
 
 
 def _zip64_lengths(extra: bytes, *lengths: int) -> list[int]:
-    """Lengths, of which those that are 0xFFFFFFFF stand in the zip64 extra field, in their fixed order."""
+    """Return the lengths, with values of 0xFFFFFFFF replaced from the zip64 extra field, in their fixed
+    order.
+    """
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
@@ -337,7 +342,7 @@ def _zip64_lengths(extra: bytes, *lengths: int) -> list[int]:
 
 
 def _leads_on(window: _Window, at: int) -> bool:
-    """Whether another record begins where a member should end, behind its data descriptor if it has one."""
+    """Return whether another record starts at the end of a member, or after its data descriptor."""
     if at >= window.source.size:
         return at == window.source.size
     behind = window.at(at, _LONGEST_DESCRIPTOR + 4)
@@ -345,11 +350,11 @@ def _leads_on(window: _Window, at: int) -> bool:
 
 
 def _measured(source: Source, member: Member, start: int, budget: int) -> tuple[Member, int]:
-    """A member with the lengths that unpacking finds, and how many bytes that produced.
+    """Return a member with the lengths found by unpacking, and the number of unpacked bytes.
 
-    It is `member` itself where unpacking finds no end, or not what a header that knows better says: then
-    reading it will say what is wrong. If the stream is a bomb, it is unpacked to a little more than `budget`,
-    and as long as that.
+    The member is unchanged if unpacking does not find an end, or contradicts a complete header. Reading the
+    member then reports the error. A zip bomb is unpacked to slightly more than `budget` and returned with
+    that size.
     """
     at, produced = start, 0
     frames = member.method != STORED
@@ -359,7 +364,7 @@ def _measured(source: Source, member: Member, start: int, budget: int) -> tuple[
             if member.method == DEFLATED
             else zstandard.ZstdDecompressor().decompressobj()
         )
-        # Small steps: a step unpacks to at most about 30 MB, even in a bomb.
+        # Small steps, because even a zip bomb unpacks to at most about 30 MB in each step.
         step = 1 << 15 if member.method == DEFLATED else 1 << 10
         while not unpacker.eof:
             if not (chunk := source.read_at(at, step)):

@@ -53,7 +53,7 @@ def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> s
 
 def load_stored(sample: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored result of aigo-bridge's solver in a raw sample (JSON before attachments are
-    resolved); empty if there is none.
+    resolved); empty if it is missing.
 
     The result is in the metadata of the output, or in the store for older logs. If Inspect recovered the
     sample from a killed run, both are missing, and the result is read from the events.

@@ -228,8 +228,8 @@ def _hosted(
             results: Results
             answer = None if solution is None else answer_text(solution.output)
             if program.solver is not None and solution is None:
-                # Inspect also scores samples whose solver was ended by a limit, but there is no answer to
-                # score.
+                # Inspect also scores samples whose solver was ended by a limit, but an answer to score is
+                # missing.
                 unsolved = Failure("solver", "Unsolved", "the solver did not finish")
                 results = {None: unsolved}
                 fields = score_fields(unsolved)
