@@ -130,7 +130,8 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
     ) is not None:
         return entity
     for folder in beside.folders:
-        files = [path for suffix in DATA_SUFFIXES if is_file(path := folder / f"{key}{suffix}")]
+        paths = [folder / f"{key}{suffix}" for suffix in DATA_SUFFIXES]
+        files = [file for file in paths if is_file(file)]
         if files:
             return beside.require(
                 _single(
