@@ -126,18 +126,18 @@ function Trial({ trial, sample, turn, whole }: { trial: Value; sample: Value; tu
     <>
       <Errors errors={[...list(member(trial, "errors")), ...(trial === sample ? [] : list(member(sample, "errors")))]} />
       <Top trial={trial} />
-      <section><h3>Scores</h3>
+      <section id="scores"><h3>Scores</h3>
         {scores.map((score) => <Score score={score} above={truth === undefined ? null : [truth, given ?? answer]} />)}
         {scores.length === 0 && <p class="note">No scorer gave a value.</p>}
       </section>
-      <section><h3>Transcript</h3>
+      <section id="transcript"><h3>Transcript</h3>
         {outputs.map(([name, one], place) => (
           <div>{name && <h4><Text>{name}</Text></h4>}<Transcript items={itemsOf(one)} turn={place === 0 ? turn : 0} whole={whole} prefix={place === 0 ? "turn-" : `turn-${place}-`} /></div>
         ))}
         {outputs.length === 0 && <p class="note">The solver returned no transcript.</p>}
       </section>
-      {outputs.map(([, one]) => <Timeline events={list(member(one, "trace", "events"))} />)}
-      <section><h3>Dataset row</h3>{data === undefined || data === null ? <p class="note">no row</p> : <Nested value={data} />}</section>
+      <div id="events">{outputs.map(([, one]) => <Timeline events={list(member(one, "trace", "events"))} />)}</div>
+      <section id="row"><h3>Dataset row</h3>{data === undefined || data === null ? <p class="note">no row</p> : <Nested value={data} />}</section>
       <Fold title="All fields of the trial"><Nested value={trial} /></Fold>
     </>
   );
@@ -193,6 +193,8 @@ function useFind(text: string, step: number, ready: unknown): string {
   return state;
 }
 
+const SECTIONS = [["scores", "Scores"], ["transcript", "Transcript"], ["events", "Events"], ["row", "Dataset row"]];
+
 function quoted(text: string): string {
   return /^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
@@ -240,7 +242,7 @@ export function SampleView({ summary, result, row, close, step, place, turn, lin
         <button onClick={() => step(1)} title="j or →">Next</button>
         <span class="where-am-i">{place}</span>
         <span class="end">
-          <input ref={field} type="search" aria-label="search in this sample" placeholder="search in this sample (/)" value={find} onInput={(event) => { setFinding(0); setFind(event.currentTarget.value); }}
+          <input ref={field} type="search" aria-label="search in this sample" placeholder="search here (/)" value={find} onInput={(event) => { setFinding(0); setFind(event.currentTarget.value); }}
             onKeyDown={(event) => { if (event.key === "Enter") { event.preventDefault(); setFinding(finding + (event.shiftKey ? -1 : 1)); } }} /> <small role="status">{found}</small>
           <button aria-pressed={raw} onClick={() => setRaw(!raw)} title="r">Raw text</button>
           {trial && <CopyButton text={() => render(trial)}>Copy JSON</CopyButton>}
@@ -254,6 +256,7 @@ export function SampleView({ summary, result, row, close, step, place, turn, lin
         {row.w !== undefined && <li class="chip">{duration(Number(row.w))}</li>}
         {row.x && <li class="chip">excluded by <Text>{row.x.join(", ")}</Text></li>}
       </ul>
+      {trial && <nav class="row sections" aria-label="sections of the sample">{SECTIONS.map(([id, name]) => <button class="link" onClick={() => document.getElementById(id)?.scrollIntoView()}>{name}</button>)}</nav>}
       {row.o === "not finished" && <p class="note">{summary.run?.alive ? "The trial is in progress: the page shows it up to now." : "The trial did not finish: the page shows it up to its end."}</p>}
       {reason && INCOMPLETE.has(reason) && <p class="note bad">The answer may be incomplete, or not the model's own: stop reason <b><Text>{reason}</Text></b>.</p>}
       <div class="body"><Raw.Provider value={raw}>

@@ -48,7 +48,8 @@ function dataColumns(rows: Row[]): Column[] {
 }
 
 export function allColumns(rows: Row[]): Column[] {
-  return [...columns(rows), ...dataColumns(rows)];
+  const fixed = columns(rows);
+  return [...fixed, ...dataColumns(rows).map((column) => (fixed.some((one) => one.title === column.title) ? { ...column, title: `${column.title} (dataset)` } : column))];
 }
 
 const FIXED: Record<string, (row: Row) => Field> = {
