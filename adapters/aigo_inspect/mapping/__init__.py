@@ -1,1 +1,1 @@
-"""From a raw sample to its trace and scores."""
+"""Conversion of raw samples to traces and scores."""

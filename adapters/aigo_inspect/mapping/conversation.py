@@ -1,16 +1,17 @@
-"""The conversation of the main agent: which span is the main agent's, and what was said in it.
+"""Conversation of the main agent: detection of its span, and the items of its trace.
 
-Inspect nests the conversation in spans: `solvers`, a solver, an agent. AI GO derives a trace's items from the
-model calls directly in the span that the trace represents, so that span has to be found: the outermost one
-whose own model calls carry the sample's final conversation. Calls made while scoring never count.
+Inspect nests the conversation in spans: `solvers`, a solver, an agent. AI GO derives the items of a trace
+from the model calls directly in the trace's span. This span is the outermost one whose own model calls
+contain the sample's final conversation. Calls during scoring are ignored.
 
-The items are those that `Trace.from_events` derives, but for what it cannot know. From model calls alone the
-format misses what was said after the last call (results of its tools, messages that a solver added), and
-after a trim it finds the place of the cut by the first item's id, which in an Inspect log is nearly always
-the system prompt, so that everything trimmed is lost. Inspect's agents keep the whole conversation in the
-sample's messages while they shorten what they send; then those are the items. Otherwise they are derived
-here. And where an agent has made the answer that was submitted by a tool call the text of its last message,
-the items end with that text, as in Inspect's view of the sample.
+The items are the same as in `Trace.from_events`, with three exceptions:
+
+- Messages after the last model call (tool results, messages that a solver added) are appended.
+- After a trim, `Trace.from_events` finds the cut by the id of the first item. In an Inspect log, this is
+  usually the system prompt, so all trimmed items would be lost. Inspect's agents keep the whole conversation
+  in the sample's messages, which are then used as the items. Otherwise the items are joined by content.
+- If an agent submits its answer by a tool call and copies it to the last message, the items end with this
+  text, as in Inspect's view of the sample.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from aigo_inspect.mapping.spans import Event
 
 
 class Spoken(Struct, frozen=True):
-    """The items of a trace and how they were found."""
+    """Items of a trace, and notes about their source."""
 
     items: list[Item]
     notes: dict[str, Any]
-    """For `TraceMetadata.extra`: empty when the items are exactly what `Trace.from_events` derives."""
+    """Notes for `TraceMetadata.extra`; empty if `Trace.from_events` gives the same items."""
 
 
 def spoken(
     ordered: list[Event], span_id: str | None, messages: list[Item], answer_id: str | None = None
 ) -> Spoken:
-    """Items of the main agent's conversation.
+    """Return the items of the main agent's conversation.
 
     Args:
-        ordered: the sample's events in trace order.
-        span_id: the main agent's span.
-        messages: the items of the sample's final messages.
-        answer_id: id of the last of these messages, if the assistant said it.
+        ordered: events of the sample in trace order.
+        span_id: span of the main agent.
+        messages: items of the sample's final messages.
+        answer_id: id of the last message, if it is from the assistant.
     """
     direct = [event for event in ordered if event.get("span_id") == span_id]
     calls = [event for event in direct if event["type"] == "model_call_event"]
@@ -74,8 +75,8 @@ def spoken(
         if tail:
             notes["items_after_last_model_call"] = len(tail)
         return Spoken(items + tail, notes)
-    # Solvers rewrite the final messages (an agent's submit call becomes text, filters shorten): the events
-    # are the record, and what the sample ended up with is kept beside it.
+    # Solvers rewrite the final messages: an agent's submit call becomes text, or filters shorten them. The
+    # events are the record, and the final messages are kept as a note.
     notes["final_messages"] = {"differ_from_item": common, "items": messages[common:]}
     tail = _late_results(direct, items)
     if tail:
@@ -84,10 +85,10 @@ def spoken(
 
 
 def _is_whole(messages: list[Item], direct: list[Event]) -> bool:
-    """Whether the sample's messages hold every answer of an agent whose context was compacted.
+    """Return whether the sample's messages contain every answer of an agent with a compacted context.
 
-    Then they are the conversation: the calls show only what was left of it. Answers that became a summary are
-    no part.
+    If so, they are the conversation, because the calls only show the remaining part. Answers that were
+    replaced by a summary are not required.
     """
     message_ids = {_message_of(item) for item in messages}
     call: Event | None = None
@@ -106,17 +107,21 @@ def _was_said(call: Event, message_ids: set[str]) -> bool:
 
 
 def _message_of(item: Item) -> str:
-    """Id of the message an item was made from: other items of it have a colon and more behind that."""
+    """Return the id of the message from which an item was created. Other items of the message add a colon and
+    a suffix.
+    """
     return str(item.get("id", "")).partition(":")[0]
 
 
 def _answer_without_calls(
     answer_items: list[Item], messages: list[Item], answer_id: str
 ) -> list[Item] | None:
-    """The last answer where the sample's messages have it without (some of) its tool calls; else `None`.
+    """Return the last answer if some of its tool calls are missing in the sample's messages, otherwise
+    `None`.
 
-    Inspect's `react` agent lets the model submit its answer by a tool, and then makes that answer the text of
-    the message: what it shows ends with the answer, not with a call. The call stays among the events.
+    Inspect's `react` agent lets the model submit its answer by a tool call, and then sets the text of the
+    message to this answer. Inspect therefore shows the answer at the end, not a call. The call is still in
+    the events.
     """
     if not any(belongs(item, answer_id) for item in answer_items):
         return None
@@ -130,13 +135,13 @@ def _answer_without_calls(
 
 
 def belongs(item: Item, message_id: str) -> bool:
-    """Whether an item was made from the message of this id."""
+    """Return whether an item was created from the message with this id."""
     item_id = item.get("id")
     return isinstance(item_id, str) and (item_id == message_id or item_id.startswith(f"{message_id}:"))
 
 
 def _same(item: Item, counterpart: Item) -> bool:
-    """Whether two items say the same, whatever their ids."""
+    """Return whether two items have the same content, regardless of their ids."""
     if item is counterpart:
         return True
     if item["type"] != counterpart["type"]:
@@ -154,7 +159,7 @@ _SAID = {
 
 
 def _common(items: list[Item], counterparts: list[Item]) -> int:
-    """How many items two conversations have in common from the start."""
+    """Return the number of items that two conversations have in common from the start."""
     count = 0
     for item, counterpart in zip(items, counterparts, strict=False):
         if item is not counterpart and not _same(item, counterpart):
@@ -168,11 +173,11 @@ def _equal(items: list[Item], counterparts: list[Item]) -> bool:
 
 
 def _merged(direct: list[Event]) -> list[Item]:
-    """The conversation across trims: what each cut off, then what went on."""
+    """Return the conversation across trims: the items that each trim removed, followed by the rest."""
     items: list[Item] = []
     call: Event | None = None
     trimmed = False
-    # A trimmed context repeats the head of the one before (the system prompt), which is in `items` already.
+    # A trimmed context repeats the head of the previous one (the system prompt), which is already in `items`.
     repeated = 0
     for event in direct:
         if event["type"] == "model_call_event":
@@ -192,7 +197,9 @@ def _merged(direct: list[Event]) -> list[Item]:
 
 
 def _cut(messages: list[Item], context: list[Item], head: int) -> int:
-    """Where `context`, behind the head that both share, goes on in `messages`: what stands before was cut."""
+    """Return the index in `messages` where `context` continues after the shared head. Items between were
+    removed.
+    """
     continuation = context[head:]
     for start in range(head, len(messages)):
         tail = messages[start:]
@@ -202,7 +209,7 @@ def _cut(messages: list[Item], context: list[Item], head: int) -> int:
 
 
 def _late_results(direct: list[Event], items: list[Item]) -> list[Item]:
-    """Results of tools that the last model call asked for: no later context shows them."""
+    """Return results of the last model call's tools, because no later context contains them."""
     answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
     call_ids: set[str] = set()
     for item in reversed(items):
@@ -230,11 +237,13 @@ def _message_id(event: Event) -> str | None:
     return message_id if isinstance(message_id, str) else None
 
 
-# The items of a span, as `Trace.from_events` derives them
+# Items of a span, as derived by `Trace.from_events`
 
 
 def derived_items(ordered: list[Event], span_id: str | None) -> list[Item]:
-    """Items of a span: those of the last direct model call of every segment; compactions end a segment."""
+    """Return the items of a span from the last direct model call of every segment. A compaction ends a
+    segment.
+    """
     items: list[Item] = []
     call: Event | None = None
     trimmed: Event | None = None
@@ -256,7 +265,7 @@ def derived_items(ordered: list[Event], span_id: str | None) -> list[Item]:
 
 
 def conversation(call: Event) -> list[Item]:
-    """What was said up to and including a model call."""
+    """Return the conversation up to and including a model call."""
     items: list[Item] = [*call["input_context"], *call["output_items"]]
     return items
 
@@ -265,25 +274,25 @@ def _cut_off(messages: list[Item], context: list[Item]) -> list[Item]:
     if context:
         head = context[0]
         for index, item in enumerate(messages):
-            # Custom items have no id and are compared by value.
+            # Custom items are without an id and are compared by value.
             if item["id"] == head["id"] if "id" in item and "id" in head else item == head:
                 return messages[:index]
     return []
 
 
-# The main agent's span
+# Span of the main agent
 
 
 _SCORING = frozenset({"scorers", "scorer"})
 
 
 def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str | None:
-    """Id of the main agent's span; `None` when its model calls stand outside all spans, or when there are
-    none.
+    """Return the id of the main agent's span; `None` if its model calls are outside all spans, or do not
+    exist.
 
     Args:
-        events: trace events of one sample, as `events.map_events` makes them.
-        messages: the items of the sample's final messages, to tell the main agent from others beside it.
+        events: trace events of one sample, as created by `events.map_events`.
+        messages: items of the sample's final messages, to distinguish the main agent from parallel agents.
     """
     parents: dict[str, str | None] = {}
     scoring: set[str | None] = set()
@@ -302,8 +311,9 @@ def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str 
     wanted = _identities(messages)
     covered = {span: _coverage(own_calls, wanted) for span, own_calls in candidates.items()}
     best = max(covered.values())
-    # An agent it calls may have seen more of the conversation than the main agent itself (a handoff at the
-    # end), so everything near the best counts, and the outermost of these is taken, the last among equals.
+    # After a handoff at the end, a sub-agent may have seen more of the conversation than the main agent. All
+    # spans near the maximum are therefore candidates. The outermost one is used, and the last one among
+    # equals.
     near = [span for span, score in covered.items() if 2 * score >= best]
     return min(enumerate(near), key=lambda entry: (_depth(entry[1], parents), -covered[entry[1]], -entry[0]))[
         1

@@ -1,11 +1,10 @@
-"""Inspect's events → AI GO trace events, as JSON-ready dictionaries in the order of the log.
+"""Conversion of Inspect's events to AI GO trace events, as JSON-ready dictionaries in log order.
 
-Every event becomes exactly one event (two for the nested transcripts of old logs); kinds that AI GO has no
-type for, also kinds this version has never heard of, become `CustomEvent`s with their whole content. Message
-events are never made: one of them would stop `Trace.from_events` from rebuilding the conversation out of the
-model calls.
+Every event becomes exactly one event (two for the nested transcripts of old logs). Event types without an AI
+GO type, including unknown ones, become a `CustomEvent` with their whole content. Message events are never
+created, because they would stop `Trace.from_events` from deriving the conversation from the model calls.
 
-Inspect's own fields without a place in AI GO stand under `metadata["inspect"]` of the event.
+Inspect's fields without a field in AI GO are in `metadata["inspect"]` of the event.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ from aigo_inspect.mapping.sample_messages import Messages
 from aigo_inspect.mapping.spans import Event, Spans, fill_times, last_time
 
 EventChoice = Literal["all", "default", "minimal"]
-"""Which events an import keeps: everything; everything but state patches and chatter; the conversation only.
-"""
+"""Events to keep in an import: `all`, `default` (without state patches and low-level log messages), or
+`minimal` (only the conversation)."""
 
 _NAMES: dict[Any, str] = {
     kind: str(kind.__struct_config__.tag) for kind in get_args(NativeEvent) if kind is not records.Other
 }
-"""Kind of event → its name in the log."""
+"""Event type → name in the log."""
 _BASE_FIELDS = frozenset(records.SpanEnd.__struct_fields__) - {"id"}
 _CONTENTS: dict[type, tuple[str, ...]] = {
     kind: tuple(field for field in kind.__struct_fields__ if field not in _BASE_FIELDS)
     for kind in _NAMES
     if issubclass(kind, records.Custom)
 }
-"""Kind of event that AI GO has no type for → the fields that are its content."""
+"""Event type without an AI GO type → content fields."""
 _CONVERSATION = frozenset(
     {
         *("model", "tool", "span_begin", "span_end", "step", "subtask"),
@@ -53,18 +52,19 @@ _CONVERSATION = frozenset(
 )
 _PATCHES = (records.StatePatch, records.StorePatch)
 _CHOSEN = frozenset({*_PATCHES, records.Logger, records.Other})
-"""Records of events that may be left out."""
+"""Types of events that may be left out."""
 _LOUD = frozenset({"warning", "error", "critical"})
 _PATCH_LEFT_OUT = "left out unless all events are asked for"
 _FIRST_STATE_LEFT_OUT = f"state of event sample_init: {_PATCH_LEFT_OUT}"
 _COMPACTIONS = frozenset({"summary", "trim"})
-"""Strategies that are a boundary for AI GO; where tool results are blanked in place, the context goes on."""
+"""Strategies that end a segment in AI GO. Other strategies blank tool results in place, and the context
+continues."""
 _BROKEN_OFF = frozenset({"cancelled", "limit", "approval"})
 _ERROR_FIELDS = frozenset({"message", "traceback", "traceback_ansi"})
 
 
 class EventMapper:
-    """Maps the events of one sample."""
+    """Converter for the events of one sample."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class EventMapper:
         key: Callable[[], str],
         keep: EventChoice,
     ):
-        """`key` gives the prefix for the ids of events that have none."""
+        """Create the converter. `key` returns the id prefix for events without an id."""
         self.calls = ModelCalls(sample, walker, messages, loss)
         self._natives = sample.events
         self._walker = walker
@@ -86,20 +86,19 @@ class EventMapper:
         self._spans = Spans(loss)
         self._events: list[Event] = []
         self._contents: list[Any] = []
-        """Contents in which references to texts are to be resolved: starting a walk costs more than walking
-        most of them.
-        """
+        """Contents with unresolved references. They are resolved together, because starting a walk costs more
+        than walking most of them."""
         self._kinds: list[Any] = []
-        """Of every event, its kind, or the name of that."""
+        """Type or name of every event."""
         self._untimed = False
         self._path = ""
         self._index = 0
-        """The place of the event that is being mapped; the path leads to it where transcripts are nested."""
+        """Index of the current event. In a nested transcript, the path leads to it."""
         self._outer_span: str | None = None
-        """The span that stands for a nested transcript."""
+        """Span that represents a nested transcript."""
 
     def run(self) -> list[Event]:
-        """The events in the order of the log."""
+        """Return the events in log order."""
         self.calls.check_contexts(list(_named(self._natives)))
         self._map(self._natives)
         self._walker.walk(self._contents)
@@ -114,7 +113,7 @@ class EventMapper:
         events, kinds = self._events, self._kinds
         left_out = 0
         for index, native in enumerate(natives):
-            # Freed when it is mapped: a sample is never in memory twice.
+            # Each event is freed after its conversion, so that a sample is never in memory twice.
             natives[index] = None
             kind = type(native)
             if kind in _CHOSEN and (reason := self._left_out(native)):
@@ -126,7 +125,7 @@ class EventMapper:
             try:
                 event = _MAPPERS[kind](self, native)
             except MALFORMED:
-                # Whatever the mapper had filled in is dropped with it.
+                # Events that the failed converter has added are removed with it.
                 del events[count:]
                 event = self.custom(native)
                 reason = f"event {_name_of(native)} of an unexpected shape: kept as custom event"
@@ -142,7 +141,7 @@ class EventMapper:
                 self._contents.append(odd.leftover)
 
     def _left_out(self, native: Any) -> str | None:
-        """Why an event is not wanted, if it is not."""
+        """Return the reason for leaving out an event; `None` to keep it."""
         kind = _name_of(native)
         if self._keep == "all" or kind in _CONVERSATION:
             return None
@@ -159,7 +158,7 @@ class EventMapper:
         return None
 
     def _base(self, native: Any, kind: str) -> Event:
-        """What all events have; `native` is any of `NativeEvent`."""
+        """Return the common fields of an event. `native` is any of `NativeEvent`."""
         notes: dict[str, Any] = {}
         if native.working_start is not msgspec.UNSET:
             notes["working_start"] = native.working_start
@@ -195,13 +194,13 @@ class EventMapper:
     # Conversation
 
     def model(self, native: records.Model) -> Event:
-        """A call of a model."""
+        """Convert a model call."""
         event = self._base(native, "model_call_event")
         self.calls.fill(native, event, nested=bool(self._path))
         return event
 
     def tool(self, native: records.Tool) -> Event:
-        """A call of a tool."""
+        """Convert a tool call."""
         event = self._base(native, "function_call_event")
         if native.events:
             self._nest(native.events, native.completed, event, "tool", native.function)
@@ -233,7 +232,7 @@ class EventMapper:
         return event
 
     def _put_back(self, native: records.Tool) -> Any:
-        """Put back the texts that were taken out of a call of a tool; returns its result."""
+        """Restore the attachments of a tool call, and return its result."""
         walker, result = self._walker, native.result
         if isinstance(native.arguments, str):
             native.arguments = walker.text(native.arguments)
@@ -250,7 +249,7 @@ class EventMapper:
         return result
 
     def compaction(self, native: records.Compaction) -> Event:
-        """The context was made shorter."""
+        """Convert a compaction of the context."""
         strategy = native.type or "summary"
         if strategy not in _COMPACTIONS:
             return self.custom(native)
@@ -269,21 +268,21 @@ class EventMapper:
     # Spans
 
     def span_begin(self, native: records.SpanBegin) -> Event:
-        """A span begins."""
+        """Convert the start of a span."""
         event = self._base(native, "span_begin")
         if not self._spans.begin(native, event):
             return self.custom(native, event)
         return event
 
     def span_end(self, native: records.SpanEnd) -> Event:
-        """A span ends."""
+        """Convert the end of a span."""
         event = self._base(native, "span_end")
         if not self._spans.end(native, event):
             return self.custom(native, event)
         return event
 
     def step(self, native: records.Step) -> Event:
-        """A span of an old log begins or ends."""
+        """Convert the start or end of a step, which is a span in old logs."""
         event = self._base(native, "custom")
         events = self._spans.step_events(native, event)
         if not events:
@@ -292,7 +291,7 @@ class EventMapper:
         return events[-1]
 
     def _nest(self, natives: list[Any], completed: Any, event: Event, kind: str, name: str) -> None:
-        """The transcript inside a tool or subtask event of an old log, as a span in front of it."""
+        """Add the transcript in a tool or subtask event of an old log as a span before the event."""
         spans = self._spans
         span_id = f"{event['id']}-{kind}"
         self._events.append(spans.added_begin(span_id, name, kind, event))
@@ -309,10 +308,10 @@ class EventMapper:
         self._events += [spans.added_end(step, time) for step, _ in reversed(steps)]
         self._events.append(spans.added_end(span_id, utc(completed) or time))
 
-    # All others
+    # Other events
 
     def error(self, native: records.ErrorEvent) -> Event:
-        """The sample failed."""
+        """Convert an error of the sample."""
         event = self._base(native, "error")
         error = native.error if isinstance(native.error, dict) else {"message": native.error}
         self._walker.walk(error)
@@ -328,9 +327,9 @@ class EventMapper:
         return event
 
     def sandbox(self, native: records.Sandbox) -> Event:
-        """A command in the sandbox, or a file: the most frequent of the events that AI GO has no type for."""
+        """Convert a command or file access in the sandbox, the most frequent event without an AI GO type."""
         text, lengths = self._walker.text, self._walker.lengths
-        # Looking at the length here saves a call for nearly every text.
+        # Checking the length here avoids a function call for almost every text.
         action = native.action
         data: dict[str, Any] = {"action": text(action) if len(action) in lengths else action}
         if (cmd := native.cmd) is not None:
@@ -356,7 +355,7 @@ class EventMapper:
         return event
 
     def other(self, native: records.Other) -> Event:
-        """An event of any kind, as `lenient` makes it."""
+        """Convert an event of any type, as created by `lenient`."""
         event = self._base(native, "custom")
         if native.nested:
             source = _source(native)
@@ -366,7 +365,7 @@ class EventMapper:
         return self.custom(native, event)
 
     def custom(self, native: Any, event: Event | None = None) -> Event:
-        """An event that AI GO has no type for."""
+        """Convert an event without an AI GO type."""
         event = self._base(native, "custom") if event is None else event
         event["type"] = "custom"
         event["name"] = name = _name_of(native)
@@ -400,7 +399,7 @@ _MAPPERS: dict[type, Callable[[EventMapper, Any], Event]] = {
     records.Compaction: EventMapper.compaction,
     records.Other: EventMapper.other,
 }
-"""Kind of event → how it is mapped; patches are `Other` where they are."""
+"""Event type → converter. In this table, patches are handled as `Other`."""
 
 
 def _name_of(native: Any) -> str:
@@ -412,7 +411,7 @@ def _source(native: records.Other) -> dict[str, Any]:
 
 
 def _as_dictionary(native: Any) -> dict[str, Any]:
-    """An event that was parsed straight into a record, as it stands in the log."""
+    """Return a directly parsed event as a dictionary in its logged form."""
     if type(native) is records.Model:
         tools, settings = native.tools, native.config
         native.tools = tools if type(tools) is Raw else Raw(dumps(tools.definitions))
@@ -422,7 +421,7 @@ def _as_dictionary(native: Any) -> dict[str, Any]:
 
 
 def _named(natives: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Of every model call, the messages of its input that it names, and its raw request."""
+    """Yield the message ranges of the input and the raw request of every model call."""
     for native in natives:
         if type(native) is records.Model:
             yield native.input_refs, native.call
@@ -435,7 +434,7 @@ def _named(natives: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _add_tool_notes(native: records.Tool, result: Any, notes: dict[str, Any]) -> None:
-    # One by one, as in `model_calls`.
+    # Written out field by field for speed, as in `model_calls`.
     if native.type not in (None, "function"):
         notes["type"] = native.type
     if native.view is not None:

@@ -1,9 +1,8 @@
-"""Samples as dictionaries → records: those of old logs, and those with fields of an unexpected kind or of an
-unknown name.
+"""Conversion of samples in dictionaries to records, for old logs and for samples with unexpected types or
+unknown fields.
 
-An event whose fields are not what its kind needs, or of a kind that this version has never heard of, becomes
-`Other`; fields that a record has no place for become its `leftover`. So nothing is lost, and the mapping has
-one kind of sample to deal with.
+An event with invalid fields or of an unknown type becomes `Other`. Unknown fields become the `leftover` of a
+record. Nothing is lost, and the mapping only handles records.
 """
 
 from __future__ import annotations
@@ -31,13 +30,12 @@ _Base = dict[str, Any]
 
 
 def sample_from(raw: RawSample, loss: LossReport, *, patches: bool = False) -> Sample:
-    """The sample of a log as records; it is consumed.
+    """Convert a logged sample to records. The raw sample is consumed.
 
     Args:
-        raw: the sample as it stands in the log.
-        loss: where changes are counted.
-        patches: patches of the state are wanted: they repeat whole conversations, and are not looked at
-            otherwise.
+        raw: the sample as in the log.
+        loss: collects the changes.
+        patches: keep state patches, which repeat whole conversations. Otherwise they are not read.
     """
     loss.changed.update(raw.changes)
     return sample_of(raw.data, loss, non_finite=raw.non_finite, patches=patches)
@@ -46,13 +44,13 @@ def sample_from(raw: RawSample, loss: LossReport, *, patches: bool = False) -> S
 def sample_of(
     data: dict[str, Any], loss: LossReport, *, non_finite: bool = False, patches: bool = True
 ) -> Sample:
-    """As `sample_from`, of an `EvalSample` as a dictionary.
+    """Convert an `EvalSample` in a dictionary to records, like `sample_from`.
 
     Args:
         data: the sample.
-        loss: where changes are counted.
-        non_finite: there are numbers in it that JSON cannot hold; those of scores stay.
-        patches: as for `sample_from`.
+        loss: collects the changes.
+        non_finite: the sample contains numbers that JSON cannot hold. In scores they are kept.
+        patches: keep state patches, as in `sample_from`.
     """
     parser = _Parser(loss, non_finite=non_finite, patches=patches)
     pools = data.pop("events_data", None)
@@ -75,7 +73,7 @@ def sample_of(
 
 
 def kind_of(native: dict[str, Any]) -> str:
-    """The kind of an event, as it says itself."""
+    """Return the type of an event from its `event` field."""
     kind = native.get("event")
     return kind if type(kind) is str else "unknown"
 
@@ -85,7 +83,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """`value` as an object, an empty one for `None`; anything else is a `TypeError`."""
+    """Return `value` if it is an object, or an empty object for `None`. Raise `TypeError` for other
+    values.
+    """
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -94,7 +94,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 class _Parser:
-    """Makes the records of one sample."""
+    """Creator of the records of one sample."""
 
     def __init__(self, loss: LossReport, *, non_finite: bool, patches: bool):
         self._loss = loss
@@ -102,10 +102,10 @@ class _Parser:
         self._patches = patches
         self._offer: Tools | None = None
         self._messages: dict[str, tuple[dict[str, Any], Any]] = {}
-        """By id; those of old logs stand in the input of every later call."""
+        """Messages by id. In old logs, every later model call repeats them."""
 
     def finite(self, value: Any) -> Any:
-        """The value, with texts for numbers that JSON cannot hold."""
+        """Return the value with numbers that are not finite replaced by texts."""
         if not self._non_finite:
             return value
         value, count = without_non_finite(value)
@@ -114,7 +114,7 @@ class _Parser:
         return value
 
     def message(self, message: Any) -> Any:
-        """The record of a message; the message itself where it has another shape."""
+        """Return the record of a message, or the message itself if it has an unexpected form."""
         key = message.get("id") if type(message) is dict else None
         if type(key) is not str:
             return message
@@ -129,7 +129,9 @@ class _Parser:
         return record
 
     def events(self, natives: list[Any], *, consumed: bool = True) -> list[Any]:
-        """The records of events, which are taken out of their list: a sample is never in memory twice."""
+        """Return the records of events. The list is emptied on the way, so that a sample is never in memory
+        twice.
+        """
         found = []
         for index, native in enumerate(natives):
             found.append(self._event(native))
@@ -169,7 +171,7 @@ class _Parser:
         return _record(records.Model, native, **base, **settled)
 
     def _tools(self, definitions: list[Any]) -> Raw | Tools:
-        """Those of the call before where they are the same."""
+        """Return the tools of the previous call if they are identical."""
         if has_references(definitions):
             tools_in(definitions)
             return Raw(dumps(definitions))
@@ -222,7 +224,7 @@ _PARSERS: dict[str, Callable[[_Parser, dict[str, Any], _Base], records.NativeEve
 
 
 def _record(kind: type[_Record], native: dict[str, Any], /, **settled: Any) -> _Record:
-    """A record of the fields of `native` that it has a place for; of the `settled` ones as they are given."""
+    """Return a record with the known fields of `native`. Values in `settled` take precedence."""
     names = frozenset(kind.__struct_encode_fields__) | BASE_FIELDS
     leftover = {key: value for key, value in native.items() if key not in names and value is not None}
     fields = {
@@ -238,7 +240,7 @@ def _record(kind: type[_Record], native: dict[str, Any], /, **settled: Any) -> _
 
 
 def _base(native: dict[str, Any]) -> _Base:
-    """The fields that every event has; those of another kind are `unreadable`."""
+    """Return the common fields of an event. Fields of an unexpected type are in `unreadable`."""
     get = native.get
     texts = {name: value for name in ("uuid", "span_id") if type(value := get(name)) is str}
     timestamp, metadata = get("timestamp"), get("metadata")

@@ -1,9 +1,9 @@
-"""Inspect's messages → AI GO conversation items, as JSON-ready dictionaries.
+"""Conversion of Inspect's messages to AI GO conversation items, as JSON-ready dictionaries.
 
-One message can become several items: reasoning goes into an assistant message of its own in front of the
-answer (otherwise it would count as text of the answer), tool calls and tools that run on the provider's side
-become function calls, a tool's message becomes a function call output. Items always carry `type` and `role`;
-what has no place in AI GO's types stands under the extra key `inspect` of the item.
+One message can become several items. Reasoning becomes a separate assistant message before the answer,
+because it would otherwise count as answer text. Tool calls and provider-side tools become function calls. A
+tool message becomes a function call output. Items always contain `type` and `role`. Fields without a field in
+AI GO are in the extra key `inspect` of the item.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ _ROLES = frozenset({"system", "user", "assistant", "developer"})
 _FIELDS = frozenset({"id", "role", "content", "source", "metadata", "tool_call_id", "model"})
 _TOOL_FIELDS = _FIELDS | {"function", "error"}
 _ANSWER_FIELDS = _FIELDS | {"tool_calls"}
-"""Fields of messages that have a place, or are counted where they are left out; any other is kept beside the
-item.
-"""
+"""Message fields that are converted, or counted when left out. Other fields are kept with the item."""
 _USUAL_SOURCES = frozenset({"input", "generate"})
 SOURCE_LEFT_OUT = "message: source (input, generate) and name of the model left out"
-"""The calls of the models tell both: a message that a model generated is among their answers."""
+"""The model calls already contain both, because a generated message is in their answers."""
 _NO_PROBABILITY = -9999.0
-"""What providers write for a token that cannot occur; stands for minus infinity, which JSON cannot say."""
+"""Value that providers use for an impossible token. It replaces minus infinity, which JSON cannot hold."""
 
 
 def items_from_message(
@@ -47,13 +45,13 @@ def items_from_message(
     status: str = "completed",
     logprobs: list[dict[str, Any]] | None = None,
 ) -> list[Item]:
-    """The conversation items of one message.
+    """Return the conversation items of one message.
 
     Args:
-        message: a `ChatMessage` in Inspect's JSON, attachments resolved.
-        loss: where changes are counted.
+        message: a `ChatMessage` in Inspect's JSON with resolved attachments.
+        loss: collects the changes.
         status: AI GO status of the items, `completed` or `incomplete`.
-        logprobs: AI GO log probabilities of the answer's tokens, if it is a single text.
+        logprobs: AI GO log probabilities of the answer's tokens, if the answer is a single text.
     """
     loss = loss if loss is not None else LossReport()
     if not isinstance(message, dict):
@@ -91,8 +89,8 @@ def _items(
 
 
 def content_id(value: Any) -> str:
-    """An id for something that has none: the same content gives the same id."""
-    # Late: messages of today have ids.
+    """Return an id for a value without one. The same content gives the same id."""
+    # Imported late, because messages of current releases have ids.
     import hashlib
 
     return "msg_" + hashlib.blake2b(json_text(value).encode(), digest_size=11).hexdigest()
@@ -124,10 +122,10 @@ def _message_extra(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _rest(message: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
-    """What a message has besides these fields; a source and a model that say more than is usual."""
+    """Return the other fields of a message, including an unusual source or model."""
     remainder: dict[str, Any] = {}
     if not fields.issuperset(message):
-        # Hardly a message has more.
+        # Few messages have other fields.
         remainder = {
             key: value
             for key, value in message.items()
@@ -153,7 +151,7 @@ def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> 
     extra = {key: message[key] for key in ("metadata", "function") if message.get(key)}
     if isinstance(error, dict):
         extra["error"] = error
-        # The model saw the error's text; the content is empty then.
+        # The model saw the text of the error. The content is then empty.
         output = output or text_of(error.get("message", ""))
     elif error is not None:
         extra["error"] = error
@@ -171,7 +169,7 @@ def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> 
     return item
 
 
-# The assistant
+# Assistant messages
 
 
 def _assistant_items(
@@ -187,7 +185,7 @@ def _assistant_items(
     items: list[Item] = []
     answers = 0
     if isinstance(content, str):
-        # By far the most frequent shape.
+        # By far the most frequent form.
         if content or not tool_calls:
             part: Part = {"type": "output_text", "text": content, "annotations": []}
             if logprobs:
@@ -210,7 +208,7 @@ def _assistant_items(
                 )
                 answers += 1
         if not answers and not tool_calls:
-            # The turn's text is empty, not the reasoning's.
+            # The answer is empty; the reasoning is separate.
             empty: Part = {"type": "output_text", "text": "", "annotations": []}
             items.append(_message(message_id, "assistant", [empty], status, extra))
             answers = 1
@@ -221,11 +219,11 @@ def _assistant_items(
 
 
 def _reasoning_first(content: list[Any], loss: LossReport) -> list[Any]:
-    """The parts, with reasoning in front of the answer that it interrupts or follows.
+    """Return the parts with reasoning moved before the answer that it interrupts or follows.
 
-    An answer with reasoning in its midst would be two messages, of which the second has only half of the text
-    that Inspect shows and scores; one with reasoning behind it would end with the reasoning. Tools that the
-    provider ran divide an answer nevertheless: what they found stands where it was found.
+    An answer with reasoning in the middle would become two messages, and the second would contain only half
+    of the text that Inspect shows and scores. With reasoning after the answer, the conversation would end
+    with the reasoning. Provider-side tools still split an answer, so that their results keep their position.
     """
     kinds = [_nature(part) for part in content]
     if "reasoning" not in kinds or "answer" not in kinds:
@@ -256,7 +254,7 @@ def _nature(part: Any) -> str:
 
 
 def _runs(content: Iterable[Any]) -> list[tuple[str, list[Any]]]:
-    """Neighbouring parts of the same nature: `reasoning`, `tool_use` or `answer`."""
+    """Group adjacent parts of the same kind: `reasoning`, `tool_use` or `answer`."""
     runs: list[tuple[str, list[Any]]] = []
     for part in content:
         kind = _nature(part)
@@ -274,7 +272,7 @@ def _reasoning_message(
     redacted = False
     for part in parts:
         if part.get("redacted"):
-            # The text is the provider's ciphertext.
+            # The text is encrypted by the provider.
             redacted = True
             loss.changed["redacted reasoning: ciphertext left out, summary kept"] += 1
         else:
@@ -291,7 +289,7 @@ def _reasoning_message(
 
 
 def _server_tool_items(message_id: str, parts: list[Part]) -> list[Item]:
-    """A tool that the provider ran while answering: call and output in its place."""
+    """Return the call and output of a tool that the provider ran during the answer."""
     items: list[Item] = []
     for part in parts:
         call_id = text_of(part.get("id") or "")
@@ -358,9 +356,9 @@ _CALL = _USUAL_CALL | {"parse_error", "view"}
 
 
 def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]] | None:
-    """AI GO log probabilities of a choice; `None` when the log has none, or none of the usual shape.
+    """Return AI GO log probabilities of a choice; `None` if they are missing or have an unexpected form.
 
-    They are made of those of the choice, which are changed where they need to be.
+    The log probabilities of the choice are converted in place.
     """
     logprobs = choice.get("logprobs")
     if logprobs is None:
@@ -376,7 +374,7 @@ def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]
     except MALFORMED:
         loss.changed["log probabilities of an unexpected shape: kept as they are"] += 1
         return None
-    # In place: there are more of them than of anything else, and hardly one has to be changed.
+    # In place, because they are the largest part of a log, and few of them need changes.
     for token in tokens:
         tops = token.get("top_logprobs") or []
         _settle_logprob(token, loss)
@@ -392,7 +390,7 @@ def _check_logprob(token: dict[str, Any]) -> None:
         raise TypeError("a token that is no object")
     value = token.get("logprob")
     if isinstance(value, int):
-        # An integer may have more digits than any number has.
+        # An integer may be too large for a float.
         math.isfinite(value)
     if not all(type(octet) is int for octet in listed(token.get("bytes"))):
         raise TypeError("bytes that are no numbers")

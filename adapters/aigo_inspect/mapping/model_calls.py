@@ -1,4 +1,4 @@
-"""Model calls: Inspect's `ModelEvent` → AI GO's `ModelCallEvent`."""
+"""Conversion of model calls: Inspect's `ModelEvent` to AI GO's `ModelCallEvent`."""
 
 from __future__ import annotations
 
@@ -21,39 +21,37 @@ OUTPUT_FIELDS = {
     **{name: name for name in ("usage", "fallback", "response_id", "input_context_tokens")},
     **{name: f"output_{name}" for name in ("time", "metadata")},
 }
-"""Field of the output → its name beside those of the call."""
+"""Field of the output → name in the notes of the call."""
 RAW_FIELDS = frozenset({"request", "response"})
-"""What `direct_io` takes from a raw call; the rest of it stays with the model call."""
+"""Fields of a raw call that `direct_io` uses. Other fields stay with the model call."""
 CHOICE_FIELDS = ("stop_reason", "stop_details", "prompt_logprobs")
 
 
 class Exchange(NamedTuple):
-    """A model call, besides its event."""
+    """A model call with its data outside the event."""
 
     event: Event
     span_id: str | None
-    """The span that the log gives it."""
+    """Span of the call in the log."""
     answer: dict[str, Any] | None
-    """Its answers as AI GO keeps them; `None` when it has none."""
+    """Answers in AI GO's form; `None` without an answer."""
     direct_io: dict[str, Any] | None
-    """Its raw request and response, where the log has them."""
+    """Raw request and response, if the log contains them."""
 
 
 class _Context(NamedTuple):
     refs: list[list[int]]
     length: int
-    """Messages that the ranges name."""
+    """Number of messages in the ranges."""
     items: list[Item]
 
 
 def _continuation(earlier: list[list[int]], refs: Any) -> list[list[int]] | None:
-    """The ranges of messages by which `refs` goes on behind `before`; `None` where it is another
-    conversation.
-    """
+    """Return the ranges by which `refs` continues `earlier`; `None` for another conversation."""
     final = len(earlier) - 1
     if type(refs) is not list or len(refs) <= final or refs[:final] != earlier[:final]:
         return None
-    # What is wrong with a range is found where it is expanded.
+    # Invalid ranges are detected during expansion.
     start, end = earlier[final]
     match refs[final]:
         case [int() as begin, int() as further] if begin == start and further >= end:
@@ -62,30 +60,30 @@ def _continuation(earlier: list[list[int]], refs: Any) -> list[list[int]] | None
 
 
 class ModelCalls:
-    """Maps the model calls of one sample."""
+    """Converter for the model calls of one sample."""
 
     def __init__(self, sample: Sample, walker: Walker, messages: Messages, loss: LossReport):
         self.exchanges: list[Exchange] = []
-        """The calls that do not stand in the transcript of a tool."""
+        """Calls outside nested tool transcripts."""
         self.offers: dict[int, list[Any]] = {}
-        """The lists of tools that their models were offered."""
+        """Tool lists that were offered to models."""
         self._walker = walker
         self._messages = messages
         self._loss = loss
         self._contexts: dict[str | None, _Context] = {}
-        """The input of the last call in each span, where it stands in the pool."""
+        """Span → input of its last call, for inputs in the pool."""
         self._inputs: dict[str | None, tuple[list[Any], list[Item]]] = {}
-        """The same, where it stands in the call."""
+        """Span → input of its last call, for inputs in the call itself."""
         self._callers: dict[tuple[str | None, str], str] = {}
         self._pool = [messages.put_back(message) for message in sample.pool]
         self._raw_pool = sample.calls
         walker.walk(self._raw_pool)
 
     def check_contexts(self, named: list[tuple[Any, Any]]) -> None:
-        """Refuse contexts that come to far more than the sample; raises `TooLargeError`.
+        """Raise `TooLargeError` if the contexts are far larger than the sample.
 
         Args:
-            named: of every call, the messages of its input (`input_refs`) and its raw request.
+            named: message ranges (`input_refs`) and raw request of every call.
         """
         self._walker.check_contexts([refs for refs, _ in named], self._pool)
         if self._raw_pool:
@@ -93,11 +91,11 @@ class ModelCalls:
             self._walker.check_contexts(raw, self._raw_pool)
 
     def caller(self, span: str | None, call_id: str) -> str | None:
-        """Id of the last model call in a span that asked for a tool call."""
+        """Return the id of the last model call in a span that requested a tool call."""
         return self._callers.get((span, call_id))
 
     def fill(self, native: Model, event: Event, *, nested: bool) -> None:
-        """Make `event` the model call that `native` is; `nested`: it stands in the transcript of a tool."""
+        """Convert `native` to the model call `event`. `nested` means that it is in a tool transcript."""
         output, notes = native.output, event["metadata"]["inspect"]
         span = event.get("span_id")
         tools = self._tools(native)
@@ -146,7 +144,9 @@ class ModelCalls:
             self.exchanges.append(Exchange(event, native.span_id, answer, io))
 
     def keep(self, source: dict[str, Any], span: str | None, event: Event, *, nested: bool) -> None:
-        """Complete a call of an unexpected shape, which stays a custom event; arguments as for `fill`."""
+        """Complete a call with an unexpected form, which stays a custom event. The arguments are the same as
+        for `fill`.
+        """
         expand_call(source, msgspec.to_builtins(self._pool), self._raw_pool, self._walker)
         self._walker.walk(source)
         if nested:
@@ -160,7 +160,7 @@ class ModelCalls:
     def _put_back(self, value: Any) -> Any:
         walker = self._walker
         if type(value) is str:
-            # Looking at the length here saves a call for nearly every text.
+            # Checking the length here avoids a function call for almost every text.
             return walker.text(value) if len(value) in walker.lengths else value
         if value:
             walker.walk([value])
@@ -174,8 +174,8 @@ class ModelCalls:
         return tools
 
     def _context(self, span: str | None, native: Model) -> list[Item]:
-        """The items of a call's input: nearly always those of the call before in the same span, and some
-        more.
+        """Return the input items of a call. Usually they extend the input of the previous call in the same
+        span.
         """
         if native.input or not native.input_refs:
             return self._context_inside(span, native.input)
@@ -218,15 +218,15 @@ class ModelCalls:
         return self._messages.items(choice.message, status, logprobs)
 
     def _add_notes(self, native: Model, notes: dict[str, Any], unknown: int) -> None:
-        # One by one: nearly all of them are null in nearly all calls, and a loop over their names takes three
-        # times as long.
+        # Written out field by field: almost all fields are null in most calls, and a loop takes three times
+        # as long.
         put_back = self._put_back
         if native.role is not None:
             notes["role"] = put_back(native.role)
         if native.requested_model is not None:
             notes["requested_model"] = put_back(native.requested_model)
         if unknown:
-            # What they may have meant is for the reader to judge.
+            # Kept for the reader, because the intended messages are unknown.
             notes["input_refs"] = native.input_refs
         if native.tool_choice is not None:
             notes["tool_choice"] = put_back(native.tool_choice)
@@ -295,7 +295,7 @@ class ModelCalls:
 def _chat_output(
     output: Output, text: str, usage: dict[str, int] | None, *, failed: bool
 ) -> dict[str, Any] | None:
-    """As `chat_output`; `text` is that of the first answer."""
+    """Return the same result as `chat_output`. `text` is the text of the first answer."""
     answer = output.choices[0].message
     if not output.more_choices and isinstance(answer, Message):
         return None if failed and says_nothing(answer) else chat_answers([text], usage)
@@ -308,8 +308,8 @@ def _dictionary(message: Any) -> Any:
 
 
 def chat_output(output: Any, *, failed: bool = False) -> dict[str, Any] | None:
-    """A model's output as AI GO keeps it; `None` when it has no answer: none at all, or nothing from a call
-    that failed.
+    """Return a model's output in AI GO's form; `None` without an answer, or if the call failed with an empty
+    answer.
     """
     choices = output.get("choices") if isinstance(output, dict) else None
     if not isinstance(output, dict) or not isinstance(choices, list):
@@ -322,7 +322,7 @@ def chat_output(output: Any, *, failed: bool = False) -> dict[str, Any] | None:
 
 
 def chat_answers(texts: list[str], usage: dict[str, int] | None) -> dict[str, Any]:
-    """As `chat_output`, from the texts of the answers and `model_usage`."""
+    """Return the result of `chat_output` from the answer texts and `model_usage`."""
     answers: dict[str, Any] = {
         "choices": [{"message": {"role": "assistant", "content": text}} for text in texts]
     }
@@ -332,9 +332,9 @@ def chat_answers(texts: list[str], usage: dict[str, int] | None) -> dict[str, An
 
 
 def direct_io(call: Any, requests: Any) -> dict[str, Any] | None:
-    """Raw request and response of a model call; only where the log has them (`log_model_api`).
+    """Return the raw request and response of a model call, if the log contains them (`log_model_api`).
 
-    AI GO wants a status code; it is 0 where the log does not tell which one the endpoint sent.
+    AI GO requires a status code. It is 0 if the log does not contain the status.
     """
     if not isinstance(call, dict):
         return None
@@ -350,7 +350,7 @@ def direct_io(call: Any, requests: Any) -> dict[str, Any] | None:
 
 
 def keep_rest(notes: dict[str, Any], name: str, native: dict[str, Any], fields: frozenset[str]) -> None:
-    """Keep what an object of the log has besides these fields together, under a name."""
+    """Store the other fields of a logged object together under a name."""
     remainder = {key: value for key, value in native.items() if key not in fields and value is not None}
     if remainder:
         notes[name] = remainder
@@ -360,8 +360,8 @@ def keep_rest(notes: dict[str, Any], name: str, native: dict[str, Any], fields: 
 
 
 def says_nothing(message: Any) -> bool:
-    """Whether a message has neither content nor calls of tools: the answer of a call that failed is none, not
-    an empty one.
+    """Return whether a message has neither content nor tool calls. For a failed call, such a message means
+    that the answer is missing, not empty.
     """
     content: Any
     if isinstance(message, Message):
@@ -376,7 +376,7 @@ def says_nothing(message: Any) -> bool:
 
 
 def answer_text(message: Any) -> str:
-    """The text of an assistant message without its reasoning, as Inspect's `message.text`."""
+    """Return the text of an assistant message without its reasoning, like Inspect's `message.text`."""
     if isinstance(message, Message):
         content: Any = message.content
     else:
@@ -405,10 +405,11 @@ def _single_text(message: Any) -> bool:
 
 
 def model_usage(usage: Any) -> dict[str, int] | None:
-    """AI GO token counts of an Inspect `ModelUsage`: its `input_tokens` leave cached tokens out, ours do not.
+    """Convert an Inspect `ModelUsage` to AI GO token counts. Inspect's `input_tokens` excludes cached tokens;
+    AI GO's prompt count includes them.
 
-    A count that the log does not tell, or tells as something that is no count, is left out: it is unknown,
-    not 0. `None` when both are.
+    Missing and invalid counts are left out, because they are unknown and not 0. The result is `None` if both
+    counts are unknown.
     """
     if not isinstance(usage, dict):
         return None
@@ -427,9 +428,7 @@ def model_usage(usage: Any) -> dict[str, int] | None:
 
 
 def count_odd_usage(usage: Any, loss: LossReport) -> None:
-    """Count what stands in a `ModelUsage` where a count of tokens should; what does not stand there is not
-    odd.
-    """
+    """Report a `ModelUsage` with invalid token counts. Missing counts are valid."""
     if not isinstance(usage, dict):
         odd = usage is not None
     else:

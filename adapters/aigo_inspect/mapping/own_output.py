@@ -1,8 +1,8 @@
-"""What a sample's own output says that no call of a model does.
+"""Detection of data in a sample's output that is not in any model call.
 
-Nearly always the output is the answer of the last call, and stands in the evidence as that. But a solver may
-make an output of its own, from a program that Inspect does not see, say, or change the one it has; and a log
-may have no events.
+Usually the output is the answer of the last model call, which is already in the evidence. But a solver may
+create its own output, for example from an external program, or change the existing one, and a log may not
+contain events.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from aigo_inspect.mapping.spans import Event
 
 
 def own_output(output: Any, events: list[Event], messages: list[Item]) -> dict[str, Any]:
-    """The part of a sample's output, in Inspect's shape, that is neither in its model calls nor in its
+    """Return the part of a sample's output, in Inspect's form, that is neither in its model calls nor in its
     messages.
 
     Args:
-        output: the sample's `ModelOutput`.
-        events: the sample's mapped events.
-        messages: the items of the sample's final messages.
+        output: `ModelOutput` of the sample.
+        events: mapped events of the sample.
+        messages: items of the sample's final messages.
     """
     if not isinstance(output, dict):
         return {}
     fields = {key: value for key, value in output.items() if value not in _NOTHING}
     if isinstance(fields.get("metadata"), dict):
-        # What our own solver came to is read from there, and stands in the evidence as the solver's output.
+        # The result of aigo-bridge's own solver is stored there. It is in the evidence as the solver output.
         fields["metadata"] = _without_store(fields["metadata"])
     if fields.get("completion") == answer_text(_message(_first(fields))):
         del fields["completion"]
     answer = _Answer(_first(fields), messages)
     if not fields.keys() - {"model", "metadata"} and not fields.get("metadata"):
-        # What a sample has before any model was called.
+        # Output of a sample before the first model call.
         return {}
     remainder: dict[str, Any] | None = None
     for event in reversed(events):
@@ -58,7 +58,7 @@ def own_output(output: Any, events: list[Event], messages: list[Item]) -> dict[s
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _COUNTED_ELSEWHERE = LossReport()
-"""What mapping changes is counted where the model calls are mapped."""
+"""Changes are already counted during the mapping of the model calls."""
 
 
 def _first(output: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _without_store(metadata: Any) -> Any:
 
 
 class _Answer:
-    """The first choice of an output."""
+    """First choice of an output."""
 
     def __init__(self, choice: dict[str, Any], messages: list[Item]):
         self.choice = choice
@@ -87,8 +87,8 @@ class _Answer:
         self._messages = messages
 
     def is_of(self, event: Event) -> bool:
-        """Whether a model call was answered by the same message, whatever that says; or by none, as it
-        failed.
+        """Return whether a model call was answered by the same message, regardless of its content, or failed
+        without an answer.
         """
         items = event["output_items"]
         if not items:
@@ -96,21 +96,21 @@ class _Answer:
         return bool(self._id) and belongs(items[0], self._id)
 
     def is_said(self, items: list[Item]) -> bool:
-        """Whether the message is in these items of a call, or in the messages of the sample."""
+        """Return whether the message is in the items of a call or in the messages of the sample."""
         if self._items == items or not items:
             return True
-        # An agent may have made the answer that a call submits the text of its message.
+        # An agent may have copied the submitted answer of a call to the text of its message.
         present = [*items, *self._last_messages()]
         missing = [item for item in self._items if item not in present]
         return not missing or all(item in _plain(items) for item in missing)
 
     def is_last_message(self) -> bool:
-        """Whether the messages of the sample have the same message, saying the same."""
+        """Return whether the messages of the sample contain the same message with the same content."""
         return bool(self._items) and self._items == self._last_messages()
 
     def _last_messages(self) -> list[Item]:
-        """The items of the message as the sample's messages have it: from the end, as it is the last one
-        nearly always.
+        """Return the items of the message in the sample's messages. The search starts at the end, because it
+        is usually the last one.
         """
         items: list[Item] = []
         for item in reversed(self._messages):
@@ -121,7 +121,7 @@ class _Answer:
         return items[::-1]
 
     def beyond(self, event: Event) -> dict[str, Any]:
-        """What of the choice is not in a model call that has the same message."""
+        """Return the part of the choice that is not in a model call with the same message."""
         notes, items = event["metadata"]["inspect"], event["output_items"]
         remainder: dict[str, Any] = {}
         for key, value in self.choice.items():
@@ -140,7 +140,7 @@ class _Answer:
         return remainder
 
     def _has_logprobs(self, items: list[Item]) -> bool:
-        # They are mapped in place.
+        # A copy, because log probabilities are converted in place.
         mapped = logprobs_of(copy.deepcopy(self.choice), _COUNTED_ELSEWHERE)
         logprobs = [part["logprobs"] for part in _parts(items) if "logprobs" in part]
         return mapped is not None and logprobs == [mapped]
@@ -151,7 +151,7 @@ def _parts(items: Iterable[Item]) -> list[dict[str, Any]]:
 
 
 def _plain(items: list[Item]) -> list[Item]:
-    """Items of an answer as `items_from_message` makes them of the message alone."""
+    """Return the items of an answer as `items_from_message` creates them from the message alone."""
     return [
         {**item, "status": "completed", "content": [_without_logprobs(part) for part in item["content"]]}
         if item["type"] == "message"
@@ -165,7 +165,7 @@ def _without_logprobs(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _beyond(output: dict[str, Any], answer: _Answer, event: Event) -> dict[str, Any]:
-    """What of the output is not in a model call that has the same message."""
+    """Return the part of the output that is not in a model call with the same message."""
     notes = event["metadata"]["inspect"]
     remainder: dict[str, Any] = {}
     for key, value in output.items():

@@ -1,7 +1,7 @@
-"""Parts of messages and of tool results: text, media, documents, citations.
+"""Conversion of the parts of messages and tool results: text, media, documents and citations.
 
-AI GO has no audio, and videos only in messages: such parts become files, and what kind they were stands under
-the extra key `inspect`. Parts of a kind this version has never heard of are kept as JSON text.
+AI GO does not support audio, and supports video only in messages. Such parts become files, with their
+original type in the extra key `inspect`. Parts of an unknown type are kept as JSON text.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Part = dict[str, Any]
 
 
 def text_of(value: Any) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text unchanged, and other values as JSON."""
     return value if isinstance(value, str) else json_text(value)
 
 
 def add_rest(part: dict[str, Any], native: dict[str, Any], fields: frozenset[str]) -> None:
-    """Keep what Inspect's part has besides the fields that were mapped, under the key `inspect` of ours."""
+    """Keep the other fields of Inspect's part in the key `inspect` of the converted part."""
     if fields.issuperset(native):
         return
     remainder = {key: value for key, value in native.items() if key not in fields and value is not None}
@@ -31,10 +31,10 @@ def add_rest(part: dict[str, Any], native: dict[str, Any], fields: frozenset[str
 
 
 def check_parts(parts: list[Any]) -> list[Any]:
-    """`parts` of a message or a tool's result, as they are; a `ValueError` when they are too many and too
-    small to be any.
+    """Return the `parts` of a message or tool result unchanged. Raise `ValueError` if there are many parts of
+    implausibly small size.
 
-    An empty text is a few bytes of JSON and a hundred times as many as a part of evidence.
+    An empty text takes a few bytes of JSON, but a hundred times as much as a part of the evidence.
     """
     count = len(parts)
     if count > _MANY:
@@ -46,14 +46,15 @@ def check_parts(parts: list[Any]) -> list[Any]:
 
 _MANY, _SMALLEST = 1_000, 24
 _VERY_MANY, _SMALLEST_OF_MANY = 10_000, 64
-"""Beyond so many parts, the bytes of JSON that one has on average at least: an empty text has 25."""
+"""Above this number of parts, the minimum average size of a part in JSON bytes. An empty text has 25
+bytes."""
 
 
-# Parts of the input
+# Input parts
 
 
 def input_part(part: Any, loss: LossReport) -> Part:
-    """One part of a user, system or tool message."""
+    """Convert one part of a user, system or tool message."""
     kind = _kind(part)
     if kind == "text":
         aigo_part: Part = {"type": "input_text", "text": text_of(part.get("text", ""))}
@@ -69,7 +70,7 @@ def input_part(part: Any, loss: LossReport) -> Part:
 
 
 def _kind(part: Any) -> str:
-    """The type that a part says it has; `""` for what is no part, or has no usable type."""
+    """Return the type of a part; `""` if it is not a part or its type is not a text."""
     kind = part.get("type") if isinstance(part, dict) else None
     return kind if isinstance(kind, str) else ""
 
@@ -105,7 +106,7 @@ def _video(part: Part, loss: LossReport) -> Part:
 
 
 def _video_file(part: Part, loss: LossReport) -> Part:
-    """Tool results have no video type."""
+    """Convert a video to a file, because tool results cannot contain videos."""
     loss.changed["video in a tool result: written as input_file"] += 1
     return _media_file(part, "video", "mp4")
 
@@ -148,15 +149,15 @@ _FIELDS: dict[str, frozenset[str]] = {
     "data": frozenset({"type", "data"}),
     "reasoning": frozenset({"type", "reasoning"}),
 }
-"""Kind of part → its fields that have a place."""
+"""Part type → converted fields."""
 
 
 # Tool results
 
 
 def tool_result(result: Any, loss: LossReport) -> str | list[Part]:
-    """A tool's result: text, or parts when there is more than text. Numbers and booleans as Python prints
-    them.
+    """Return a tool result as text, or as parts if it contains more than text. Numbers and booleans are
+    formatted as in Python.
     """
     if isinstance(result, str):
         return result
@@ -175,11 +176,11 @@ def _output_part(part: Any, loss: LossReport) -> Part:
     return input_part(part, loss)
 
 
-# Parts of an answer
+# Answer parts
 
 
 def answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | None) -> Part:
-    """One part of an assistant's message that is neither reasoning nor a tool on the provider's side."""
+    """Convert one part of an assistant message, except reasoning and provider-side tools."""
     kind = _kind(part)
     if kind != "text":
         return input_part(part, loss) if kind in _MEDIA else _json_file(part, kind, loss)
@@ -206,10 +207,10 @@ _ANSWER_FIELDS = _REFUSAL_FIELDS | {"citations"}
 
 
 def _json_file(part: Any, kind: str, loss: LossReport) -> Part:
-    """What a model said that is neither text nor media. As text it would change the answer: Inspect leaves it
-    out as well.
+    """Convert a part of an answer that is neither text nor media to a file. As text it would change the
+    answer, and Inspect also leaves it out.
     """
-    # Late: hardly any log has such parts.
+    # Imported late, because few logs contain such parts.
     from urllib.parse import quote
 
     loss.changed[f"content of type {kind or type(part).__name__} in an answer: written as input_file"] += 1

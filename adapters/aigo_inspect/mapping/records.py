@@ -1,11 +1,10 @@
-"""Samples of Inspect's logs as records: what the mapping reads.
+"""Records for the samples in Inspect's logs, the input of the mapping.
 
-Nearly all samples are exactly as current releases of Inspect write them. They are parsed straight into
-records, in half the time of dictionaries and without looking at what is never used: that is `parse_sample`.
-What the records do not allow is not an error: such a sample (an older shape, a field that this version has
-never heard of, a secret) is parsed into dictionaries, from which `lenient` makes the same records.
+Almost all samples have exactly the form of current Inspect releases. `parse_sample` parses them directly to
+records, which takes half the time of dictionaries and skips unused data. Other samples (an old layout, an
+unknown field, a secret) are parsed to dictionaries, which `lenient` converts to the same records.
 
-A field is of a certain type where the mapping relies on it, and `Any` where it is kept as it is.
+A field has a specific type if the mapping relies on it, and `Any` if it is copied unchanged.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     Repeating = Any
 else:
     Repeating = Raw
-"""JSON text that is nearly always the same: `Constants.put_in` puts its value in its place."""
+"""JSON text that rarely differs between events. `Constants.put_in` replaces it by its value."""
 
 
 class _Record(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """Whatever else an object of the log has makes the sample one for `lenient`."""
+    """Strict record. A sample with unknown fields is handled by `lenient`."""
 
 
 class ToolCall(_Record, kw_only=True):
-    """A call of a tool that a message asks for."""
+    """A tool call in a message."""
 
     id: str
     function: str
@@ -61,14 +60,14 @@ class Message(_Record, kw_only=True):
 
 
 class Odd(Struct):
-    """What an event has besides the fields of its record."""
+    """Data of an event that is not in its record."""
 
     native: dict[str, Any]
-    """The event as it stands in the log."""
+    """The event as in the log."""
     unreadable: dict[str, Any] | None = None
-    """Fields that all events have, where they are of another kind."""
+    """Common event fields with an unexpected type."""
     leftover: dict[str, Any] | None = None
-    """Fields that Inspect does not have."""
+    """Fields that Inspect does not define."""
 
 
 class _Event(_Record, tag_field="event", kw_only=True):
@@ -79,14 +78,14 @@ class _Event(_Record, tag_field="event", kw_only=True):
     metadata: dict[str, Any] | None = None
     pending: None = None
     odd: Odd | None = field(default=None, name="(odd)")
-    """What else there is of it, where `lenient` made the record."""
+    """Additional data of a record that `lenient` created."""
 
 
 class Choice(_Record, kw_only=True):
     """One answer of a model."""
 
     message: Message
-    """Anything, in a record that `lenient` made."""
+    """Any value in a record that `lenient` created."""
     stop_reason: Any = None
     stop_details: Any = None
     logprobs: Any = None
@@ -95,7 +94,7 @@ class Choice(_Record, kw_only=True):
 
 
 class Output(_Record, kw_only=True):
-    """The result of a model call."""
+    """Result of a model call."""
 
     model: Any = None
     choices: Annotated[list[Choice], Meta(max_length=1)] = []
@@ -108,12 +107,12 @@ class Output(_Record, kw_only=True):
     error: Any = None
     response_id: Any = None
     more_choices: list[Any] = field(default=[], name="(choices)")
-    """All answers but the first, as they stand in the log."""
+    """All answers except the first, as in the log."""
     leftover: dict[str, Any] | None = field(default=None, name="(leftover)")
 
 
 class Model(_Event, tag="model", kw_only=True):
-    """A call of a model, nearly always with its input in the pool."""
+    """A model call. Its input is usually in the pool."""
 
     model: Name
     role: Any = None
@@ -136,7 +135,7 @@ class Model(_Event, tag="model", kw_only=True):
 
 
 class Tool(_Event, tag="tool", kw_only=True):
-    """A call of a tool."""
+    """A tool call."""
 
     type: Any = None
     id: str = ""
@@ -147,7 +146,7 @@ class Tool(_Event, tag="tool", kw_only=True):
     truncated: Any = None
     error: dict[str, Any] | None = None
     events: Annotated[list[Any], Meta(max_length=0)] = []
-    """The transcript of what the tool did, in old logs: events, as `lenient` makes them."""
+    """Nested transcript of the tool in old logs: events created by `lenient`."""
     completed: Any = None
     working_time: Any = None
     agent: Any = None
@@ -157,7 +156,7 @@ class Tool(_Event, tag="tool", kw_only=True):
 
 
 class SpanBegin(_Event, tag="span_begin", kw_only=True):
-    """A span begins."""
+    """Start of a span."""
 
     id: Any = None
     parent_id: str | None = None
@@ -166,13 +165,13 @@ class SpanBegin(_Event, tag="span_begin", kw_only=True):
 
 
 class SpanEnd(_Event, tag="span_end", kw_only=True):
-    """A span ends."""
+    """End of a span."""
 
     id: Any = None
 
 
 class Step(_Event, tag="step", kw_only=True):
-    """A span of a log before 0.3.93 begins or ends."""
+    """Start or end of a span in logs before 0.3.93."""
 
     action: Any = None
     type: Any = None
@@ -180,19 +179,19 @@ class Step(_Event, tag="step", kw_only=True):
 
 
 class ErrorEvent(_Event, tag="error", kw_only=True):
-    """The sample failed."""
+    """Error of the sample."""
 
     error: Any = None
 
 
 class StatePatch(_Event, tag="state", kw_only=True):
-    """A change of the state."""
+    """Change of the state."""
 
     changes: Raw
 
 
 class StorePatch(_Event, tag="store", kw_only=True):
-    """A change of the store."""
+    """Change of the store."""
 
     changes: Raw
 
@@ -201,18 +200,18 @@ _PATCHES = frozenset({StatePatch, StorePatch})
 
 
 class Custom(_Event, kw_only=True):
-    """An event that AI GO has no type for; the fields of its own are its content."""
+    """Event without an AI GO type. Its own fields are the content."""
 
 
 class Other(_Event, kw_only=True):
-    """An event of any kind, as `lenient` makes it; its source is its content."""
+    """Event of any type, created by `lenient`. The original event is the content."""
 
     nested: list[Any] = []
-    """The transcript of a subtask, in old logs: events, as `lenient` makes them."""
+    """Nested transcript of a subtask in old logs: events created by `lenient`."""
 
 
 class Sandbox(Custom, tag="sandbox", kw_only=True):
-    """A command in the sandbox, or a file written or read."""
+    """Command in the sandbox, or a file that was written or read."""
 
     action: str
     cmd: str | None = None
@@ -225,7 +224,7 @@ class Sandbox(Custom, tag="sandbox", kw_only=True):
 
 
 class Score(Custom, tag="score", kw_only=True):
-    """The sample was scored."""
+    """Score of the sample."""
 
     score: dict[str, Any]
     target: Any = None
@@ -237,27 +236,27 @@ class Score(Custom, tag="score", kw_only=True):
 
 
 class SampleInit(Custom, tag="sample_init", kw_only=True):
-    """The sample begins."""
+    """Start of the sample."""
 
     sample: dict[str, Any]
     state: Any = None
 
 
 class Info(Custom, tag="info", kw_only=True):
-    """Something that a solver wanted to be in the log."""
+    """Information that a solver added to the log."""
 
     source: str | None = None
     data: Any = None
 
 
 class Logger(Custom, tag="logger", kw_only=True):
-    """A message of a library's logger."""
+    """Message of a library's logger."""
 
     message: Any
 
 
 class Approval(Custom, tag="approval", kw_only=True):
-    """Whether a tool may be called."""
+    """Decision about a tool call."""
 
     message: str
     call: dict[str, Any]
@@ -269,7 +268,7 @@ class Approval(Custom, tag="approval", kw_only=True):
 
 
 class SampleLimit(Custom, tag="sample_limit", kw_only=True):
-    """A limit ended the sample."""
+    """Limit that ended the sample."""
 
     type: str
     message: str
@@ -277,14 +276,14 @@ class SampleLimit(Custom, tag="sample_limit", kw_only=True):
 
 
 class ScoreEdit(Custom, tag="score_edit", kw_only=True):
-    """A score was changed later."""
+    """Later change of a score."""
 
     score_name: str
     edit: dict[str, Any]
 
 
 class Compaction(Custom, tag="compaction", kw_only=True):
-    """The context was made shorter."""
+    """Compaction of the context."""
 
     type: Any = None
     role: Any = None
@@ -294,7 +293,7 @@ class Compaction(Custom, tag="compaction", kw_only=True):
 
 
 class _Pools(_Record, kw_only=True):
-    """The distinct messages of all model calls."""
+    """Distinct messages of all model calls."""
 
     messages: list[Message] = []
     calls: list[Any] = []
@@ -322,7 +321,7 @@ NativeEvent = ParsedEvent | Step | Other
 
 
 class _Sample(_Record, kw_only=True):
-    """One sample in one epoch, fields in Inspect's order."""
+    """One sample in one epoch, with fields in Inspect's order."""
 
     id: int | str
     epoch: int
@@ -363,20 +362,20 @@ class _Sample(_Record, kw_only=True):
 
 
 class Sample(Struct):
-    """A sample to be mapped, which consumes it; references to texts and to messages of the pool are not
-    resolved yet.
+    """Input of the mapping, which consumes it. References to attachments and pool messages are not resolved
+    yet.
     """
 
     fields: dict[str, Any]
-    """Whatever else it has."""
+    """All other fields of the sample."""
     events: list[Any]
-    """Any of `NativeEvent`."""
+    """Events, each of a type in `NativeEvent`."""
     messages: list[Any]
-    """Records of messages; whatever is no `Message` as it stands in the log."""
+    """Message records. A message with an unexpected form is unchanged."""
     pool: list[Any] = []
-    """The distinct messages of all model calls, alike."""
+    """Distinct messages of all model calls, in the same form as `messages`."""
     calls: list[Any] = []
-    """The distinct messages of all raw requests."""
+    """Distinct messages of all raw requests."""
     attachments: dict[str, Any] = {}
 
 
@@ -384,8 +383,8 @@ class Sample(Struct):
 
 
 class Repeated(Generic[Value]):
-    """Values made of JSON texts that stand in thousands of events of a log and are nearly always the same:
-    made once, and shared.
+    """Cache of values for JSON texts that are repeated in thousands of events of a log. Each value is created
+    once and shared.
     """
 
     _MOST = 256
@@ -396,8 +395,8 @@ class Repeated(Generic[Value]):
         self._last: tuple[Raw, Value] | None = None
 
     def of(self, raw: Raw) -> Value:
-        """The value for this JSON, which must not be changed; raises what `make` raises, or a `ValueError`
-        for what is no JSON.
+        """Return the value of a JSON text, which must not be changed. Raise the errors of `make`, or
+        `ValueError` if it is not JSON.
         """
         if self._last is not None and raw == self._last[0]:
             return self._last[1]
@@ -408,27 +407,27 @@ class Repeated(Generic[Value]):
             if len(self._values) >= self._MOST:
                 self._values.clear()
             self._values[text] = value
-        # A copy, that does not hold the document the value stands in.
+        # A copy, so that the document of the text can be freed.
         self._last = Raw(text), value
         return value
 
 
 class Tools(NamedTuple):
-    """The tools that a model was offered."""
+    """Tools that were offered to a model."""
 
     definitions: list[Any]
     names: list[str]
 
 
 def tools_in(definitions: Any) -> Tools:
-    """Definitions of tools with their names; a `TypeError` where they are none."""
+    """Return tool definitions with their names. Raise `TypeError` if they are not valid."""
     if not isinstance(definitions, list) or not all(isinstance(tool, dict) for tool in definitions):
         raise TypeError("expected a list of tools")
     return Tools(definitions, [str(tool["name"]) for tool in definitions if tool.get("name")])
 
 
 def settings_in(value: Any) -> dict[str, Any]:
-    """The settings of a model that are given."""
+    """Return the model settings that are set."""
     if not isinstance(value, dict):
         raise TypeError(f"expected an object, found {type(value).__name__}")
     return {key: item for key, item in value.items() if item is not None}
@@ -439,18 +438,16 @@ class Constants:
 
     def __init__(self) -> None:
         self.tools = Repeated(lambda value: None if has_references(value) else tools_in(value))
-        """Tools that a model was offered; `None` where they have references to texts, which differ by sample.
-        """
+        """Tools that were offered to a model; `None` if they contain references, which differ by sample."""
         self.config = Repeated(settings_in)
-        """The settings of a model."""
+        """Settings of a model."""
         self.options = Repeated(lambda value: None if has_references(value) else [value])
-        """Options of a command in the sandbox, in a list; `None` as for tools."""
+        """Options of a sandbox command, in a list; `None` if they contain references."""
 
     def put_in(self, events: list[Any]) -> None:
-        """Put values in the place of JSON texts that repeat; those that differ by sample stay.
+        """Replace repeated JSON texts with their values, unless they differ by sample.
 
-        Raises any of `shapes.MALFORMED` where a value, or a text that is not looked at, is no JSON or of
-        another shape.
+        Raise any of `shapes.MALFORMED` if a value or an unread text is not JSON or has an unexpected form.
         """
         for event in events:
             kind = type(event)
@@ -464,7 +461,7 @@ class Constants:
                 elif (options := self.options.of(event.options)) is not None:
                     event.options = options
             elif kind in _PATCHES:
-                # Nobody wants them, but secrets are only looked for in UTF-8.
+                # Patches are not used, but the search for secrets requires UTF-8.
                 bytes(event.changes).decode()
 
 
@@ -477,7 +474,7 @@ _PLAIN = tuple(
 
 
 def parse_sample(data: bytes, redaction: Redaction, constants: Constants) -> Sample | None:
-    """The sample in `data`; `None` when it is one for `lenient`, or may hold a secret."""
+    """Return the sample in `data`; `None` if it needs `lenient` or may contain a secret."""
     try:
         sample = _DECODER.decode(data)
         constants.put_in(sample.events)

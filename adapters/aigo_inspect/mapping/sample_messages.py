@@ -1,4 +1,4 @@
-"""The messages of one sample → conversation items, each of them mapped once however often it occurs."""
+"""Conversion of the messages of one sample to conversation items. Each message is converted only once."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from aigo_inspect.mapping.records import Message
 
 
 class Messages:
-    """The messages of one sample: one that occurs again gives the same items, not equal ones.
+    """Messages of one sample. A repeated message gives the same item objects, not copies.
 
-    A message is a record, or whatever stands in the log where it has another shape.
+    A message is a record, or the logged value if it has an unexpected form.
     """
 
     def __init__(self, walker: Walker, loss: LossReport):
         self._walker = walker
         self._loss = loss
-        # Pool, answers and final messages hold the same message as different objects, always of the same id.
-        # The message is kept beside its items: ids of objects are unique only while the objects live.
+        # The pool, answers and final messages contain the same message as different objects with the same id.
+        # The message is stored with its items, because `id()` is unique only during the lifetime of an
+        # object.
         self._by_object: dict[int, tuple[Any, list[Item]]] = {}
         self._by_id: dict[str, tuple[Any, list[Item]]] = {}
 
     def put_back(self, message: Any) -> Any:
-        """The message, with the texts that were taken out of it (its id, role and names are never)."""
+        """Return the message with restored attachments. Its id, role and names never contain references."""
         walker = self._walker
         if type(message) is not Message:
             walker.walk_messages([message])
             return message
         content, lengths = message.content, walker.lengths
         if isinstance(content, str):
-            # Most texts are no references: that is seen here, as calling a function takes longer than
-            # looking.
+            # Most texts are not references. Checking it here is faster than a function call.
             if len(content) in lengths:
                 message.content = walker.text(content)
         else:
@@ -58,7 +58,7 @@ class Messages:
         return message
 
     def of(self, message: Any) -> list[Item]:
-        """The items of a message that is put back; the list is shared and must not be changed."""
+        """Return the items of a restored message. The list is shared and must not be changed."""
         key = message.id if type(message) is Message else _id_of(message)
         same = self._by_object.get(id(message)) if key is None else self._by_id.get(key)
         if same is not None and same[0] is message:
@@ -66,7 +66,7 @@ class Messages:
         if same is not None and same[0] == message:
             same = message, same[1]
         elif same is not None:
-            # Two messages of one id.
+            # Two messages with the same id.
             self._by_object[id(same[0])] = same
             same = self._by_object.get(id(message))
         if same is None:
@@ -78,13 +78,13 @@ class Messages:
         return same[1]
 
     def items(self, message: Any, status: str, logprobs: list[dict[str, Any]] | None = None) -> list[Item]:
-        """The items of an answer that may not be complete."""
+        """Return the items of an answer that may be incomplete."""
         if type(message) is Message:
             message = msgspec.to_builtins(message)
         return items_from_message(message, self._loss, status=status, logprobs=logprobs)
 
     def last(self, messages: list[Any]) -> list[Item]:
-        """The items of the sample's messages as it left them."""
+        """Return the items of the sample's final messages."""
         items: list[Item] = []
         for message in messages:
             items += self.of(self.put_back(message))

@@ -1,4 +1,4 @@
-"""Samples of an Inspect log → AI GO sample evidence, as JSON-ready dictionaries."""
+"""Conversion of the samples in an Inspect log to AI GO sample evidence, as JSON-ready dictionaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aigo_bridge.dtypes import SampleEvidence
 
 UNFINISHED_TEXTS = {RUNNING: "the trial had not ended when the log was read"}
-"""Error type → message, in place of an exception's text."""
+"""Error type → message that replaces the text of the exception."""
 DATA_FIELDS = ("input", "target", "choices", "description", "metadata", "files", "setup", "sandbox")
 
 
@@ -36,15 +36,15 @@ class MappedTrial(Struct, frozen=True):
     index: int
     """Epoch, counted from 0."""
     data: dict[str, Any]
-    """`SampleData.data`."""
+    """Content of `SampleData.data`."""
     trace: MappedTrace | None
-    """`None` when the log has neither events nor messages of the sample."""
+    """Trace of the trial; `None` if the log contains neither events nor messages of the sample."""
     raw_outputs: list[dict[str, Any]]
     direct_ios: list[dict[str, Any]]
     scores: list[dict[str, Any]] | None
     errors: list[dict[str, Any]]
     failed: bool
-    """The sample ended with an error."""
+    """Whether the sample ended with an error."""
     usage: dict[str, Any]
     """Inspect's `model_usage` of the sample."""
     models: frozenset[str]
@@ -52,7 +52,7 @@ class MappedTrial(Struct, frozen=True):
     started_at: str | None = None
     completed_at: str | None = None
     size: int = 0
-    """Bytes of its JSON in the log; 0 when unknown."""
+    """Size of its JSON in the log, in bytes; 0 if unknown."""
 
 
 def read_trials(
@@ -62,9 +62,10 @@ def read_trials(
     keep: EventChoice = "default",
     loss: LossReport | None = None,
 ) -> Iterator[MappedTrial]:
-    """All trials of a log that can be read (or those of `refs`), the epochs of a sample next to each other.
+    """Yield the readable trials of a log, or only the trials in `refs`, with the epochs of a sample next to
+    each other.
 
-    The others are noted in the log's `damage`.
+    Unreadable trials are noted in the `damage` of the log.
     """
     loss = loss if loss is not None else LossReport()
     constants = Constants()
@@ -124,10 +125,10 @@ def _trial(mapped: MappedSample, log: LogReader, ref: SampleRef, loss: LossRepor
 
 
 def _models(mapped: MappedSample, header: Mapping[str, Any]) -> frozenset[str]:
-    """Return the models that a sample called: those of its events and of its usage.
+    """Return the models that a sample called, from its events and its usage.
 
-    Samples of 2024 have no usage, and samples without a transcript have no events. Then the answer shows
-    that the evaluated model was called, if no other model gave it.
+    Samples of 2024 lack the usage, and samples without a transcript lack the events. In that case, an answer
+    shows that the evaluated model was called, unless another model gave it.
     """
     evaluated = (header.get("eval") or {}).get("model")
     evaluated = evaluated if isinstance(evaluated, str) else ""
@@ -142,7 +143,7 @@ def _models(mapped: MappedSample, header: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _is_model(name: str, written: str) -> bool:
-    """Whether a name as written, possibly without its provider, is that of a model."""
+    """Return whether a logged name, possibly without the provider, matches a model."""
     return name == written or name.endswith(f"/{written}")
 
 
@@ -175,7 +176,7 @@ def _error(sample: dict[str, Any]) -> dict[str, Any]:
 
 
 def _untold_error(error: dict[str, Any], events: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the sample's error says besides its message, where no event says it."""
+    """Return the details of the sample's error in addition to its message, if no event contains them."""
     error = {
         key: value for key, value in error.items() if key != "traceback_ansi" and value not in (None, "")
     }
@@ -188,7 +189,7 @@ def _untold_error(error: dict[str, Any], events: list[dict[str, Any]]) -> dict[s
 
 
 def error_type(message: str, traceback: object) -> str:
-    """The exception's class name, from its `repr` or its traceback; `Error` when neither tells."""
+    """Return the class name of an exception from its `repr` or traceback; `Error` if both are unclear."""
     match = re.match(r"([A-Za-z_][\w.]*)\(", message)
     if match is None and isinstance(traceback, str) and traceback.strip():
         match = re.match(r"([A-Za-z_][\w.]*)(?::|$)", traceback.strip().splitlines()[-1])
@@ -196,7 +197,7 @@ def error_type(message: str, traceback: object) -> str:
 
 
 def _stage(events: list[Event]) -> str:
-    """`score` when scoring had begun before the (last) error, otherwise `solver`."""
+    """Return `score` if scoring had started before the (last) error, otherwise `solver`."""
     scoring = False
     stage: str | None = None
     for event in events:
@@ -211,11 +212,11 @@ def _stage(events: list[Event]) -> str:
 
 
 def raw_outputs_of(answers: Iterable[dict[str, Any] | None], final: Any) -> list[dict[str, Any]]:
-    """Answers of the main agent's calls, and what the sample ended with where that is another text.
+    """Return the answers of the main agent's calls, and the final output of the sample if its text differs.
 
     Args:
         answers: `chat_output` of the main agent's calls.
-        final: the sample's output.
+        final: output of the sample.
     """
     answers = list(answers)
     outputs = [answer for answer in answers if answer is not None]
@@ -225,23 +226,23 @@ def raw_outputs_of(answers: Iterable[dict[str, Any] | None], final: Any) -> list
     return outputs
 
 
-# Typed
+# Typed objects
 
 
 def marked(trials: Iterable[MappedTrial]) -> Iterator[tuple[MappedTrial, bool]]:
-    """Trials, each with whether it is the first of its sample; those of a sample stand next to each other."""
+    """Yield each trial with a flag for the first trial of a sample. Trials of a sample must be adjacent."""
     previous: tuple[type, str | int] | None = None
     for trial in trials:
         sample = type(trial.sample_id), trial.sample_id
         is_first = sample != previous
         previous = sample
         yield trial, is_first
-        # Freed before the next one is made, not after.
+        # Free this trial before the next one is created.
         del trial
 
 
 def grouped(trials: Iterable[MappedTrial]) -> Iterator[list[MappedTrial]]:
-    """Trials of one sample together, for whoever wants whole samples: all of them are in memory."""
+    """Yield all trials of a sample together. They are in memory at the same time."""
     group: list[MappedTrial] = []
     for trial, is_first in marked(trials):
         if is_first and group:
@@ -253,8 +254,8 @@ def grouped(trials: Iterable[MappedTrial]) -> Iterator[list[MappedTrial]]:
 
 
 def typed_sample(group: list[MappedTrial], aggregated: list[dict[str, Any]] | None) -> SampleEvidence:
-    """Evidence of one sample as an AI GO object."""
-    # Late: writing files builds no objects.
+    """Return the evidence of one sample as an AI GO object."""
+    # Imported late, because writing files does not create objects.
     from aigo_bridge.dtypes import SampleEvidence
 
     return SampleEvidence.model_validate(

@@ -1,4 +1,6 @@
-"""Scores in Inspect's logs → AI GO scores, sample by sample, and metrics of the whole log."""
+"""Conversion of the scores in Inspect's logs to AI GO scores for each sample, and to metrics of the whole
+log.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,15 @@ _SCORE = frozenset({"value", *_DETAILS})
 _REDUCTION = frozenset({"scorer", "reducer", "samples"})
 NO_VALUE = "the log has no value for this score"
 REDUCED = "reduced score"
-"""What loss reports call a score over all epochs of a sample."""
+"""Name of a score over all epochs of a sample in loss reports."""
 
 
 def scores_of(sample: dict[str, Any], loss: LossReport) -> list[dict[str, Any]] | None:
-    """`ScoresData` of one sample in one epoch; `None` when it was not scored at all.
+    """Return the `ScoresData` of one sample in one epoch; `None` if it was not scored.
 
-    A value that is an object gives its own names, any other value goes under the scorer's name. A value that
-    is NaN means "not scored" in Inspect: it becomes null and `metadata["unscored"]` is true, as of a score
-    without any value. Fields that no version of Inspect has stand under `metadata["inspect"]`.
+    The values of an object keep their names; any other value gets the name of the scorer. NaN means "not
+    scored" in Inspect. NaN and missing values become null, with `metadata["unscored"]` set to true. Fields
+    that Inspect does not define are in `metadata["inspect"]`.
     """
     scores = sample.get("scores")
     if not isinstance(scores, dict):
@@ -62,7 +64,9 @@ def _scores_data(name: str, score: Any, loss: LossReport) -> dict[str, Any]:
 
 
 def _finite(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`values` with null for what is not finite, and those by name as texts."""
+    """Return `values` with null in place of numbers that are not finite, and the replaced values by name as
+    texts.
+    """
     clean: dict[str, Any] = {}
     odd: dict[str, Any] = {}
     for name, value in values.items():
@@ -80,12 +84,12 @@ def _finite(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _texts(value: Any) -> tuple[Any, bool]:
-    """`value` with numbers that are not finite as texts, and whether there were any; `value` itself where
-    there were none.
+    """Return `value` with numbers that are not finite replaced by texts, and whether any were replaced.
+    Without such numbers, `value` itself is returned.
     """
     if isinstance(value, float):
         return (value, False) if math.isfinite(value) else (non_finite_text(value), True)
-    # Looked for first: what solvers put into metadata may be large, and hardly any of it has such a number.
+    # Searched first, because metadata of solvers may be large and rarely contains such numbers.
     nodes = [value] if isinstance(value, (dict, list)) else []
     for node in nodes:
         for item in node.values() if isinstance(node, dict) else node:
@@ -99,10 +103,10 @@ def _texts(value: Any) -> tuple[Any, bool]:
 def aggregated_scores(
     reductions: Iterable[dict[str, Any]], loss: LossReport
 ) -> dict[str, list[dict[str, Any]]]:
-    """Scores aggregated over epochs, by sample id as text, from the log's reductions.
+    """Return scores aggregated over epochs from the log's reductions, by sample id as text.
 
-    With several reducers for a scorer, the names of the values carry the reducer: `accuracy_max`. What has
-    not the shape of a reduction is counted as dropped; what is kept is counted where it is written.
+    If a scorer has several reducers, the value names include the reducer, for example `accuracy_max`. Invalid
+    reductions are counted as dropped. Kept scores are counted when they are written.
     """
     entries = [entry for entry in reductions if _is_reduction(entry, loss)]
     reducers: dict[str, set[str]] = {}
@@ -134,13 +138,15 @@ def _is_reduction(entry: Any, loss: LossReport) -> bool:
 
 
 def _reducer(entry: dict[str, Any]) -> str:
-    """The reducer's name; JSON where it is none, which no version of Inspect writes."""
+    """Return the name of the reducer. An invalid name is converted to JSON."""
     name = entry.get("reducer")
     return name if isinstance(name, str) else json_text(name) if name else ""
 
 
 def scored(header: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The scorers' results in a header, with their places in it; `metrics` is there, and an object."""
+    """Yield the scorer results in a header with their index. Each result has `metrics`, which is an
+    object.
+    """
     results = header.get("results")
     for place, score in enumerate((results.get("scores") if isinstance(results, dict) else None) or []):
         if isinstance(score, dict) and isinstance(metrics := score.get("metrics") or {}, dict):
@@ -148,7 +154,7 @@ def scored(header: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def odd_metrics(header: dict[str, Any]) -> Iterator[str]:
-    """What `metrics_of` leaves out, or reports as an error, because it is nothing that Inspect writes."""
+    """Yield messages about invalid metrics, which `metrics_of` leaves out or reports as errors."""
     results = header.get("results")
     sound = dict(scored(header))
     for place, score in enumerate((results.get("scores") if isinstance(results, dict) else None) or []):
@@ -160,14 +166,14 @@ def odd_metrics(header: dict[str, Any]) -> Iterator[str]:
         else:
             for name, metric in sound[place]["metrics"].items():
                 value = metric.get("value") if isinstance(metric, dict) else metric
-                # NaN and infinity are what metrics of hardly any samples come to.
+                # NaN and infinity are valid metrics over very few samples.
                 if value is None or isinstance(value, float) or number(value) is not None:
                     continue
                 yield f"{where}.metrics[{name!r}]: expected a number, found {kind_of(value)}"
 
 
 def kind_of(value: object) -> str:
-    """What kind of value something is, in JSON's words."""
+    """Return the name of a value's type in JSON."""
     if isinstance(value, int) and not isinstance(value, bool):
         return "an integer" if number(value) is not None else "an integer beyond all other numbers"
     kinds = {type(None): "null", dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
@@ -177,9 +183,9 @@ def kind_of(value: object) -> str:
 def metrics_of(
     header: dict[str, Any], loss: LossReport
 ) -> tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]:
-    """`MetricData` of a log's results, and errors for the metrics that are no finite number.
+    """Return the `MetricData` of a log's results, and errors for metrics that are not finite.
 
-    `None` instead of metrics when the log has no results: the run ended before they were computed.
+    The metrics are `None` if the log lacks results, because the run ended before they were computed.
     """
     if not isinstance(header.get("results"), dict):
         return None, []
@@ -215,24 +221,24 @@ def metrics_of(
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """One number in a log's results."""
+    """One metric value in a log's results."""
 
     scorer: str
     score: dict[str, Any]
-    """Entry of `results.scores` that it is in."""
+    """Entry of `results.scores` with the metric."""
     name: str
     metric: dict[str, Any]
     key: str
-    """Its key in the evidence, which no other number of the scorer has."""
+    """Unique key of the value among the metrics of its scorer."""
 
     @property
     def type(self) -> str:
-        """Name of the metric, of a metric with several numbers the name of the number."""
+        """Name of the metric. If a metric has several values, the name of the value."""
         return str(self.metric.get("name") or self.name)
 
 
 def metric_entries(header: dict[str, Any]) -> Iterator[MetricEntry]:
-    """Yield every number in a log's results, in its order."""
+    """Yield every metric value in a log's results, in order."""
     taken: set[tuple[str, str]] = set()
     for _, score in scored(header):
         scorer = str(score.get("scorer") or score.get("name") or "scorer")
@@ -244,8 +250,8 @@ def metric_entries(header: dict[str, Any]) -> Iterator[MetricEntry]:
 
 
 def metric_definition(entry: MetricEntry, header: dict[str, Any]) -> dict[str, Any]:
-    """Return how a number was computed, as far as the log says: the score, the reducer over epochs, the
-    metric's parameters and the package that defines it.
+    """Return the definition of a metric value from the log: the score, the reducer over epochs, the
+    parameters and the package.
     """
     group = entry.metric.get("group")
     parts = {
@@ -260,7 +266,9 @@ def metric_definition(entry: MetricEntry, header: dict[str, Any]) -> dict[str, A
 
 
 def _package(header: dict[str, Any], scorer: str, metric: str) -> str | None:
-    """Return the package of a metric, `""` for the evaluated task's own; `None`: the log lists none."""
+    """Return the package of a metric, `""` for the evaluated task itself; `None` if the log does not list the
+    metric.
+    """
     spec = header["eval"]
     listed = [
         entry.get("metrics")
@@ -277,7 +285,7 @@ def _package(header: dict[str, Any], scorer: str, metric: str) -> str | None:
 
 
 def _listed(metrics: Any) -> Iterator[dict[str, Any]]:
-    """Yield the metrics of a listing, which may have lists by the key of a dictionary score."""
+    """Yield the metrics of a listing, which may contain lists by the key of a dictionary score."""
     if isinstance(metrics, dict) and isinstance(metrics.get("name"), str):
         yield metrics
         return
@@ -288,9 +296,9 @@ def _listed(metrics: Any) -> Iterator[dict[str, Any]]:
 
 
 def _shown(value: object) -> str:
-    """A value as a message shows it."""
+    """Return a value as text for a message."""
     if isinstance(value, int) and not isinstance(value, bool):
-        # Of thousands of digits, maybe, which Python refuses to write.
+        # Python does not format integers with thousands of digits.
         return kind_of(value)
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,8 +1,7 @@
-"""Spans of one sample while its events are mapped: which have begun, which have ended, which a crash left
-open.
+"""State of the spans during the mapping of one sample: started, ended, and left open by a crash.
 
-Inspect's `span_begin` and `span_end` become AI GO's; `step` events, the spans of logs before 0.3.93, nest by
-their order.
+Inspect's `span_begin` and `span_end` become AI GO's. `step` events, the spans of logs before 0.3.93, are
+nested by their order.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ Event = dict[str, Any]
 
 
 class Spans:
-    """Makes the begin and end events of spans."""
+    """Creator of the start and end events of spans."""
 
     def __init__(self, loss: LossReport):
         self._loss = loss
         self.steps: list[tuple[str, str]] = []
         """Open steps of an old log, outermost first: (span id, name)."""
         self.starts: list[tuple[Event, Event]] = []
-        """Tool calls that stand directly behind the begin of a span, each behind that begin."""
+        """Tool calls directly after the start of a span, each with that start event."""
         self._begun: dict[str, Event] = {}
         self._ended: set[str] = set()
         self._parents_first = True
@@ -35,7 +34,7 @@ class Spans:
         return self.steps[-1][0] if self.steps else None
 
     def begin(self, native: SpanBegin, event: Event) -> bool:
-        """Make `event` the begin of a span; false, with nothing done, when it can be none."""
+        """Make `event` the start of a span. Return `False` without a change if this is not possible."""
         span_id = native.id or native.span_id
         if type(span_id) is not str or span_id in self._begun:
             self._loss.changed["span that begins twice or has no id: kept as custom event"] += 1
@@ -45,7 +44,7 @@ class Spans:
         parent = native.parent_id or self.step
         if parent:
             event["parent_span_id"] = parent
-            # Only a span that began before the one around it can be inside itself.
+            # A span can only be inside itself if it started before its parent.
             self._parents_first = self._parents_first and parent in self._begun
         event["name"] = str(native.name or "")
         if type(native.type) is str:
@@ -56,7 +55,7 @@ class Spans:
         return True
 
     def end(self, native: SpanEnd, event: Event) -> bool:
-        """Make `event` the end of a span; false, with nothing done, when it can be none."""
+        """Make `event` the end of a span. Return `False` without a change if this is not possible."""
         span_id = native.id or native.span_id
         if type(span_id) is not str or span_id not in self._begun or span_id in self._ended:
             self._loss.changed["span end without a begin: kept as custom event"] += 1
@@ -67,7 +66,7 @@ class Spans:
         return True
 
     def added_begin(self, span_id: str, name: str, kind: str | None, like: Event) -> Event:
-        """A begin that the log does not have, at the time and place of another event."""
+        """Return a start event that is missing in the log, with the time and position of another event."""
         begin: Event = {"type": "span_begin", "id": f"{span_id}-begin", "span_id": span_id}
         if "timestamp" in like:
             begin["timestamp"] = like["timestamp"]
@@ -82,7 +81,7 @@ class Spans:
         return begin
 
     def added_end(self, span_id: str, time: str | None) -> Event:
-        """An end that the log does not have."""
+        """Return an end event that is missing in the log."""
         end: Event = {"type": "span_end", "id": f"{span_id}-end", "span_id": span_id}
         if time is not None:
             end["timestamp"] = time
@@ -91,7 +90,7 @@ class Spans:
         return end
 
     def step_events(self, native: Step, event: Event) -> list[Event]:
-        """The begin, or the ends, that a step stands for; nothing for an end without a begin."""
+        """Return the start event or the end events for a step. An end without a start gives an empty list."""
         name = str(native.name or "")
         if native.action == "begin":
             span_id = f"{event['id']}-step"
@@ -113,9 +112,9 @@ class Spans:
         return ends
 
     def close(self, events: list[Event]) -> None:
-        """Make the spans of all events of a sample sound, and name the agents that its tools started.
+        """Repair the spans of a sample, and link tool calls to the agents that they started.
 
-        A span without an end would not be found again, nor one that is inside itself.
+        AI GO cannot find a span without an end, or a span inside itself.
         """
         still_open = [span_id for span_id in self._begun if span_id not in self._ended]
         if still_open:
@@ -127,10 +126,10 @@ class Spans:
         self._link_agents()
 
     def _link_agents(self) -> None:
-        """Name the agent that a tool call started.
+        """Set the agent that a tool call started.
 
-        Nothing in the log links the two, but the begin of the tool's span stands directly in front of the
-        tool event, and the agent's span is the child of the tool's, or for a handoff its sibling.
+        The log does not link the two. But the start of the tool's span is directly before the tool event. The
+        agent's span is a child of the tool's span, or a sibling after a handoff.
         """
         agents: dict[str, Event] = {}
         for begin in self._begun.values():
@@ -147,16 +146,16 @@ class Spans:
 
 
 def _set_span(native: SpanBegin | SpanEnd, event: Event, span_id: str) -> None:
-    """An event that begins or ends a span stands in that span; another one in the log is noted."""
+    """Set the span of a start or end event to the span itself. A different span in the log is noted."""
     if native.span_id and native.span_id != span_id:
         event["metadata"]["inspect"]["span_id"] = native.span_id
     event["span_id"] = span_id
 
 
 def ordered_by_span(events: list[Event]) -> list[Event]:
-    """Events depth first: a span's begin, its events and child spans by time, its end.
+    """Return events depth first: the start of a span, its events and child spans by time, and its end.
 
-    All events except span ends have a `timestamp` (in UTC, with `Z`), or none has.
+    Either all events except span ends have a `timestamp` (in UTC, with `Z`), or no event has one.
     """
     happenings = [event for event in events if event["type"] != "span_end"]
     begins = [event["span_id"] if event["type"] == "span_begin" else None for event in happenings]
@@ -177,12 +176,14 @@ def _are_timed(events: list[Event]) -> bool:
 
 
 def last_time(events: list[Event]) -> str | None:
-    """The time of the last event that has one."""
+    """Return the time of the last event with a time."""
     return next((event["timestamp"] for event in reversed(events) if "timestamp" in event), None)
 
 
 def fill_times(events: list[Event], loss: LossReport) -> None:
-    """Either all events have a time or none: one without takes the time of the event before it."""
+    """Give each event without a time the time of the previous event. If all times are missing, the events are
+    unchanged.
+    """
     time = next((event["timestamp"] for event in events if "timestamp" in event), None)
     if time is None:
         return
@@ -196,7 +197,9 @@ def fill_times(events: list[Event], loss: LossReport) -> None:
 
 
 def _mend_parents(begun: dict[str, Event], loss: LossReport) -> None:
-    """Spans inside themselves would vanish with all they hold: such a span becomes a top-level one."""
+    """Make spans inside themselves top-level spans, because they would otherwise disappear with their
+    content.
+    """
     settled: set[str] = set()
     for span_id in begun:
         path: list[str] = []

@@ -1,4 +1,6 @@
-"""A sample of an Inspect log → its trace: all events, and the main agent's conversation as items."""
+"""Conversion of a sample in an Inspect log to its trace: all events, and the main agent's conversation as
+items.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,16 @@ if TYPE_CHECKING:
 
 
 class MappedTrace(Struct, frozen=True):
-    """A trace as JSON-ready parts: what is written, without building objects."""
+    """A trace as JSON-ready parts, for writing without creating objects."""
 
     events: list[Event]
     """All events, in trace order."""
     items: list[Item]
-    """The main agent's conversation."""
+    """Conversation of the main agent."""
     span: Event | None
-    """Begin event of the main agent's span; `None` when the trace stands for the root."""
+    """Start event of the main agent's span; `None` if the trace represents the root."""
     metadata: dict[str, Any]
-    """`TraceMetadata`."""
+    """`TraceMetadata` as a dictionary."""
 
     @property
     def span_id(self) -> str | None:
@@ -49,7 +51,7 @@ class MappedTrace(Struct, frozen=True):
         return None if self.span is None else str(self.span["span_id"])
 
     def head(self) -> dict[str, Any]:
-        """The trace without items and events, as it is dumped."""
+        """Return the serialized trace without items and events."""
         head: dict[str, Any] = {"metadata": self.metadata}
         if self.span is not None:
             head |= {"span_id": self.span["span_id"], "span_name": self.span["name"]}
@@ -58,8 +60,8 @@ class MappedTrace(Struct, frozen=True):
         return head
 
     def typed(self) -> Trace:
-        """The trace as an AI GO object, built by `Trace.from_events`."""
-        # Late: writing files builds no objects.
+        """Return the trace as an AI GO object, created by `Trace.from_events`."""
+        # Imported late, because writing files does not create objects.
         from aigo_bridge.dtypes import Trace, TraceMetadata
 
         typed = Typed()
@@ -72,11 +74,11 @@ class MappedTrace(Struct, frozen=True):
 
 
 _ITEM_NOTES = frozenset({"items", "items_after_last_model_call"})
-"""Notes of `conversation` that say the items are not what `Trace.from_events` derives."""
+"""Notes of `conversation` for items that differ from `Trace.from_events`."""
 
 _IN_EVIDENCE = frozenset(
-    # Fields of a sample that are elsewhere in the evidence (data, scores, errors, events, items), or only a
-    # technique.
+    # Sample fields that are in other parts of the evidence (data, scores, errors, events, items), or are only
+    # technical.
     {
         "id", "epoch", "input", "target", "choices", "metadata", "scores", "events", "messages", "output",
         "attachments", "events_data", "files", "setup", "sandbox", "description", "uuid", "started_at",
@@ -86,19 +88,19 @@ _IN_EVIDENCE = frozenset(
 
 
 class LastMessages(Struct, frozen=True):
-    """What a sample's messages say: the conversation as it was left."""
+    """Final messages of a sample as conversation items."""
 
     count: int
     items: list[Item]
     answer_id: str | None
-    """Id of the last message, if the assistant said it."""
+    """Id of the last message, if it is from the assistant."""
 
 
 class MappedSample:
-    """A sample whose events and messages are mapped; its trace is made when it is wanted.
+    """A sample with mapped events and messages. Its trace is created on request.
 
     Raises:
-        TooLargeError: the sample would become larger than the bounds allow.
+        TooLargeError: the sample would exceed the bounds.
     """
 
     def __init__(
@@ -111,9 +113,11 @@ class MappedSample:
         header: Mapping[str, Any] | None = None,
         keep: EventChoice = "default",
     ):
-        """`sample` is consumed; `size` are the bytes of its JSON, `header` is that of its log."""
+        """Map `sample`, which is consumed. `size` is the size of its JSON in bytes, and `header` is the
+        header of its log.
+        """
         self.fields = sample.fields
-        """All but its events and messages, references resolved."""
+        """Fields of the sample except events and messages, with resolved references."""
         self._loss = loss
         self._header = header or {}
         walker = Walker(sample.attachments, size, bounds)
@@ -124,9 +128,9 @@ class MappedSample:
         resolve_fields(self.fields, pool, sample.calls, walker)
         self._empty = not sample.events and not sample.messages
         self.events = mapper.run()
-        """In the order of the log."""
+        """Events in log order."""
         self.exchanges = mapper.calls.exchanges
-        """Its model calls."""
+        """Model calls of the sample."""
         self._tools = _tools_of(mapper.calls.offers.values())
         self._last = _last_messages(sample.messages, messages)
         if walker.missing:
@@ -135,18 +139,20 @@ class MappedSample:
             loss.dropped["messages named by number: the log does not contain them"] += walker.unknown
 
     def _key(self) -> str:
-        """A short key of the sample, from which ids are derived where old logs have none."""
+        """Return a short key of the sample. It is used to derive ids that are missing in old logs."""
         spec = self._header.get("eval") or {}
         run = spec.get("eval_id") or spec.get("run_id")
         return sample_key(run, self.fields.get("id"), self.fields.get("epoch"))
 
     @property
     def is_empty(self) -> bool:
-        """Whether the log has neither events nor messages of the sample, nor an answer."""
+        """Whether the log contains neither events nor messages nor an answer of the sample."""
         return self._empty and chat_output(self.fields.get("output")) is None
 
     def trace(self, location: str | None = None) -> MappedTrace:
-        """Its trace; `location` is that of its log, for the trace's `source_uri`."""
+        """Return the trace of the sample. `location` is the location of its log, for `source_uri` of the
+        trace.
+        """
         messages = self._last
         ordered = ordered_by_span(self.events)
         span_id = main_span_id(ordered, messages.items)
@@ -201,8 +207,8 @@ class MappedSample:
 
 
 def sample_key(eval_id: object, sample_id: object, epoch: object) -> str:
-    """A short key of one sample of a run."""
-    # Late: events of today have ids.
+    """Return a short key of one sample of a run."""
+    # Imported late, because events of current releases have ids.
     import hashlib
 
     text = json_text([eval_id, sample_id, epoch])
@@ -219,7 +225,7 @@ def _last_messages(natives: list[Any], messages: Messages) -> LastMessages:
 
 
 def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]:
-    """What a sample says besides what stands elsewhere in the evidence."""
+    """Return the data of a sample that is not in other parts of the evidence."""
     fields = {
         name: value
         for name, value in sample.items()
@@ -235,9 +241,9 @@ def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]
 
 
 def _tools_of(offers: Iterable[list[Any]]) -> dict[str, Any]:
-    """The definitions of the tools the models were offered, by name; events name them only.
+    """Return the definitions of all offered tools by name. Events contain only the names.
 
-    A name with several definitions (another agent's tool, a changed description) has a list of them.
+    If a name has several definitions (tool of another agent, changed description), its value is a list.
     """
     definitions: dict[str, list[Any]] = {}
     for tools in offers:
@@ -260,10 +266,10 @@ def trace_of(
     keep: EventChoice = "default",
     loss: LossReport | None = None,
 ) -> Trace:
-    """The AI GO trace of one sample of an Inspect log.
+    """Return the AI GO trace of one sample of an Inspect log.
 
-    The trace represents the main agent's span: `items` are its conversation, `spans()` the agents below it,
-    `events` everything that happened. `sample` is consumed.
+    The trace represents the main agent's span. Its `items` are the conversation, `spans()` returns the agents
+    below it, and `events` contains all events. `sample` is consumed.
     """
     loss = loss if loss is not None else LossReport()
     if isinstance(sample, RawSample):
@@ -281,7 +287,7 @@ def map_raw(
     header: Mapping[str, Any] | None = None,
     keep: EventChoice = "default",
 ) -> MappedSample:
-    """A raw sample, mapped; it is consumed."""
+    """Map a raw sample, which is consumed."""
     sample = sample_from(raw, loss, patches=keep == "all")
     return MappedSample(sample, loss, size=raw.size, bounds=raw.bounds, header=header, keep=keep)
 
@@ -291,7 +297,9 @@ def map_raw(
 
 @cache
 def _validators() -> tuple[Callable[[Event], TraceEvent], Callable[[Item], TraceItem]]:
-    """Of any event, and of any item. Late: writing files builds no objects."""
+    """Return validators for events and for items. Imported late, because writing files does not create
+    objects.
+    """
     from pydantic import TypeAdapter
 
     from aigo_bridge.dtypes import TraceEvent, TraceItem
@@ -300,10 +308,10 @@ def _validators() -> tuple[Callable[[Event], TraceEvent], Callable[[Item], Trace
 
 
 class Typed:
-    """Makes AI GO objects of one sample's dictionaries; equal items become one shared object.
+    """Creator of AI GO objects from the dictionaries of one sample. Equal items become one shared object.
 
-    Contexts of model calls repeat the conversation, so validating them item by item is what costs; each
-    distinct item is validated once.
+    Contexts of model calls repeat the conversation, and validating them is the main cost. Each distinct item
+    is therefore validated only once.
     """
 
     def __init__(self) -> None:
@@ -311,10 +319,11 @@ class Typed:
         self._event, self._item = _validators()
 
     def items(self, items: Iterable[Item]) -> list[TraceItem]:
-        """Typed items; the same dictionary always gives the same object."""
+        """Return typed items. The same dictionary always gives the same object."""
         objects = []
         for item in items:
-            # The dictionary is kept beside its object: ids of objects are unique only while they live.
+            # The dictionary is stored with its object, because `id()` is unique only during the lifetime of
+            # an object.
             entry = self._items.get(id(item))
             if entry is None:
                 entry = self._items[id(item)] = (item, self._item(item))
@@ -322,36 +331,36 @@ class Typed:
         return objects
 
     def event(self, event: Event) -> TraceEvent:
-        """A typed event."""
+        """Return a typed event."""
         if event["type"] != "model_call_event":
             return self._event(event)
         items = {key: self.items(event[key]) for key in ("input_context", "output_items")}
         return self._event({**event, **items})
 
     def events(self, events: Iterable[Event]) -> list[TraceEvent]:
-        """Typed events."""
+        """Return typed events."""
         return [self.event(event) for event in events]
 
 
-# Exchanges with the endpoints of models
+# Requests to model endpoints
 
 
 ROW_SPAN = "aigo_row"
-"""Type of the span around one scorer's work on one row that a post-processor made; its name is the row's id.
-"""
+"""Type of the span for one scorer's work on one row of a post-processor. The name of the span is the id of
+the row."""
 
 
 @dataclass
 class DirectIOs:
-    """Raw requests and responses of a sample's model calls, by whose they are, in the order of the log."""
+    """Raw requests and responses of a sample's model calls by caller, in log order."""
 
     solver: list[dict[str, Any]] = field(default_factory=list)
     scorers: dict[tuple[str, str | None], list[dict[str, Any]]] = field(default_factory=dict)
-    """By scorer and row; the row is `None` for the sample itself."""
+    """Requests by scorer and row id. The row id is `None` for the sample itself."""
 
 
 def direct_ios(sample: MappedSample) -> DirectIOs:
-    """The exchanges of a sample; only those that the log holds (`log_model_api`)."""
+    """Return the raw requests and responses of a sample that the log contains (`log_model_api`)."""
     owners: dict[str, tuple[str, str | None] | None] = {}
     calls = {id(call.event): call for call in sample.exchanges if call.direct_io is not None}
     ios = DirectIOs()
