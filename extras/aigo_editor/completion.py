@@ -65,11 +65,11 @@ class Knowledge:
 
 VARIABLES = {
     "sample": "the row: `sample.COLUMN`",
-    "solver_output": "what the solver made; `solver_output.output` is the answer's text",
+    "solver_output": "output of the solver; `solver_output.output` is the text of the answer",
     "trace": "the conversation with its items",
     "messages": "the conversation",
     "model_output": "the last output of the model",
-    "input_prompt": "all that was said before the last output",
+    "input_prompt": "all messages before the last output",
     "scores": "in rules: `scores.SCORER_KEY.SCORE`",
 }
 """Names that templates know, with their meaning; see Templates in docs/reference/task-format/README.md."""

@@ -140,7 +140,7 @@ def _require_no_other_owner(file: Path, source: Source, project: Project) -> Non
     owners = {owner.file for owner in project.holders(file)} - {source.file}
     if owners:
         names = ", ".join(sorted(peer.relative_to(project.folder).as_posix() for peer in owners))
-        raise RenameError(f"{file.name} uses it, and belongs to {names}, too: rename there by hand")
+        raise RenameError(f"{file.name} also uses it and belongs to {names}; rename it there yourself")
 
 
 def _key_of(source: Source) -> str | None:

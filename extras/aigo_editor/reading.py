@@ -111,7 +111,7 @@ def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
             reason = "; ".join(issue.message for issue in issues) or str(error) or "its rows are not at hand"
             return f"The prompt cannot be shown: {reason}"
     if not previews:
-        return f"There is no row {row}: the dataset has {len(plan.samples):,}."
+        return f"Row {row} does not exist: the dataset has {len(plan.samples):,} rows."
     return markdown(previews[0], row, len(plan.samples))
 
 

@@ -319,6 +319,6 @@ def _changes(server: BridgeServer) -> None:
         text = await server.session.upgraded(document)
         if text is not None:
             edit = server.workspace_edit([Edit(document.file, Span(0, len(document.text)), text)])
-            title = "Rewrite old forms in the current one"
+            title = "Replace deprecated syntax"
             fixes.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.SourceFixAll, edit=edit))
         return fixes

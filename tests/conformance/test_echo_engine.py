@@ -132,9 +132,9 @@ def test_its_results_are_results_like_any(aigo: Run, task: Path, tmp_path: Path)
         (("import", "LOG", "--engine", "echo"), "logs of engine 'echo' cannot be imported"),
         (("export", "TASK", "--to", "echo"), "engine 'echo' cannot be given tasks as files"),
         (("export", "LOG", "--to", "echo-log"), "results cannot be written as logs of engine 'echo'"),
-        (("list", "echo"), "engine 'echo' runs no benchmarks of its own"),
-        (("run", "echo:arc"), "engine 'echo' runs no benchmarks of its own"),
-        (("convert", "echo:arc"), "engine 'echo' runs no benchmarks of its own"),
+        (("list", "echo"), "engine 'echo' has no benchmarks"),
+        (("run", "echo:arc"), "engine 'echo' has no benchmarks"),
+        (("convert", "echo:arc"), "engine 'echo' has no benchmarks"),
         (
             ("run", "TASK", "--engine", "echo", "--model", "gpt"),
             "engine 'echo' has the models echo and scripted/FILE",

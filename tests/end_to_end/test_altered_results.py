@@ -586,7 +586,7 @@ def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
     tail.begin(lines[0][:8].decode(), len(lines))
     tail.put(last)
     tail.close(remove=False)
-    with pytest.raises(EvidenceError, match=r"its last lines stand in .*\.tail: the recording did not come"):
+    with pytest.raises(EvidenceError, match=r"its last lines are in .*\.tail: the recording is incomplete"):
         write_bundle(Contents(judged.result, Materials(), cassette=unfinished), tmp_path / "b.zip")
     assert not (tmp_path / "b.zip").exists()
 

@@ -252,5 +252,5 @@ def test_a_full_disk_ends_no_run(
     with heard("aigo_bridge.execution.journal", caplog, monkeypatch):
         done = aigo("run", "task.yaml", "--model", "openai-api/local/m", "-n", 5, "--json")
     assert done.json["samples"]["scored"] == 5
-    (line,) = {line for line in caplog.messages if "resuming it asks again" in line}
+    (line,) = {line for line in caplog.messages if "when you resume it" in line}
     assert "cannot be written (No space left on device)" in line

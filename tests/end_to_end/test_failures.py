@@ -115,7 +115,7 @@ def test_unreadable_judge_fails_its_scorer_only(
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     ((stage, message),) = errors_of(result)[1]
     assert stage == "score"
-    assert message.startswith("scorer 'judge': judge 'judge': its answer cannot be read after 2 attempts")
+    assert message.startswith("scorer 'judge': judge 'judge': no readable answer after 2 attempts")
     assert "'hm'" in message
     assert [metric["values"] for metric in result["evidence"]["metrics"]] == [
         {"accuracy": 2 / 3},

@@ -58,8 +58,8 @@ def test_logs_of_any_name_are_imported_and_the_rest_is_said(
     assert any(name.startswith("demo") for name in found), found
     lines = done.err.splitlines()
     assert (
-        "skipped: 2 files, each a result log of AI GO already (nothing is to be imported, but for its tables:"
-        " --format parquet; `aigo-bridge validate`, `score` and `export --to inspect-log` take it):"
+        "skipped: 2 files, each a result log of AI GO already (there is nothing to import except tables"
+        " (--format parquet); use it with `aigo-bridge validate`, `score` or `export --to inspect-log`):"
         " logs/deep/a.tasklog.json, logs/deep/b.tasklog.json"
     ) in lines
     assert sum("JSON without the parts of a log" in line for line in lines) == 1
@@ -74,8 +74,8 @@ def test_logs_of_any_name_are_imported_and_the_rest_is_said(
     # A pattern names files one by one: the same are logs, the same are said.
     again = aigo("import", "logs/deep/*", "--out", "again")
     assert (again.code, written(tmp_path / "again")) == (3, found)
-    assert "skipped: 'logs/deep/a.tasklog.json' is no log of an engine: it is a result log" in again.err
-    assert "skipped: 'logs/deep/nothing.json' is no log of an engine: it is empty" in again.err
+    assert "skipped: 'logs/deep/a.tasklog.json' is not an engine log: it is a result log" in again.err
+    assert "skipped: 'logs/deep/nothing.json' is not an engine log: it is empty" in again.err
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_lost_workers_cost_their_logs_only(tmp_path: Path) -> None:
     )
     assert done.returncode == 3, done.stderr
     assert "deadly.eval: unreadable; memory ran out" in done.stdout
-    assert done.stderr.count("a worker is lost") == 3, done.stderr
+    assert done.stderr.count("a worker was lost") == 3, done.stderr
     assert "lake: 4 imported, 0 there already, 1 not readable" in done.stderr
     lake = tmp_path / "lake"
     (tmp_path / "logs" / "deadly.eval").rename(tmp_path / "deadly.eval")

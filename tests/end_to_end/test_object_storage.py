@@ -277,7 +277,7 @@ def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Pat
         (("run", f"s3://{BUCKET}/tasks/nothing.yaml", "--model", MODEL), f"s3://{BUCKET}/tasks/nothing.yaml"),
         (("stats", f"{out}/nothing.tasklog.json"), f"{out}/nothing.tasklog.json"),
         (("validate", f"{out}/nothing"), f"{out}/nothing"),
-        (("merge", f"{out}/nothing", "--out", "here"), "is no folder"),
+        (("merge", f"{out}/nothing", "--out", "here"), "is not a folder"),
         (("run", "gs://bucket/task.yaml", "--model", MODEL), "run: pip install 'gcsfs"),
         (
             ("attest", f"{out}/x.tasklog.json", "--key", f"{out}/key.pem"),

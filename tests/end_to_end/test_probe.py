@@ -53,7 +53,7 @@ def test_a_judge_is_probed_recorded_and_probed_again_without_it(
 ) -> None:
     unasked = aigo("probe", "judged.yaml", judged)
     assert unasked.code == 3
-    assert "rating (model_as_a_judge_scorer): not probed: a model judges, and none was given" in unasked.out
+    assert "rating (model_as_a_judge_scorer): not probed: no model was given for the judge" in unasked.out
     assert "no scorer was tested" in unasked.out
 
     options = ["--model-map", "judge=scripted/j.jsonl", "--record", "judge.cassette", "-o", "a.probe.json"]
@@ -130,7 +130,10 @@ def test_wrong_use_is_told_and_nothing_is_written(aigo: Run, tmp_path: Path, jud
     for options, words in (
         (["--model-map", "other=scripted/j.jsonl"], "no scorer of the task asks 'other'; they ask 'judge'"),
         (["--record", "x.cassette"], "--record: no judge is asked"),
-        (["--replay", cassette, "--model-map", "judge=x"], "--replay: what is answered from a cassette"),
+        (
+            ["--replay", cassette, "--model-map", "judge=x"],
+            "--replay: calls that are answered from a cassette",
+        ),
         (["--replay", cassette], "none.cassette"),
         (["-o", "x.json"], "expected a name that ends with .probe.json"),
         (["--only", "refusals"], "did you mean 'refusal'?"),
@@ -147,7 +150,7 @@ def test_wrong_use_is_told_and_nothing_is_written(aigo: Run, tmp_path: Path, jud
 def test_a_result_of_another_task_is_told_beside_the_table(aigo: Run, tmp_path: Path, judged: Path) -> None:
     (tmp_path / "judged.yaml").write_text(JUDGED.replace("Rate:", "Grade:"))
     changed = aigo("probe", "judged.yaml", judged)
-    assert "note: the result is not of the task as it is now: " in changed.err
+    assert "note: the task has changed since the result: " in changed.err
     assert "Rate:" in changed.err
 
     (tmp_path / "other.yaml").write_text(JUDGED.replace("key: judged", "key: other"))

@@ -128,7 +128,7 @@ def test_a_shard_that_was_killed_goes_on_and_merges_as_one_run(folder: Path, com
     assert first.code == 0, first.err
     early = command("aigo-bridge", "merge", "parts", "--out", "merged", cwd=folder)
     assert early.code == 2
-    assert "shard 2 of 2 has not come to an end" in early.err
+    assert "shard 2 of 2 is incomplete" in early.err
     part = command("aigo-bridge", "merge", "parts", "--out", "part", "--partial", "--json", cwd=folder)
     assert part.code == 3, part.err
     assert part.json["samples"]["missing"] == 4

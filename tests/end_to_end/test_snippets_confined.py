@@ -273,9 +273,7 @@ def test_without_landlock_the_run_says_that_there_is_no_jail(tmp_path: Path) -> 
     done = ran("no Landlock", opened(tmp_path))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["snippets"] == "worker"
-    assert (
-        "note: snippets run without a jail, in processes of their own: Landlock: not offered" in done.stderr
-    )
+    assert "note: snippets run without a jail, in separate processes: Landlock: not offered" in done.stderr
 
 
 @pytest.mark.xdist_group("containers")

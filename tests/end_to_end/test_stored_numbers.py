@@ -352,7 +352,7 @@ def test_scorers_that_are_not_those_of_the_task_are_told(aigo: Run, project: Pat
 
     rewrite(log, other)
 
-    assert "its scorers are not those of its task" in imported(aigo, log, code=3)[0]
+    assert "its scorers do not match its task" in imported(aigo, log, code=3)[0]
 
 
 def test_a_run_file_gives_the_specification_of_the_log(aigo: Run, project: Path) -> None:

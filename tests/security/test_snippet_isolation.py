@@ -113,9 +113,9 @@ def test_a_snippet_sees_nothing_of_the_runners_process(host: SnippetHost) -> Non
 
 
 NETWORK = "snippets cannot use the network: declare `needs: network` in the task"
-FILES = "snippets run in a jail and reach only the system, the installed packages and a temporary folder"
-FOLDER = "snippets work in an empty folder, not in the task's, whose files they cannot read"
-CALLS = "this is not there for snippets, which run in a jail"
+FILES = "snippets run in a jail and can only access the system, the installed packages and their own temporary folder"
+FOLDER = "snippets run in an empty folder and cannot read the files of the task"
+CALLS = "not available for snippets, because they run in a jail"
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_the_jail_is_not_replaced_when_it_was_asked_for(name: str, surroundings:
     if CONTAINERS.get(name, Container()).landlock:
         assert (answer.get("found", answer), answer.get("level")) == ([], "jailed")
     else:
-        assert answer["refused"].startswith("--snippets jailed: cannot be had here: Landlock")
+        assert answer["refused"].startswith("--snippets jailed: not available on this machine: Landlock")
 
 
 def test_every_environment_is_tested_where_the_machine_allows_it() -> None:

@@ -122,16 +122,16 @@ class OtherFile:
 
 RESULT_LOG = OtherFile(
     "a result log of AI GO already",
-    "nothing is to be imported, but for its tables: --format parquet; `aigo-bridge validate`, `score` and"
-    " `export --to inspect-log` take it",
+    "there is nothing to import except tables (--format parquet); use it with "
+    "`aigo-bridge validate`, `score` or `export --to inspect-log`",
 )
 SUMMARY = OtherFile(
     "the summary of an evaluation",
-    "name the logs of the engine beside it; the result logs are the *.tasklog.json",
+    "name the engine logs next to it; the result logs are the *.tasklog.json files",
 )
 LOSS_REPORT = OtherFile("the loss report of an import", "name the log that was imported")
-PROVENANCE = OtherFile("the provenance of a result", "`aigo-bridge verify` reads it beside the result")
-ATTESTATION = OtherFile("an attestation of a result", "`aigo-bridge verify` reads it beside the result")
+PROVENANCE = OtherFile("the provenance of a result", "`aigo-bridge verify` reads it next to the result")
+ATTESTATION = OtherFile("an attestation of a result", "`aigo-bridge verify` reads it next to the result")
 _NO_LOG = "expected a log of Inspect (*.eval, *.json), or results of lighteval or of another format"
 EMPTY = OtherFile("empty", _NO_LOG)
 _YAML = OtherFile("YAML", "`aigo-bridge run` takes tasks and run files, `aigo-bridge validate` any file")

@@ -407,5 +407,5 @@ def sanitize_key(text: str) -> str:
     """
     key = _FOREIGN.sub("-", text.lower()).strip("-")
     if not key:
-        raise ValueError(f"nothing of {text!r} can stand in a key")
+        raise ValueError(f"a key cannot contain any character of {text!r}")
     return key

@@ -119,7 +119,7 @@ def _reason(message: str) -> str:
 Path = tuple[str | int, ...]
 
 _HINTS = {
-    "missing": "add the field; write `null` where nothing is known and the field allows it",
+    "missing": "add the field; write `null` if the value is unknown and the field allows it",
     "extra_forbidden": "remove the field, or correct its name",
     "enum": "use one of the values listed",
     "literal_error": "use the value listed",

@@ -115,7 +115,7 @@ def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
         if near
         else f"`aigo-bridge list {engine}` names them"
     )
-    return UsageError(f"found no benchmark {task!r} ({hint})", code=Code.UNKNOWN_BENCHMARK)
+    return UsageError(f"no benchmark {task!r} found ({hint})", code=Code.UNKNOWN_BENCHMARK)
 
 
 class BenchmarkRunner(Protocol):

@@ -99,9 +99,7 @@ def benchmarks_of(name: str) -> Benchmarks:
         UsageError: there is no such engine, or it runs no benchmarks of its own.
     """
     with _loading(name):
-        return required(
-            engine_class(name).capabilities.benchmarks, f"engine {name!r} runs no benchmarks of its own"
-        )
+        return required(engine_class(name).capabilities.benchmarks, f"engine {name!r} has no benchmarks")
 
 
 def refuse_local_rows(name: str, *files: Path | None) -> None:
@@ -255,7 +253,7 @@ def refuse_other(location: str) -> None:
     else:
         kind = None if is_file(path) else IRREGULAR
     if kind is not None:
-        raise UsageError(f"{location!r} is no log of an engine: it is {kind}", code=Code.NOT_A_LOG)
+        raise UsageError(f"{location!r} is not an engine log: it is {kind}", code=Code.NOT_A_LOG)
 
 
 def _instead(path: Path) -> str:

@@ -96,7 +96,7 @@ def progress_of(starts: Sequence[Start[Any]], settings: RunSettings) -> Progress
 # Models
 
 
-NO_MODEL = "the task evaluates a model, and none was given; use --model, e.g. --model openai/gpt-4.1-nano"
+NO_MODEL = "the task evaluates a model; choose one with --model, e.g. --model openai/gpt-4.1-nano"
 
 
 @dataclass(frozen=True)

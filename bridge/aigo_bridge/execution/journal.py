@@ -149,8 +149,8 @@ class Journal:
 
     def _give_up(self, error: OSError) -> None:
         _LOGGER.warning(
-            "%s cannot be written (%s): if this run is killed, resuming it asks again"
-            " for what was being worked on",
+            "%s cannot be written (%s): if this run is killed, unfinished samples are run "
+            "again when you resume it",
             self.path,
             error.strerror or error,
         )

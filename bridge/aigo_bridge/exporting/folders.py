@@ -234,7 +234,7 @@ def _task(task: Manifest, level: str) -> list[str]:
         lines += [f"Besides the evaluated model the task asks {roles}.{model}", ""]
     if task.imports:
         names = ", ".join(f"`{name}`" for name in task.imports)
-        lines += [f"The author's code also imports {names}: install what it needs.", ""]
+        lines += [f"The task code also imports {names}: install these packages.", ""]
     lines += _models(task)
     if task.arguments:
         column = (
@@ -258,9 +258,8 @@ def _form(task: Manifest) -> str:
             " at the time of the export."
         )
     return (
-        f"`{task.module}/` holds the task as it was written, and its rows; `{task.module}.py` refuses to"
-        " run when they"
-        " have changed."
+        f"`{task.module}/` contains the original task and its rows. `{task.module}.py` "
+        "refuses to run if they have changed."
     )
 
 

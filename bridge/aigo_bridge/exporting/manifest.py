@@ -123,7 +123,7 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest(**{**values, "dataset": dataset})
     except FileNotFoundError as error:
         raise UsageError(
-            f"{str(folder)!r} holds no exported task: there is no {FILE}", code=Code.OTHER_EXPORT
+            f"{str(folder)!r} does not contain an exported task: {FILE} is missing", code=Code.OTHER_EXPORT
         ) from error
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, UsageError):
@@ -157,8 +157,8 @@ def check_files(folder: Path, manifest: Manifest) -> None:
             problems.append(f"{name} has changed")
     if problems:
         raise UsageError(
-            f"the files of task {manifest.key!r} are not those that were exported: {', '.join(problems)}"
-            " (its numbers would be another task's; export it again)",
+            f"the files of task {manifest.key!r} were changed after the export: "
+            f"{', '.join(problems)} (export the task again)",
             code=Code.OTHER_EXPORT,
         )
 

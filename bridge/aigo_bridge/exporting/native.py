@@ -87,7 +87,7 @@ def near_form(reason: str) -> Form:
     return Form(reason=reason, fidelity=Fidelity.APPROXIMATE)
 
 
-UNKNOWN = no_form("it has no native form")
+UNKNOWN = no_form("no native equivalent")
 AUTHORS_CODE = no_form(
     "the author's code, which gets AI GO's objects and runs in aigo-bridge's worker process"
 )
@@ -141,7 +141,7 @@ def samples_part(problems: Sequence[str]) -> Gap:
     more = len(problems) - _SHOWN
     listed = "; ".join(problems[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     reason = f"{len(problems)} would fail in a run: {listed}"
-    return Gap("samples", reason, Fidelity.UNSUPPORTED, "mend the rows or the templates")
+    return Gap("samples", reason, Fidelity.UNSUPPORTED, "correct the rows or the templates")
 
 
 _SHOWN = 5

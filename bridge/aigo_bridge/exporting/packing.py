@@ -57,9 +57,8 @@ def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
     reference = plan.benchmark.dataset if plan.dataset is not None else None
     if reference is not None and reference.source == "task_result":
         raise UnsupportedPlanError(
-            f"task {plan.task.key!r} runs on the earlier result {reference.key!r}, which its files cannot"
-            " carry"
-            " (--native exports the rows that were made of it)",
+            f"task {plan.task.key!r} uses the earlier result {reference.key!r}, which cannot "
+            "be exported (use --native to export its rows)",
             code=Code.NOT_EXPORTABLE,
         )
     folder.mkdir(parents=True)
@@ -197,7 +196,8 @@ def _unpacked(
 ) -> TaskPlan:
     if manifest.task_file is None:
         raise UsageError(
-            f"{str(folder)!r} holds a native export, which runs without aigo-bridge", code=Code.OTHER_EXPORT
+            f"{str(folder)!r} contains a native export, which runs without aigo-bridge",
+            code=Code.OTHER_EXPORT,
         )
     root = folder / TASK
     document = read(TaskSpec, folder / manifest.task_file, root=root)

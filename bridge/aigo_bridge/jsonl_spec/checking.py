@@ -177,13 +177,13 @@ def _prompt(
     line = few_shot_block(prompt, category if isinstance(category, str) else None)
     hint = "move the examples to 'few_shot_examples'; the runner puts them in front of the prompt"
     if line is not None:
-        message = f"holds a solved example (answered in its line {line}), expected the question alone"
+        message = f"contains a solved example (answered in line {line}), expected only the question"
         errors.append(RecordError(Rule.PROMPT_FEW_SHOT, "prompt", message, hint))
         return
     for number, example in enumerate(examples):
         written_out = f"{example['prompt']} {example['completion']}\n"
         if written_out in prompt and f"\n{written_out}" in f"\n{prompt}":
-            message = f"holds 'few_shot_examples[{number}]', expected the question alone"
+            message = f"contains 'few_shot_examples[{number}]', expected only the question"
             errors.append(RecordError(Rule.PROMPT_FEW_SHOT, "prompt", message, hint))
             return
 

@@ -144,7 +144,7 @@ def to_aigo(
         )
     rows = tuple(_row(task) for task in tasks)
     if not rows:
-        raise UsageError("there are no task records to convert", code=Code.NO_ROWS)
+        raise UsageError("no task records to convert", code=Code.NO_ROWS)
     used = {row["metric_name"] for row in rows}
     scored = [name for name in METRIC_NAMES if name in used and name != "code_exec"]
     task = {
@@ -221,7 +221,7 @@ def _gaps(rows: tuple[dict[str, Any], ...]) -> list[str]:
     if not number:
         return []
     noun = "sample uses" if number == 1 else "samples use"
-    scorer = "whose scorer is an extension of ours: the AI GO platform refuses it"
+    scorer = "whose scorer is an aigo-bridge extension that the AI GO platform does not support"
     return [f"{number} {noun} the metric 'code_exec', {scorer}"]
 
 
@@ -337,7 +337,7 @@ def _structure(document: Mapping[str, Any]) -> Iterator[str]:
         yield "it is a system task; records ask a model"
         return
     if (definition.get("dataset") or {}).get("source", "dataset") != "dataset":
-        yield "it runs on an earlier task result; records hold their own prompts"
+        yield "it runs on an earlier task result; records contain their own prompts"
     if (definition.get("trials") or {}).get("num_trials", 1) != 1:
         yield "it has several trials; records are run once"
     if definition.get("actions"):
@@ -348,7 +348,7 @@ def _structure(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _solver(solver: Mapping[str, Any] | None) -> Iterator[str]:
     if solver is None:
-        yield "it has no solver; records ask a model"
+        yield "it has no solver; records always call a model"
         return
     if solver.get("postprocessor"):
         yield "its solver has a postprocessor, which would be lost"
@@ -371,7 +371,7 @@ def _scorer(scorers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     (scorer,) = scorers
     kind = scorer["type"]
     if scorer.get("purpose", "score") != "score":
-        yield "its scorer checks quality (purpose 'qa'); records have no such thing"
+        yield "its scorer checks quality (purpose 'qa'), which records do not support"
     if kind == "python":
         if scorer["compute_scores_snippet"] != scorer_snippet():
             yield "its scorer runs its own code; records name a metric"

@@ -147,7 +147,7 @@ def _duplicate(record: object, number: int, first_lines: dict[str, int]) -> list
     first_line = first_lines.setdefault(task_id, number)
     if first_line == number:
         return []
-    message = f"{task_id[:100]!r} is taken by line {first_line}, expected an id of its own"
+    message = f"{task_id[:100]!r} is already the id of line {first_line}, expected a unique id"
     return [RecordError(Rule.TASK_ID_UNIQUE, "task_id", message)]
 
 
@@ -253,7 +253,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 _HINTS = (
-    (re.compile("property name"), "names stand in double quotes, and no comma behind the last field"),
+    (re.compile("property name"), "put names in double quotes, without a comma after the last field"),
     (re.compile("Unterminated string"), "close the quote; a line break inside a text is written \\n"),
     (re.compile("control character"), "a tab or line break inside a text is written \\t or \\n"),
     (re.compile("escape"), "a backslash inside a text is written \\\\"),
@@ -282,11 +282,11 @@ def broken_line(line: bytes, error: Exception) -> RecordError:
 
 def _hint(text: str, at: int, problem: str) -> str | None:
     if text.lstrip().startswith(("//", "#", "/*")):
-        return "JSON has no comments; remove the line"
+        return "JSON does not support comments; remove the line"
     if problem == "Extra data":
         behind = text[at:]
         if behind == ",":
-            return "remove the comma: lines are no items of a list"
+            return "remove the comma at the end of the line"
         return "one record a line: begin a new line here" if behind.startswith("{") else None
     if _PYTHON.match(text, at):
         return _WRITTEN_AS

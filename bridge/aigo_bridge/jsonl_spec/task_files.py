@@ -258,7 +258,7 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
         f"{invalid} of {plural(invalid + len(tasks), 'record')} {'is' if invalid == 1 else 'are'} invalid"
     )
     if errors and not (allow_bad_tasks and tasks):
-        hint = "mend them, or run the valid ones with --allow-bad-tasks" if tasks else None
+        hint = "correct them, or run only the valid ones with --allow-bad-tasks" if tasks else None
         raise SpecError(
             [*_issues(errors, path), Issue(counted, file=str(path), hint=hint, code=Code.WRONG_RECORD)]
         )

@@ -228,7 +228,7 @@ def _undefined_note(undefined: dict[str, list[str]]) -> str | None:
     if not notes:
         return None
     more = f" and {len(notes) - _SHOWN} more" if len(notes) > _SHOWN else ""
-    return f"0.0 stands for what has no denominator: {', '.join(notes[:_SHOWN])}{more}"
+    return f"0.0 replaces values without a denominator: {', '.join(notes[:_SHOWN])}{more}"
 
 
 def _matrix(pairs: Pairs, classes: Iterable[str]) -> dict[str, dict[str, int]]:

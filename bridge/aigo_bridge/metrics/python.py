@@ -41,7 +41,7 @@ def python_metric(metric: PythonMetric, scores: Scores, context: MetricContext) 
     if wrong:
         shown = ", ".join(f"{name!r} is {short(returned[name])}" for name in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        reason = f"{function} returned what is no number: {shown}{more}"
+        reason = f"{function} returned values that are not numbers: {shown}{more}"
         return MetricResult({}, 0, len(samples), snippet.told(reason))
     values = {name: _plain(value) for name, value in returned.items() if value is not None}
     finite = {name: value for name, value in values.items() if math.isfinite(value)}

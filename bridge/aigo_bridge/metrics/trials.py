@@ -132,7 +132,7 @@ def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[s
         else:
             is_number = any(isinstance(value, bool | int | float) for value in values)
             if not is_number:
-                problem = f"{name!r} is no number ({short(values[0])}); labels have no aggregated score"
+                problem = f"{name!r} is not a number ({short(values[0])}); labels cannot be aggregated"
             missing[name] = NoAggregate(problem, is_number)
     return means, missing
 

@@ -205,7 +205,9 @@ def _parse_rule(line: str) -> tuple[list[str], Rule | None]:
     except json.JSONDecodeError as error:
         return [f"not JSON: {error.msg} at column {error.colno}"], None
     except UnicodeEncodeError:
-        return ["a text holds half of a surrogate pair (\\ud800 to \\udfff), expected whole characters"], None
+        return [
+            ("a text contains half of a surrogate pair (\\ud800 to \\udfff), expected complete characters")
+        ], None
     except RecursionError:
         return ["nested too deeply, expected a rule"], None
     except ValueError as error:  # a number with more digits than Python converts
@@ -307,7 +309,7 @@ def _parse_reply(raw: object) -> tuple[ScriptedReply, list[str]]:
         status=take("status", (int,), None, "an HTTP status"),
     )
     if reply.status is not None and reply.error is None:
-        faults.append("reply.status: only makes sense beside reply.error")
+        faults.append("reply.status: only allowed together with reply.error")
     elif reply.status is not None and not 400 <= reply.status <= 599:
         faults.append(
             f"reply.status: found {reply.status}, expected an HTTP status of a failure (400 to 599)"

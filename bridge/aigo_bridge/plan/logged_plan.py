@@ -132,7 +132,7 @@ def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
         names = [document[name] for name in ("key", "display_name", "description")]
         if not all(isinstance(name, str) for name in [*names, *(document.get("tags") or ())]):
             raise EvidenceError(
-                "the log's plan is damaged: the names of its task are no texts", code=Code.DAMAGED_LOG
+                "the log's plan is damaged: the names of its task are not texts", code=Code.DAMAGED_LOG
             )
         cache = header.get("cache", "update")
         if cache not in get_args(CachePolicy):
@@ -195,11 +195,11 @@ def _judged(plan: LoggedPlan, written: Mapping[str, Any]) -> LoggedPlan:
     digest = content_digest(plan.content)
     if digest != plan.digest and not has_mask(plan.content):
         problems.append(
-            f"the plan in the log was edited: its digest is {plan.digest:.12}, that of its content is "
-            f"{digest:.12}"
+            f"the plan in the log was edited: its digest is {plan.digest:.12}, but its "
+            f"content has {digest:.12}"
         )
     if not agrees(written, plan.outline.to_json()):
-        problems.append("the plan in the log was edited: its scorers are not those of its task")
+        problems.append("the plan in the log was edited: its scorers do not match its task")
     if not problems:
         return plan
     return replace(plan, damage=tuple(problems))

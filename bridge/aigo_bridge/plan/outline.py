@@ -233,7 +233,7 @@ def _metric(stored: Any) -> OutlineMetric:
     metric = METRICS.get(kind)
     if metric is None:
         raise EvidenceError(
-            f"the log's plan is damaged: found a metric of type {kind!r:.80}, which is none",
+            f"the log's plan is damaged: found an unknown metric type {kind!r:.80}",
             code=Code.DAMAGED_LOG,
         )
     return metric.model_validate(stored)

@@ -68,7 +68,7 @@ def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
                 hint = f"use the same rows, or another --out; if the new rows are correct, delete {file.name}"
                 problems.append(Issue(text, file=str(file), hint=hint, code=Code.CHANGED_ROWS))
         if digest is not None:
-            notices.append(f"the rows of {source} are those of {file.name}")
+            notices.append(f"the rows of {source} match {file.name}")
     if problems:
         raise DatasetError(problems)
     if new != entries:

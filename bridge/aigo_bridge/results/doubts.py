@@ -108,7 +108,10 @@ class Doubts:
         for key, truths in self.choices.items():
             if key in planned:
                 continue
-            yield f"{key!r}: the right choice is none of the choices {_times(truths)}, which counts as wrong"
+            yield (
+                f"{key!r}: the correct choice is not one of the choices {_times(truths)}, which "
+                "counts as wrong"
+            )
         for rule in rules:
             yield from self._unknown_scores(rule)
 

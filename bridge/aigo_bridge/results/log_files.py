@@ -57,8 +57,8 @@ def is_json_lines(path: Path, *, is_read: bool = False) -> bool:
     if is_read and not is_present(path):
         raise EvidenceError([Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)])
     raise UsageError(
-        f"found file name {path.name!r}, expected one that ends in `.json` or `.jsonl`, "
-        "with `.gz` or `.zst` behind it when it is compressed",
+        f"found file name {path.name!r}, expected the extension `.json` or `.jsonl`, "
+        "plus `.gz` or `.zst` for compressed files",
         code=Code.WRONG_OPTION,
     )
 

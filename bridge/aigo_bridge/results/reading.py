@@ -249,7 +249,7 @@ class LogReader:
         frame = _read_fields(log)
         evidence = None if log.evidence is UNSET else log.evidence
         if evidence is not None and evidence.runs is not None and read_json(evidence.runs) is not None:
-            raise ValueError("samples of runs come in the order of the document")
+            raise ValueError("the samples of runs must be in document order")
         samples = UNSET if evidence is None else evidence.samples
         for position, text in enumerate(samples or ()):
             yield self._sample(Piece(("evidence", "samples", position), 0, read_json(text)), position)
@@ -368,7 +368,7 @@ class LogReader:
         )
 
 
-_HINT = "samples before this place can be read; write the log anew to have all"
+_HINT = "samples before this position can be read; write the log again to get all of them"
 
 
 def read_log(path: str | Path) -> LogReader:

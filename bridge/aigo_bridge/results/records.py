@@ -157,12 +157,12 @@ def _load(stored: bytes) -> TrialRecord:
 FORMAT = 1
 """Version of `StoredNumbers.to_json`."""
 
-UNSTORED = "its value is not stored in the log, and reading a log runs no code of it"
+UNSTORED = "its value is not stored in the log, and code is not executed when a log is read"
 """Why a metric has no value."""
 
 UNKNOWN_EXCLUSIONS = (
-    "what the task's action rules exclude is not stored in the log, and reading a log renders no template"
-    " of it"
+    "the exclusions of the action rules are not stored in the log, and templates "
+    "are not rendered when a log is read"
 )
 
 HINT = "compute it with your own task: aigo-bridge import LOG --recompute TASK"
@@ -228,7 +228,7 @@ def _once(pairs: Iterable[tuple[_Name, _Value]]) -> dict[_Name, _Value]:
     for name, value in pairs:
         if name in values:
             raise EvidenceError(
-                f"the log's numbers are damaged: {name!r:.80} stands there twice", code=Code.DAMAGED_RESULT
+                f"the log's numbers are damaged: {name!r:.80} occurs twice", code=Code.DAMAGED_RESULT
             )
         values[name] = value
     return values

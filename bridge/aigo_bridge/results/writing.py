@@ -245,8 +245,8 @@ def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
             [Issue("the log has no evidence to hold its samples", path=("evidence",), code=Code.UNFIT_RESULT)]
         )
     if evidence is not None and evidence.samples:
-        message = f"the log has {plural(len(evidence.samples), 'sample')} of its own"
-        hint = "hand them over as `samples`, and the log without them as `finish`"
+        message = f"the log already contains {plural(len(evidence.samples), 'sample')}"
+        hint = "pass them as `samples`, and the log without them as `finish`"
         raise EvidenceError([Issue(message, path=("evidence", "samples"), hint=hint, code=Code.UNFIT_RESULT)])
     issues = list(_metrics_that_are_no_numbers(frame))
     if issues:
@@ -269,6 +269,6 @@ def _metrics_that_are_no_numbers(frame: TaskResultLog) -> Iterator[Issue]:
                     yield Issue(
                         f"found {value!r} as value of metric {metric.metric_key!r}, expected a finite number",
                         path=(*place, "metrics", index, "values", name),
-                        hint="leave out a metric that could not be computed, and say so in `errors`",
+                        hint="remove a metric that could not be computed, and report it in `errors`",
                         code=Code.UNFIT_RESULT,
                     )

@@ -294,7 +294,7 @@ def _result(report: bytes, outputs: tuple[bytes, bytes], limit: str | None) -> J
     if limit is not None:
         return JailResult(limit, None, *outputs)
     if not report:
-        reason = outputs[1].decode(errors="replace").strip()[-300:] or "it ended without a word"
+        reason = outputs[1].decode(errors="replace").strip()[-300:] or "it ended without a message"
         raise JailRefusedError(f"the local sandbox does not work here: {reason}")
     reports = [json.loads(line) for line in report.splitlines()]
     for refused in (entry for entry in reports if entry["ended"] == "refused"):

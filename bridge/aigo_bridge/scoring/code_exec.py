@@ -140,7 +140,7 @@ class CodeExec:
                     kind="InvalidTests",
                 ) from error
         if self._tests not in sample.data:
-            raise SampleError(f"there is no column {self._tests!r}", stage="score", kind="MissingColumn")
+            raise SampleError(f"no column {self._tests!r}", stage="score", kind="MissingColumn")
         return sample.data[self._tests]
 
 

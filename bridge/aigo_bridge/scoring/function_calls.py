@@ -58,7 +58,7 @@ class FunctionCallCoverage:
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
         if not isinstance(output, SolverTrace):
             raise SampleError(
-                "there is no trace to look for function calls in",
+                "there is no trace with function calls",
                 stage="score",
                 hint="let the solver use message_format open_responses",
                 kind="MissingTrace",

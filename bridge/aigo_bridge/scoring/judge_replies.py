@@ -47,7 +47,7 @@ def read_label(reply: str, labels: Sequence[str]) -> Verdict:
         verdicts = [Verdict(_label(content), *_explanation(content)) for content in objects]
         meant = {canonical(str(verdict.value), labels) or verdict.value for verdict in verdicts}
         if len(meant) > 1:
-            raise UnreadableReplyError(f"it holds several verdicts: {_listed(meant)}")
+            raise UnreadableReplyError(f"it contains several verdicts: {_listed(meant)}")
         return verdicts[-1]
     bare = reply.strip()
     if not labels and bare and not _is_broken_json(bare):
@@ -76,7 +76,7 @@ def read_number(reply: str) -> Verdict:
         verdicts = [Verdict(_score(content), *_explanation(content)) for content in objects]
         if len({verdict.value for verdict in verdicts}) > 1:
             raise UnreadableReplyError(
-                f"it holds several scores: {_listed(verdict.value for verdict in verdicts)}"
+                f"it contains several scores: {_listed(verdict.value for verdict in verdicts)}"
             )
         return verdicts[-1]
     if not reply.strip():
@@ -85,7 +85,7 @@ def read_number(reply: str) -> Verdict:
         raise UnreadableReplyError("it is neither JSON with a score nor does it contain a number")
     number = _only_number(reply)
     if number is None:
-        raise UnreadableReplyError("its text does not hold exactly one number")
+        raise UnreadableReplyError("its text does not contain exactly one number")
     return Verdict(number)
 
 

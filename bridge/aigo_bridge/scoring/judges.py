@@ -186,8 +186,8 @@ async def ask(
         again = f"Your answer could not be read: {problem}.{instruction}"
         conversation.append(ChatCompletionInputMessage(role="user", content=again))
     raise JudgeError(
-        f"judge {key!r}: its answer cannot be read after {MAX_ATTEMPTS} attempts: {problem};"
-        f" last answer: {_shortened(reply)!r}",
+        f"judge {key!r}: no readable answer after {MAX_ATTEMPTS} attempts: {problem}; "
+        f"last answer: {_shortened(reply)!r}",
         calls,
         kind="UnreadableJudgeReply",
     )

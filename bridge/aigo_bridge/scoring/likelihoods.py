@@ -92,9 +92,9 @@ class Choices:
         elif len(choices) < 2:
             problem = f"choices: found {choices!r}, expected two or more"
         elif len(set(choices)) < len(choices):
-            problem = f"choices: found {choices!r}, in which one stands twice"
+            problem = f"choices: found {choices!r}, which contains a duplicate"
         elif "" in continuations:
-            problem = f"continuations: found {continuations!r}, of which one is empty and has no likelihood"
+            problem = f"continuations: found {continuations!r}, but an empty text has no likelihood"
         if problem is not None:
             raise SampleError(problem, stage=stage, kind="InvalidChoices")
         return choices, continuations
@@ -120,7 +120,7 @@ class MostLikelyChoice:
             )
         if self._normalisation.startswith("choice_") and "" in choices:
             raise SampleError(
-                f"choices: found {choices!r}, of which one is empty and divides nothing",
+                f"choices: found {choices!r}, but an empty choice cannot be normalized",
                 stage="score",
                 kind="InvalidChoices",
             )
@@ -195,13 +195,11 @@ def _likelihoods(
         if not isinstance(stored, list) or [_text(entry) for entry in stored] != list(continuations):
             continue
         return [_stored(entry) for entry in stored]
-    behind = " behind the unconditioned query" if key == UNCONDITIONED_KEY else ""
+    behind = " after the unconditioned query" if key == UNCONDITIONED_KEY else ""
     raise SampleError(
-        f"the solver's output holds no log-likelihoods of these continuations{behind}",
+        f"the solver output contains no log-likelihoods of these continuations{behind}",
         stage="score",
-        hint=(
-            "they come from a run with a model that tells them: --engine lighteval --model transformers/PATH"
-        ),
+        hint=("use a model that returns them: --engine lighteval --model transformers/PATH"),
         kind="MissingLikelihoods",
     )
 

@@ -197,8 +197,7 @@ def _chunks(output: SolverOutput | None) -> list[str]:
 def _value(sample: Sample, column: str) -> Any:
     if column not in sample.data:
         raise SampleError(
-            f"rag_checker: there is no column {column!r},"
-            f" expected one of {', '.join(map(repr, sample.data))}",
+            f"rag_checker: no column {column!r}, expected one of {', '.join(map(repr, sample.data))}",
             stage="score",
             kind="MissingColumn",
         )
@@ -222,7 +221,7 @@ def _texts(sample: Sample, column: str | None) -> tuple[str, ...] | None:
     except TemplateError as error:
         raise _unreadable(f"column {column!r}: {error}") from error
     if not all(isinstance(text, str) for text in texts):
-        raise _unreadable(f"column {column!r}: its list holds something else than texts")
+        raise _unreadable(f"column {column!r}: its list contains values that are not texts")
     return tuple(texts)
 
 

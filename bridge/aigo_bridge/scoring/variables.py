@@ -131,10 +131,7 @@ def render_compared(template: SampleTemplate, values: dict[str, Any], field: str
             f"{field}: {template.source.strip()} is {'null' if 'None' in text else 'missing'} in this"
             " sample, expected a value to compare",
             stage="score",
-            hint=(
-                "fill in the cell, or say what stands for a missing one, e.g. {{ sample.x if sample.x is"
-                " string else '' }}"
-            ),
+            hint=("fill in the cell, or set a default, e.g. {{ sample.x if sample.x is string else '' }}"),
             kind="MissingValue",
         )
     return text

@@ -116,7 +116,7 @@ def reached() -> Confinement:
             else:
                 if _CHOICE.found.reason is not None and _CHOICE.tell is not None:
                     _CHOICE.tell(
-                        f"snippets run without a jail, in processes of their own: {_CHOICE.found.reason}"
+                        f"snippets run without a jail, in separate processes: {_CHOICE.found.reason}"
                     )
         result = _CHOICE.found
     if isinstance(result, SnippetsRefusedError):
@@ -136,10 +136,12 @@ def _find(wish: Level | None) -> Confinement:
     if problem is None:
         return Confinement("jailed")
     if wish == "jailed":
-        raise SnippetsRefusedError(f"--snippets jailed: cannot be had here: {problem}")
+        raise SnippetsRefusedError(f"--snippets jailed: not available on this machine: {problem}")
     worse = problem_with("worker")
     if worse is not None:
-        raise SnippetsRefusedError(f"snippets cannot be confined here ({problem}): {worse}; {REMEDY}")
+        raise SnippetsRefusedError(
+            f"snippets cannot be confined on this machine ({problem}): {worse}; {REMEDY}"
+        )
     return Confinement("worker", problem)
 
 
@@ -165,7 +167,7 @@ def problem_with(level: Level) -> str | None:
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        return f"it did not come about within {_PATIENCE:g} s"
+        return f"it did not start within {_PATIENCE:g} s"
     finally:
         remove_folder(folder)
     if done.returncode == 0:

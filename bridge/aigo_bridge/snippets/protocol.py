@@ -104,8 +104,8 @@ class TooLargeReplyError(Exception):
 
     def __init__(self, bound: str):
         super().__init__(
-            f"returned more than {bound} of JSON; return what is needed alone, such as counts,"
-            " or the samples that differ"
+            f"returned more than {bound} of JSON; return only the required data, such as "
+            "counts or the samples that differ"
         )
 
     @classmethod

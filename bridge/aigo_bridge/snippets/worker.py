@@ -34,14 +34,11 @@ _NETWORK = (
     "snippets cannot use the network: declare `needs: network` in the task, see docs/reference/snippets.md"
 )
 _FILES = (
-    "snippets run in a jail and reach only the system, the installed packages and a temporary folder of"
-    " their own"
+    "snippets run in a jail and can only access the system, the installed packages "
+    "and their own temporary folder"
 )
-_FOLDER = (
-    "snippets work in an empty folder, not in the task's, whose files they cannot read: data belongs into"
-    " the dataset"
-)
-_CALLS = "this is not there for snippets, which run in a jail"
+_FOLDER = "snippets run in an empty folder and cannot read the files of the task; put data into the dataset"
+_CALLS = "not available for snippets, because they run in a jail"
 _MORE = "docs/reference/snippets.md lists what works, and what `--snippets worker` allows"
 
 _NETWORK_FILES = ("socket.py", "selector_events.py", "base_events.py", "http/client.py", "ssl.py")

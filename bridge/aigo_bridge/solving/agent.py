@@ -66,7 +66,7 @@ class AgentRun:
         elif column in sample:
             files = sample[column]
         else:
-            raise SampleError(f"there is no column {column!r}", stage="solver", kind="MissingColumn")
+            raise SampleError(f"no column {column!r}", stage="solver", kind="MissingColumn")
         if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
             raise _invalid("files", files, "a mapping from names to texts")
         return files

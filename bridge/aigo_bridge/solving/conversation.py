@@ -122,7 +122,7 @@ def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
     for index, (raw, item) in enumerate(zip(data, items, strict=True)):
         custom = isinstance(item, CustomTaskInputMessage | CustomTaskOutputMessage)
         if custom and isinstance(raw, dict) and "type" not in raw:
-            return f"items.{index}: has no type, and is no message with a list of content parts"
+            return f"items.{index}: has no type, and is not a message with a list of content parts"
     return None
 
 

@@ -119,10 +119,10 @@ def model_request(inputs: Any, options: Mapping[str, Any]) -> ModelRequest:
     try:
         items = _ITEMS.validate_python(inputs)
     except ValidationError as error:
-        raise _bad_input(f"got items that are none: {problems(error)}") from error
+        raise _bad_input(f"got invalid items: {problems(error)}") from error
     misread = misread_item(inputs, items)
     if misread is not None:
-        raise _bad_input(f"got items that are none: {misread}")
+        raise _bad_input(f"got invalid items: {misread}")
     request = request_of_items(items, checked.options)
     chat = request.input.model_copy(update={"response_format": checked.input.response_format})
     return ModelRequest(chat, request.options, request.items)

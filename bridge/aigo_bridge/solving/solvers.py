@@ -371,7 +371,8 @@ def _data(sample: Mapping[str, Any], column: str) -> dict[str, Any]:
     """A cell as a mapping with `items`."""
     if column not in sample:
         raise _not_a_trace(
-            column, f"the sample has no such column, only {', '.join(map(repr, sample)) or 'none'}"
+            column,
+            (f"the sample does not have this column; columns: {', '.join(map(repr, sample)) or 'none'}"),
         )
     cell = sample[column]
     if isinstance(cell, str | bytes):
@@ -394,7 +395,7 @@ def _data(sample: Mapping[str, Any], column: str) -> dict[str, Any]:
 
 def _not_a_trace(column: str, reason: str) -> SampleError:
     return SampleError(
-        f"column {column!r} does not hold a trace: {reason}", stage="solver", kind="InvalidTrace"
+        f"column {column!r} does not contain a trace: {reason}", stage="solver", kind="InvalidTrace"
     )
 
 

@@ -109,13 +109,13 @@ def _parts(value: Any, place: str) -> Iterator[str]:
                 yield from _parts(part, inner)
             yield "}"
         case _:
-            raise _unfit(place, f"a value of type {type(value).__name__} is no JSON")
+            raise _unfit(place, f"a value of type {type(value).__name__} is not JSON")
 
 
 def _ordered(value: dict[Any, Any], place: str) -> list[tuple[str, Any]]:
     for key in value:
         if not isinstance(key, str):
-            raise _unfit(place, f"the key {key!r} is no text")
+            raise _unfit(place, f"the key {key!r} is not text")
     return sorted(value.items(), key=lambda item: item[0].encode("utf-16-be", "surrogatepass"))
 
 

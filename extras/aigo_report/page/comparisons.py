@@ -277,7 +277,7 @@ def _parts(metric: MetricComparison, comparison: Comparison) -> Html:
 
 def _usage(comparison: Comparison) -> Html:
     rows = ((text(_UNITS.get(name, name)), *_difference(difference)) for name, difference in comparison.usage)
-    return table("What it cost", ("", *_difference_columns(comparison)), rows)
+    return table("Cost", ("", *_difference_columns(comparison)), rows)
 
 
 def _flips(comparison: Comparison, metric: MetricComparison, flips: Flips, count: int) -> Iterator[Html]:
@@ -378,7 +378,7 @@ def _explanations(comparisons: Sequence[Comparison]) -> Html:
     level = level_text(comparisons[0].level) if comparisons else level_text(0.95)
     return element(
         "section",
-        element("h2", text("What the columns say")),
+        element("h2", text("Meaning of the columns")),
         *(
             element("p", element("b", text(name)), Html(" "), text(meaning))
             for name, meaning in _columns(level)
@@ -393,8 +393,8 @@ def _columns(level: str) -> tuple[tuple[str, Any], ...]:
         (
             f"{level} interval",
             (
-                "Where the difference would lie if the task had been made of other samples of the same kind. "
-                "The dashed line stands for no difference; each line has a scale of its own."
+                "Confidence intervals of the differences: the uncertainty from the choice of "
+                "samples. The dashed line marks no difference. Each row has its own scale."
             ),
         ),
         ("p", "How often two equal ones would differ like this."),

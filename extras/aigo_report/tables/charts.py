@@ -101,13 +101,13 @@ def chart(name: ChartName, results: Results) -> Chart:
     drawn = _CHARTS[name](results)
     if not drawn.rows:
         raise UsageError(
-            f"the results have nothing for the chart {name!r}, expected {_NEEDED[name]}",
+            f"the results contain no data for the chart {name!r}, expected {_NEEDED[name]}",
             code=Code.UNDRAWABLE_CHART,
         )
     if len(drawn.rows) > _MOST_BARS:
         raise UsageError(
-            f"the chart {name!r} would have {len(drawn.rows):,} marks, expected {_MOST_BARS} at most:"
-            " name fewer results",
+            f"the chart {name!r} would have {len(drawn.rows):,} marks, expected at most "
+            f"{_MOST_BARS}; name fewer results",
             code=Code.UNDRAWABLE_CHART,
         )
     return drawn

@@ -99,8 +99,8 @@ def format_of(out: Path) -> str:
     if kind in (".csv", ".jsonl") or (kind in (".parquet", ".xlsx") and not packed):
         return kind
     raise UsageError(
-        f"{out}: found the suffix {out.suffix!r}, expected .csv, .jsonl (also with .gz, .zst), .parquet or"
-        " .xlsx",
+        f"{out}: found the extension {out.suffix!r}, expected .csv, .jsonl (also with "
+        ".gz, .zst), .parquet or .xlsx",
         code=Code.WRONG_OPTION,
     )
 
@@ -180,8 +180,8 @@ def _write_xlsx(file: BinaryIO, out: Path, sheets: Sequence[Sheet], written: Wri
             for number, row in enumerate(sheet.clean(), 1):
                 if number >= SHEET_ROWS:
                     raise UsageError(
-                        f"{out}: a sheet has {SHEET_ROWS - 1:,} rows at most, and {sheet.name!r} has more;"
-                        f" expected .csv, .jsonl or .parquet",
+                        f"{out}: a sheet can have at most {SHEET_ROWS - 1:,} rows, and {sheet.name!r} "
+                        "has more; use .csv, .jsonl or .parquet",
                         code=Code.UNUSABLE_OUTPUT,
                     )
                 for column, name in enumerate(sheet.columns):

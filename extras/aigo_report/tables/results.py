@@ -170,7 +170,7 @@ class Results:
         """
         if name not in SCHEMAS:
             raise UsageError(
-                f"there is no table {name!r}, expected one of {', '.join(map(repr, SCHEMAS))}",
+                f"no table {name!r}, expected one of {', '.join(map(repr, SCHEMAS))}",
                 code=Code.UNKNOWN_CHOICE,
             )
         return Table(name, self)

@@ -43,13 +43,13 @@ _SAMPLE = (
 )
 _TRIAL = (*_SAMPLE, Column("trial", "int32", "number of the trial, from 1"))
 _ERROR = (
-    Column("stage", "string", "where it first failed"),
+    Column("stage", "string", "stage of the first failure"),
     Column("error_type", "string", "kind of that error"),
     Column("error", "string", "its message"),
 )
 _TOKENS = (
-    Column("prompt_tokens", "int64", "tokens read by models; null: unknown"),
-    Column("completion_tokens", "int64", "tokens written by them; null: unknown"),
+    Column("prompt_tokens", "int64", "input tokens; null: unknown"),
+    Column("completion_tokens", "int64", "output tokens; null: unknown"),
 )
 
 SCHEMAS: dict[TableName, Schema] = {
@@ -94,7 +94,7 @@ SCHEMAS: dict[TableName, Schema] = {
             Column("reducer", "string", "Inspect's function over the epochs of a sample"),
             Column("value", "double", "the number; null: there is none"),
             Column("text", "string", "the number digit for digit"),
-            Column("reason", "string", "why it is what it is, or why there is none"),
+            Column("reason", "string", "explanation of the value, or why it is missing"),
             Column("samples", "int64", "samples of the result"),
             Column("scored", "int64", "of them with a score of this scorer that metrics take"),
             Column("excluded", "int64", "of them kept out by an action rule"),
@@ -145,11 +145,11 @@ SCHEMAS: dict[TableName, Schema] = {
                 "double",
                 "the number (true is 1, a grade of Inspect its number); null for other texts",
             ),
-            Column("text", "string", "the value as it stands in the result; null: none"),
-            Column("counted", "bool", "whether metrics take it: `avg(value)` is of these"),
+            Column("text", "string", "the value in the result; null: none"),
+            Column("counted", "bool", "whether metrics use it; `avg(value)` is over these"),
             Column("truth", "string", "that the scorer compared with"),
             Column("prediction", "string", "that it compared"),
-            Column("metadata", "string", "what the scorer keeps beside it, JSON"),
+            Column("metadata", "string", "metadata of the scorer, JSON"),
         ),
     ),
     "events": Schema(

@@ -58,7 +58,7 @@ def plot(
     with reported():
         if name not in get_args(ChartName):
             raise UsageError(
-                f"there is no chart {name!r}, expected {', '.join(get_args(ChartName))}",
+                f"no chart {name!r}, expected {', '.join(get_args(ChartName))}",
                 code=Code.UNKNOWN_CHOICE,
             )
         format_of(out)

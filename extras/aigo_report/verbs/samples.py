@@ -125,7 +125,7 @@ class Selection:
         if missing:
             shown = ", ".join(map(repr, names[:_SOME_IDS])) + (", …" if len(names) > _SOME_IDS else "")
             raise UsageError(
-                f"{reader.path}: there is no sample {wanted!r}, expected one of {shown or 'none at all'}",
+                f"{reader.path}: no sample {wanted!r}, expected one of {shown or 'none at all'}",
                 code=Code.UNKNOWN_CHOICE,
             )
 

@@ -106,9 +106,7 @@ def show(
                 code=Code.OPTIONS_APART,
             )
         if score is not None and worst is None:
-            raise UsageError(
-                "--score says which samples are worst, expected --worst N beside it", code=Code.OPTIONS_APART
-            )
+            raise UsageError("--score: only with --worst N", code=Code.OPTIONS_APART)
         chosen = Selection(
             sample, failed=failed, stop_reason=stop_reason, where=where, worst=worst, score=score
         )

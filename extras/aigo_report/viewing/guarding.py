@@ -61,7 +61,7 @@ class Guard:
             return "this server answers to 127.0.0.1 alone"
         for origin in headers.get_all("Origin") or []:
             if origin.strip().lower() not in self.origins:
-                return "this server answers its own pages alone"
+                return "this server only answers its own pages"
         return None
 
     def from_elsewhere(self, headers: Message) -> bool:

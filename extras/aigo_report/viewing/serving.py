@@ -108,7 +108,7 @@ class ViewServer(ThreadingHTTPServer):
 
     def __init__(self, root: Path, port: int = 0):
         if not root.is_dir():
-            raise UsageError(f"{root}: there is no such folder", code=Code.NOTHING_THERE)
+            raise UsageError(f"{root}: the folder does not exist", code=Code.NOTHING_THERE)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._strangers: dict[socket.socket, float] = {}
         """Connections that have shown neither token nor cookie → when they came; the oldest first."""
@@ -274,7 +274,7 @@ class ViewServer(ThreadingHTTPServer):
             results = work.future.result().results
             path = results[position] if position < len(results) else None
             if path is None:
-                return _json({"problem": f"{entry.name}: there is no such result"}, HTTPStatus.NOT_FOUND)
+                return _json({"problem": f"{entry.name}: the result does not exist"}, HTTPStatus.NOT_FOUND)
             sides.append((entry, work.number, position, path))
         key = tuple((entry.id, number, position) for entry, number, position, _ in sides)
         work = self.library.comparison(key, sides[0][3], sides[1][3])
@@ -395,7 +395,7 @@ class _Handler(BaseHTTPRequestHandler):
             return _text(HTTPStatus.FORBIDDEN, "open the address that `aigo-bridge view` printed")
         self.server.admit(self.connection)
         if guard.from_elsewhere(self.headers):
-            return _text(HTTPStatus.FORBIDDEN, "this server answers its own pages alone")
+            return _text(HTTPStatus.FORBIDDEN, "this server only answers its own pages")
         return self.server.answer(path.removeprefix(prefix), self.headers)
 
     def _welcome(self) -> Answer:

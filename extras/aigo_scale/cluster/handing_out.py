@@ -92,7 +92,7 @@ class HandingOut(Generic[T]):
         self._losses[piece] += 1
         if self._losses[piece] > MOST_LOSSES:
             raise EngineError(
-                f"piece {piece} has cost {MOST_LOSSES + 1} workers ({type(error).__name__}): memory, or what"
-                " it does; --piece-rows N makes pieces smaller",
+                f"shard {piece} ended {MOST_LOSSES + 1} workers ({type(error).__name__}), "
+                "perhaps by memory; use --piece-rows N for smaller shards",
                 code=Code.FAILED_ENGINE,
             )

@@ -136,7 +136,7 @@ class _Calls:
                 self.ray.kill(worker)  # one that only cannot be reached would go on by itself
             self.losses[number] += 1
             if self.losses[number] < MOST_LOSSES:
-                self.note("a worker is lost; what it imported goes on with another")
+                self.note("a worker was lost; another worker continues its import")
                 queue.appendleft(number)
             else:
                 ready[number] = MemoryError("each worker that took it was lost")

@@ -138,7 +138,7 @@ class _Driver:
 
     def _lost(self, worker: Any, piece: int) -> None:
         self.coordinator.forget.remote(self.names.pop(worker))
-        self.wanted.on_note(f"a worker is lost; piece {piece} goes on with another")
+        self.wanted.on_note(f"a worker was lost; another worker continues shard {piece}")
 
     def _look(self, *, at_last: bool = False) -> None:
         """Tell how far all are."""

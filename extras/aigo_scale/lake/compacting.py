@@ -54,8 +54,8 @@ def compact(files: LakeFiles) -> Compacted:
             use_delta(files, table, lambda: delta.optimize.compact(**options))  # noqa: B023  # called in this turn
         except CommitFailedError as error:
             raise UsageError(
-                f"{files}: another process has changed the table {table!r} during the compaction; nothing is"
-                " lost: compact again when it has ended",
+                f"{files}: another process changed the table {table!r} during the compaction; no "
+                "data was lost, compact again later",
                 code=Code.PLACE_IN_USE,
             ) from error
         delta = open_table(files, table)

@@ -210,15 +210,15 @@ def files_at(location: str | os.PathLike[str]) -> LakeFiles:
         found = _UNUSABLE.search(str(Path(text).resolve()))
         if found:
             raise UsageError(
-                f"{text!r} cannot hold a lake: found {found[0]!r} in its full path, which Delta tables on"
-                " this machine cannot have; use a folder with another name",
+                f"{text!r} cannot contain a lake: Delta tables do not support {found[0]!r} in "
+                "the path; use another folder name",
                 code=Code.WRONG_OPTION,
             )
         return LakeFiles(Path(text))
     root = parse(address)
     if root.scheme.name == "hf":
         raise UsageError(
-            f"{root} cannot hold a lake: expected a folder of this machine, or s3://, gs:// or az://",
+            (f"{root} cannot contain a lake: expected a local folder, or s3://, gs:// or az://"),
             code=Code.WRONG_ADDRESS,
         )
     return LakeFiles(root)

@@ -57,8 +57,8 @@ def pieces_at(locations: Iterable[str]) -> list[Piece]:
         found = list(_remote(location) if is_address(location) else _local(location))
         if not found:
             raise UsageError(
-                f"no logs at {location!r} (expected files *.eval, *.json, *.tasklog.jsonl; of the last two"
-                " .gz and .zst, too)",
+                f"no logs at {location!r} (expected files *.eval, *.json or *.tasklog.jsonl; the "
+                "last two also as .gz and .zst)",
                 code=Code.NO_LOGS,
             )
         for piece in found:

@@ -100,7 +100,7 @@ def on_this_machine(piece: Piece) -> Iterator[Path]:
             take(address, path)
         except FileNotFoundError as error:
             raise EvidenceError(
-                f"{piece.location}: there is no such object any more", code=Code.NOTHING_THERE
+                f"{piece.location}: the object no longer exists", code=Code.NOTHING_THERE
             ) from error
         SHOWN[str(path)] = piece.location  # in the evidence, too
         try:
@@ -246,6 +246,6 @@ def _evidence(
     reports: list[ImportReport] = []
     importer.import_logs([str(path)], folder, options, reports.append)
     if not reports:
-        return failed_piece(piece, "nothing of it could be read").report, []
+        return failed_piece(piece, "no part of it could be read").report, []
     worst = max(reports, key=lambda report: report.exit_code)
     return worst, [report.output for report in reports if report.output is not None]

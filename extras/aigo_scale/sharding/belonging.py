@@ -99,9 +99,7 @@ def find_shards(places: Sequence[Path], *, partial: bool = False) -> Shards:
     if not partial:
         problems += _incomplete(shards, missing)
     elif not ended:
-        problems.append(
-            Issue("no shard has come to an end, so there is nothing to merge", code=Code.SHARDS_MISSING)
-        )
+        problems.append(Issue("no shard is complete, so there is nothing to merge", code=Code.SHARDS_MISSING))
     problems += [issue for one in ended for issue in _changed(one)]
     if problems:
         raise EvidenceError(problems)
@@ -114,7 +112,7 @@ def _folders(place: Path) -> list[Path]:
     inner = sorted(path.parent for path in place.glob(f"shard-*/{FILE}")) if place.is_dir() else []
     if inner:
         return inner
-    what = "has no shard" if place.is_dir() else "is no folder"
+    what = "has no shard" if place.is_dir() else "is not a folder"
     begun = [path.name for path in place.glob("shard-*-of-*")] if place.is_dir() else []
     hint = f"; {', '.join(sorted(begun)[:_MOST_NAMED])} were never begun" if begun else ""
     raise UsageError(
@@ -143,14 +141,14 @@ def _incomplete(found: Sequence[FoundShard], missing: Sequence[int]) -> list[Iss
     of = found[0].manifest.of
     never = sorted(set(missing) - {one.manifest.number for one in found})
     problems = []
-    hint = "--partial merges what there is, and says what is missing"
+    hint = "merge the existing shards with --partial"
     if never:
         problems.append(Issue(f"missing: {named(never)} of {of}", hint=hint, code=Code.SHARDS_MISSING))
     for one in found:
         number, job = one.manifest.number, next((job for job in one.manifest.jobs if job.error), None)
-        again = f"`run --shard {number}/{of} --resume` goes on with it; {hint}"
+        again = f"continue it with `run --shard {number}/{of} --resume`; {hint}"
         if one.manifest.status == "started":
-            message = f"shard {number} of {of} has not come to an end: it is running, or was killed"
+            message = f"shard {number} of {of} is incomplete: it is running, or was killed"
             problems.append(Issue(message, file=str(one.folder), hint=again, code=Code.SHARDS_MISSING))
         elif one.manifest.status == "stopped":
             reason = f" ({job.error})" if job is not None else ""

@@ -55,7 +55,7 @@ def run_benchmark_shard(
     """
     if request.more_tasks:
         raise UsageError(
-            "--shard: one benchmark at a time, each with an --out of its own", code=Code.OPTIONS_APART
+            "--shard: only one benchmark at a time, each with its own --out", code=Code.OPTIONS_APART
         )
     folder = request.out / shard.folder
     begun: Manifest | None = None
@@ -149,7 +149,7 @@ def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
     for part, number in _numbered(parts):
         job = jobs.pop((None, part.name, number), None)
         if job is None:
-            problems.append(Issue(f"the shards have nothing of {part.name!r}", code=Code.SHARDS_APART))
+            problems.append(Issue(f"the shards do not contain {part.name!r}", code=Code.SHARDS_APART))
         elif (job.total, job.trials) != (part.total, part.num_trials):
             problems.append(
                 Issue(
@@ -162,8 +162,8 @@ def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
         elif job.digest != part.digest:
             problems.append(
                 Issue(
-                    f"{part.name!r}: its data or arguments are others than those of the shards: its digest"
-                    f" is {part.digest:.12}, theirs is {job.digest:.12}",
+                    f"{part.name!r}: its data or arguments differ from the shards: its digest is "
+                    f"{part.digest:.12}, theirs is {job.digest:.12}",
                     code=Code.SHARDS_APART,
                 )
             )

@@ -156,7 +156,7 @@ def _check(manifest: Manifest) -> None:
     for name in [*manifest.files, *(job.log for job in manifest.jobs if job.log is not None)]:
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or "\0" in name:
-            raise ValueError(f"it names {name!r:.80}, which is no file of its folder")
+            raise ValueError(f"it names {name!r:.80}, which is not in its folder")
     for job in manifest.jobs:
         if job.total < 0 or job.trials < 1 or job.run < 0 or min(_numbers(job)) < 0:
             raise ValueError(f"its counts of {job.key!r:.80} are none")
@@ -212,5 +212,5 @@ def sole(lock: Path, what: str) -> Iterator[None]:
     """
     with locked(lock) as is_ours:
         if not is_ours:
-            raise BusyError(f"{what}: nothing was written; wait for its end, or take another --out")
+            raise BusyError(f"{what}: no file was written; wait until it ends, or choose another --out")
         yield

@@ -208,7 +208,7 @@ def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
             if job is None:
                 problems.append(
                     Issue(
-                        f"the shards have nothing of {plan.name!r} of {evaluation.key!r}",
+                        f"the shards do not contain {plan.name!r} of {evaluation.key!r}",
                         code=Code.SHARDS_APART,
                     )
                 )
@@ -233,8 +233,8 @@ def _identity(evaluation: Evaluation, plan: TaskPlan) -> Identity:
 def _check_digest(plan: TaskPlan, digest: str) -> None:
     if plan.digest != digest:
         raise EvidenceError(
-            f"{plan.name!r}: the task, its data or its options are others than those of the shards: its plan"
-            f" has the digest {plan.digest:.12}, theirs has {digest:.12}",
+            f"{plan.name!r}: the task, its data or its options differ from the shards: its "
+            f"plan has the digest {plan.digest:.12}, theirs has {digest:.12}",
             code=Code.SHARDS_APART,
         )
 

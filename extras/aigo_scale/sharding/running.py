@@ -145,7 +145,7 @@ def _refuse_pending(evaluations: Sequence[ReadyEvaluation]) -> None:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
     if not any(entry.jobs for one in evaluations for entry in one.entries):
         raise UsageError(
-            "--shard: there is nothing to run, stored results stand in for every specification",
+            "--shard: nothing to run, because every specification uses a stored result",
             code=Code.NOTHING_TO_RUN,
         )
 

@@ -68,5 +68,5 @@ def _keep(
             is_told = False
         except (BridgeError, OSError) as error:
             if not is_told:
-                note(f"warning: {error}; the run goes on, and it is tried again")
+                note(f"warning: {error}; the run continues and tries again")
             is_told = True

@@ -142,7 +142,7 @@ class Mirror:
                 f" {LARGEST.hint}"
             )
         if any(part in ("", ".", "..") or "\0" in part for part in address.key.split("/")):
-            raise StorageError(f"{address} is no path below its folder, and is not taken: rename the object")
+            raise StorageError(f"{address} is not a path in its folder and is skipped; rename the object")
         target = self.path(address)
         try:
             stored = take(address, target)

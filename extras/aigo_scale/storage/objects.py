@@ -244,7 +244,7 @@ def _write(address: Address, work: Callable[[Any], object]) -> None:
         tried(address, "written", work)
     except FileNotFoundError as error:
         bucket = address.key.partition("/")[0]
-        raise StorageError(f"{address} cannot be written: there is no bucket {bucket!r}") from error
+        raise StorageError(f"{address} cannot be written: bucket {bucket!r} does not exist") from error
 
 
 def remove(address: Address) -> None:

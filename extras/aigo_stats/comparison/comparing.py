@@ -219,7 +219,7 @@ def adjusted(tasks: Sequence[tuple[MetricComparison, ...]]) -> list[tuple[Metric
 
 def _one_sided(quantity: Quantity, missing: str) -> MetricComparison:
     values = (None, quantity.value) if missing == "base" else (quantity.value, None)
-    reason = NoInterval(f"{missing} has no such number")
+    reason = NoInterval(f"{missing} does not have this metric")
     return MetricComparison(identity_of(quantity), values, None, reason, 0)
 
 
@@ -328,7 +328,7 @@ def _influences(quantity: Quantity, rows: NDArray[np.int64]) -> tuple[float, Num
         return part.value, part.pseudo_values() - part.value
     assert isinstance(content, Ratio)
     if not content.denominator[rows].sum():
-        return NoInterval("on the pairs there is nothing to divide by")
+        return NoInterval("the denominator is zero on the pairs")
     return influences(content, rows)
 
 

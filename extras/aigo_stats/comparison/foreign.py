@@ -204,7 +204,7 @@ def _formula(
         case "accuracy" | "mean":
             return Ratio.mean(numbers, scale)
         case "std":
-            return std_dev_of(numbers) if len(numbers) > 1 else Recomputed("one sample has no spread", 0.0)
+            return std_dev_of(numbers) if len(numbers) > 1 else Recomputed("one sample has no variance", 0.0)
         case "var":
             value = float(numbers.var(ddof=1)) if len(numbers) > 1 else 0.0
             return Recomputed("the interval of a variance is not computed here", value)

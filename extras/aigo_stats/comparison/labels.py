@@ -22,7 +22,7 @@ FEWEST_FOR_AVERAGES = 50
 MOST_CLASSES = 200
 """Classes up to which an average over them gets an interval."""
 
-UNDEFINED = NoInterval("0.0 stands for an undefined ratio: there is nothing to divide by")
+UNDEFINED = NoInterval("0.0 replaces an undefined ratio: the denominator is zero")
 
 Present = tuple[NDArray[np.int64], list[Any]]
 """Positions of samples, and their values."""

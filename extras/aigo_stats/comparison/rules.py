@@ -109,8 +109,8 @@ def parse_rule(text: str) -> Rule:
         return Rule(text, match["name"], "no regression", abs(_number(match)), level)
     if content.startswith("no regression"):
         raise UsageError(
-            f"the rule {text!r} has no margin: with any number of samples a regression of next to nothing "
-            "cannot be ruled out; expected e.g. `no regression beyond 0.02`",
+            f"the rule {text!r} has no margin, so it can never be decided; expected for "
+            "example `no regression beyond 0.02`",
             code=Code.WRONG_RULE,
         )
     match = _THRESHOLD.fullmatch(content)
@@ -153,7 +153,7 @@ def check_rule(
     if rule.operator == "no regression":
         if comparison is None:
             raise UsageError(
-                f"the rule {rule.text!r} needs a result to compare with; give it with --baseline",
+                f"the rule {rule.text!r} needs an earlier result; pass it with --baseline",
                 code=Code.WRONG_RULE,
             )
         if not comparison.metrics:
@@ -165,7 +165,7 @@ def check_rule(
         return [_of_counts(rule, _COUNTS[name], columns)]
     metrics = estimates(columns, cluster=cluster, level=rule.level or LEVEL)
     if not metrics:
-        reason = f"the result has no number: {outcome_text(columns)}"
+        reason = f"the result has no metric: {outcome_text(columns)}"
         return [Verdict(rule, str(rule.name), Decision.UNDECIDED, reason)]
     return [_threshold(rule, metric) for metric in _named(rule, metrics)]
 

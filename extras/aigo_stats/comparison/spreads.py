@@ -57,7 +57,7 @@ def spread_of_one(columns: Columns, quantity: Quantity) -> tuple[Spread, int] | 
     assert isinstance(quantity.content, Ratio)
     values = quantity.content.numerator
     if len(values) < 2:
-        return NoInterval("one sample has no spread")
+        return NoInterval("one sample has no variance")
     variance = float(values.var(ddof=1))
     within = _within(columns, quantity.key)
     if same(variance**0.5, float(abs(values).max())) and not within:

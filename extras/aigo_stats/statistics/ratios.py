@@ -114,7 +114,7 @@ def ratio_interval(ratio: Ratio, groups: NDArray[np.int64] | None = None, level:
         level: of confidence.
     """
     if ratio.value is None:
-        return NoInterval("there is nothing to divide by")
+        return NoInterval("the denominator is zero")
     estimate = _plain_interval(ratio, groups, level)
     if not ratio.transformed or isinstance(estimate, NoInterval):
         return estimate
@@ -129,7 +129,8 @@ def _plain_interval(ratio: Ratio, groups: NDArray[np.int64] | None, level: float
     units = len(denominator)
     if groups is not None and units < FEWEST_GROUPS:
         return NoInterval(
-            f"{units} groups are too few to know how much they differ; {FEWEST_GROUPS} are needed"
+            f"{units} groups are too few to estimate the variance between them; at least "
+            f"{FEWEST_GROUPS} are needed"
         )
     if units < FEWEST:
         return NoInterval(

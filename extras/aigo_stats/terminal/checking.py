@@ -36,7 +36,7 @@ def read_rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
         rules += _rules_of(file)
     if not rules:
         raise UsageError(
-            "there is no rule; give one with --rule, or a file of them with --rules",
+            "no rule given; pass one with --rule, or a file with --rules",
             code=Code.MISSING_ARGUMENT,
         )
     return rules
@@ -102,8 +102,8 @@ def check_results(
     missing = [source.name for source in sources_of([result]) if source.path is None]
     if missing:
         raise UsageError(
-            f"{result}: there is no result of {', '.join(map(repr, missing))}, so rules cannot be checked;"
-            " name the results that are there one by one",
+            f"{result}: no result of {', '.join(map(repr, missing))}, so rules cannot be "
+            "checked; name the existing results one by one",
             code=Code.NOTHING_THERE,
         )
     sources = chosen([result])

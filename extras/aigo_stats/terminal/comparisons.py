@@ -50,7 +50,9 @@ def result_sets(locations: Sequence[Path]) -> list[tuple[ResultSource, ...]]:
     folders = [names_several(location) for location in locations]
     if not any(folders):
         if len(set(locations)) < len(locations):
-            raise UsageError("one result is named twice; name different ones", code=Code.INCOMPARABLE_RESULTS)
+            raise UsageError(
+                "a result is named twice; name different results", code=Code.INCOMPARABLE_RESULTS
+            )
         return [tuple(map(one_result, locations))]
     if not all(folders):
         raise UsageError(
@@ -207,7 +209,7 @@ def _show_divergences(comparison: Comparison, screen: Console) -> None:
 
     if not comparison.divergences:
         screen.print(
-            "nothing else differs: task, prompt, scorers, config, model, engine and version are the same"
+            "no other differences: task, prompt, scorers, config, model, engine and version are the same"
         )
         return
     screen.print(Text("what else differs", style="bold"))

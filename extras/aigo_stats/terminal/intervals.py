@@ -71,7 +71,7 @@ def _statistics(row: MetricRow, estimate: MetricEstimate | None) -> MetricStatis
     from aigo_stats.statistics.intervals import NoInterval
 
     if estimate is None:
-        reason = "the metric has no value" if row.value is None else "the evidence has no such number"
+        reason = "the metric has no value" if row.value is None else "the evidence does not have this metric"
         return MetricStatistics("", None, estimate_json(NoInterval(reason)))
     content: dict[str, Any] = {**estimate_json(estimate.estimate), **missing_json(estimate)}
     return MetricStatistics(interval_text(estimate.estimate, ""), _missing(estimate), content)

@@ -127,9 +127,12 @@ def _show_components(screen: Console, number: Repeatability) -> None:
         table.add_row(name, number_text(variance), f"{variance / total:.1%}" if total else "–")
     print_table(screen, table)
     if parts.judge is None:
-        note = "no answer was scored twice: what the judge adds is not known (aigo-bridge score tells)"
+        note = (
+            "no answer was scored twice, so the variance of the judge is unknown (score the "
+            "result again with aigo-bridge score)"
+        )
         screen.print(Text(f"  {note}", style="yellow"))
     elif parts.model is None:
-        note = "the answers are the same every time: what the model adds is not known"
+        note = "all answers are the same, so the variance of the model is unknown"
         screen.print(Text(f"  {note}", style="yellow"))
     screen.print(f"standard error of the mean of one time: {number_text(number.standard_error)}")

@@ -66,7 +66,7 @@ def _wrapped_in(answer: Answer, sign: str) -> str | Inapplicable:
         return UNSTATED
     text = answer.text
     if text[: place.start].endswith(sign) or text[place.end :].startswith(sign):
-        return Inapplicable("it stands between these signs already")
+        return Inapplicable("it is already between these characters")
     return f"{text[: place.start]}{sign}{place.text}{sign}{text[place.end :]}"
 
 
@@ -81,7 +81,7 @@ def _fenced(answer: Answer) -> str | Inapplicable:
 def _sentence(answer: Answer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.is_marked:
-        return Inapplicable("the answer is no short text by itself")
+        return Inapplicable("the answer is not a short text")
     return f"The answer is {place.text}."
 
 
@@ -89,7 +89,7 @@ def _verbose(answer: Answer) -> str | Inapplicable:
     if is_technical(answer.text):
         return TECHNICAL
     if abstains(answer.text):
-        return Inapplicable("it gives no answer")
+        return Inapplicable("it contains no answer")
     return f"{BEFORE}\n\n{answer.text}\n\n{AFTER}"
 
 
@@ -97,7 +97,7 @@ def _grouped(answer: Answer) -> str | Inapplicable:
     place = answer.stated
     span = None if place is None or place.kind != "number" else digits_of(place.text)
     if place is None or span is None:
-        return Inapplicable("the answer is no number")
+        return Inapplicable("the answer is not a number")
     digits = place.text[slice(*span)]
     integer, point, fraction = digits.partition(".")
     plain = integer.replace(",", "")
@@ -111,7 +111,7 @@ def _grouped(answer: Answer) -> str | Inapplicable:
 def _other_digits(answer: Answer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind != "number":
-        return Inapplicable("the answer is no number")
+        return Inapplicable("the answer is not a number")
     return answer.text[: place.start] + place.text.translate(ARABIC_INDIC) + answer.text[place.end :]
 
 
@@ -141,7 +141,7 @@ REFUSAL = "I'm sorry, but I can't help with that."
 
 _WORD = re.compile(r"\w+")
 
-ABSTAINS = Inapplicable("the stored answer gives none itself")
+ABSTAINS = Inapplicable("the stored answer contains none")
 
 
 def _empty(answer: Answer) -> str | Inapplicable:
@@ -174,7 +174,7 @@ def _next_letter(letter: str) -> str:
 def _other_number(answer: Answer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind != "number":
-        return Inapplicable("the answer is no number")
+        return Inapplicable("the answer is not a number")
     span = digits_of(place.text)
     assert span is not None
     changed = _replaced(answer, place, _next_number(place.text))
@@ -186,7 +186,7 @@ def _other_number(answer: Answer) -> str | Inapplicable:
 def _other_letter(answer: Answer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind != "letter":
-        return Inapplicable("the answer is no letter")
+        return Inapplicable("the answer is not a letter")
     return _replaced(answer, place, _next_letter(place.text))
 
 
@@ -236,7 +236,7 @@ def _said(text: str) -> str:
 def _cut_off(answer: Answer) -> str | Inapplicable:
     text = answer.text.strip()
     if len(text) < 2:
-        return Inapplicable("there is nothing to cut off")
+        return Inapplicable("there is nothing to remove")
     return text[: len(text) // 2]
 
 

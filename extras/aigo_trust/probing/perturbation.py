@@ -68,7 +68,7 @@ class Perturbation:
         """The changed answer; one that is not changed is no trial of anything, but for the control."""
         changed = self.change(answer)
         if changed == answer.text and self.acts_on == "answer" and self.change is not unchanged:
-            return Inapplicable("it leaves the answer as it is")
+            return Inapplicable("it does not change the answer")
         return changed
 
 

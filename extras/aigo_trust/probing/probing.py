@@ -155,7 +155,7 @@ def _without_model(reader: Reader, judges: Judges) -> str | None:
     key = reader.spec.judge_key
     if key is None or key in judges.names:
         return None
-    return f"a model judges, and none was given for {key!r} (--model-map '{key}=PROVIDER/MODEL', or --replay)"
+    return f"no model was given for the judge {key!r} (use --model-map '{key}=PROVIDER/MODEL', or --replay)"
 
 
 def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
@@ -301,7 +301,7 @@ class _Run:
         if perturbation.acts_on == "group":
             group = with_group_reversed(stored.row.output)
             return (
-                Inapplicable("it is no group of answers")
+                Inapplicable("it is not a group of answers")
                 if group is None
                 else (replace(stored.row, output=group), None)
             )

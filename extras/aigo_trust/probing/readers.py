@@ -38,7 +38,7 @@ SETTINGS: Mapping[type[ScorerSpec], tuple[frozenset[str], str]] = {
     ),
     StringEqualsMCQAScorer: (
         frozenset({"same", "worse"}),
-        "string_equals_mcqa looks at the first character and at nothing else",
+        "string_equals_mcqa only compares the first character",
     ),
     BleuScorer: (frozenset({"same"}), "bleu counts n-grams of 13a tokens in their case, all of the text"),
 }

@@ -72,7 +72,7 @@ def payload_of(envelope: Any) -> bytes:
         ValueError: it is no envelope, or holds something else than an in-toto statement.
     """
     if not isinstance(envelope, Mapping) or not isinstance(envelope.get("signatures"), list):
-        raise ValueError("it is no DSSE envelope")  # noqa: TRY004  # of a content, not of an argument
+        raise ValueError("not a DSSE envelope")  # noqa: TRY004  # of a content, not of an argument
     if envelope.get("payloadType") != PAYLOAD_TYPE:
         raise ValueError(f"its payload is {envelope.get('payloadType')!r:.80}, expected {PAYLOAD_TYPE!r}")
     try:
@@ -106,7 +106,7 @@ def signature_problem(envelope: Mapping[str, Any], key: Ed25519PublicKey) -> str
     own = key_id(key)
     if own[:16] in signers:
         return (
-            f"the signature does not hold: what was signed, or the signature, was altered (key {own[:16]}…)"
+            f"the signature is not valid: the signed content or the signature was modified (key {own[:16]}…)"
         )
     names = ", ".join(f"{signer}…" for signer in signers) or "none that can be read"
     return f"it is not signed by the key that was given ({own[:16]}…), but by {names}"
@@ -140,12 +140,12 @@ def private_key(file: Path) -> Ed25519PrivateKey:
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
-            f"{str(file)!r} holds no private key that can be read (PEM, or a wrong passphrase)",
+            (f"{str(file)!r} contains no readable private key (not PEM, or a wrong passphrase)"),
             code=Code.UNUSABLE_KEY,
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise UsageError(
-            f"{str(file)!r} holds a key of another kind, expected Ed25519", code=Code.UNUSABLE_KEY
+            f"{str(file)!r} contains a key of another type, expected Ed25519", code=Code.UNUSABLE_KEY
         )
     return key
 
@@ -164,18 +164,18 @@ def public_key(file: Path) -> Ed25519PublicKey:
     content = _content(file)
     if b"PRIVATE KEY" in content:
         raise UsageError(
-            f"{str(file)!r} holds a private key: a signature is checked with the public one",
+            f"{str(file)!r} contains a private key; check signatures with the public key",
             code=Code.UNUSABLE_KEY,
         )
     try:
         key = load_pem_public_key(content)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
-            f"{str(file)!r} holds no public key that can be read (PEM)", code=Code.UNUSABLE_KEY
+            f"{str(file)!r} contains no readable public key (PEM)", code=Code.UNUSABLE_KEY
         ) from error
     if not isinstance(key, Ed25519PublicKey):
         raise UsageError(
-            f"{str(file)!r} holds a key of another kind, expected Ed25519", code=Code.UNUSABLE_KEY
+            f"{str(file)!r} contains a key of another type, expected Ed25519", code=Code.UNUSABLE_KEY
         )
     return key
 
@@ -210,7 +210,7 @@ def make_key(file: Path) -> Path:
     for path in (file, public):
         if path.exists():
             raise UsageError(
-                f"{str(path)!r} is there already: a key is never replaced", code=Code.ALREADY_THERE
+                f"{str(path)!r} already exists; keys are never overwritten", code=Code.ALREADY_THERE
             )
     key = Ed25519PrivateKey.generate()
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -281,7 +281,7 @@ def check_record(record: Any, file: str) -> None:
         raise EvidenceError([Issue(str(error), file=file, code=Code.BROKEN_PROVENANCE)]) from error
     if record.get("digest") != digest:
         message = (
-            f"was altered: its digest is {record.get('digest')!r:.20}, that of its content {digest!r:.20}"
+            f"was modified: its digest is {record.get('digest')!r:.20}, but its content has {digest!r:.20}"
         )
         raise EvidenceError([Issue(message, file=file, path=("digest",), code=Code.BROKEN_PROVENANCE)])
     if not _is_sound(record):

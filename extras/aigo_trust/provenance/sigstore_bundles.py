@@ -136,7 +136,7 @@ def _token() -> IdentityToken:
         raw = os.environ.get(TOKEN) or detect_credential()
     except IdentityError as error:
         raise UsageError(
-            f"the job in CI gives no identity: {redact(str(error))}", code=Code.UNUSABLE_KEY
+            f"the CI job provides no identity: {redact(str(error))}", code=Code.UNUSABLE_KEY
         ) from None
     if not raw:
         raise UsageError(_NO_TOKEN, code=Code.UNUSABLE_KEY)
@@ -155,7 +155,7 @@ def _services(trust: Path | None) -> ClientTrustConfig:
 
     if trust is not None:
         content = _content(trust)
-        with _told(f"{str(trust)!r} is no client trust configuration of sigstore"):
+        with _told(f"{str(trust)!r} is not a sigstore client trust configuration"):
             return ClientTrustConfig.from_json(content.decode())
     with _told("sigstore's public services cannot be reached (others: --trust-config FILE)"):
         return ClientTrustConfig.production()

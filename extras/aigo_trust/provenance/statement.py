@@ -141,13 +141,13 @@ def statement_in(envelope: Any) -> dict[str, Any]:
     """
     statement = read_json(payload_of(envelope))
     if not isinstance(statement, dict) or statement.get("_type") != STATEMENT_TYPE:
-        raise ValueError("its payload is no in-toto statement (v1)")
+        raise ValueError("its payload is not an in-toto statement (v1)")
     if statement.get("predicateType") != PREDICATE_TYPE:
         raise ValueError(f"it states {statement.get('predicateType')!r:.80}, expected {PREDICATE_TYPE!r}")
     predicate = statement.get("predicate")
     samples = predicate.get("samples") if isinstance(predicate, Mapping) else None
     if not isinstance(samples, Mapping) or not isinstance(samples.get("count"), int):
-        raise ValueError("its predicate says nothing of samples")  # noqa: TRY004  # of a content, not of an argument
+        raise ValueError("its predicate contains no samples")  # noqa: TRY004  # of a content, not of an argument
     return statement
 
 
@@ -235,7 +235,7 @@ def disclosure_from(document: Any) -> Disclosure:
         ValueError: it is none.
     """
     if not isinstance(document, Mapping) or document.get("format") != DISCLOSURE_FORMAT:
-        raise ValueError(f"it is no {DISCLOSURE_FORMAT}")
+        raise ValueError(f"not a {DISCLOSURE_FORMAT}")
     proof: Sequence[Any] = document.get("proof") or ()
     position, count, text = (document.get(name) for name in ("position", "count", "sample"))
     if not isinstance(position, int) or not isinstance(count, int) or not isinstance(text, str):
@@ -243,7 +243,7 @@ def disclosure_from(document: Any) -> Disclosure:
     try:
         digests = tuple(bytes.fromhex(digest) for digest in proof)
     except (TypeError, ValueError) as error:
-        raise ValueError("its proof is no list of digests") from error
+        raise ValueError("its proof is not a list of digests") from error
     attestation = document.get("attestation")
     payload_of(envelope_in(attestation))
     assert isinstance(attestation, Mapping)

@@ -104,7 +104,7 @@ def attest(
         elif results:
             if out is not None:
                 raise UsageError(
-                    "--out is for --disclose: an attestation stands beside its result",
+                    "--out: only with --disclose; an attestation is written next to its result",
                     code=Code.OPTIONS_APART,
                 )
             if trust_config is not None and not keyless:

@@ -196,7 +196,7 @@ def probe(
         if out is not None:
             write_probe(outcome, out)
     for difference in outcome.source.differences:
-        note(f"note: the result is not of the task as it is now: {printable(difference)}")
+        note(f"note: the task has changed since the result: {printable(difference)}")
     if as_json:
         print_json(outcome.to_json())
     else:
@@ -241,7 +241,7 @@ def _judges(
     if replay is not None:
         if record is not None or model_map:
             raise UsageError(
-                "--replay: what is answered from a cassette is neither asked nor recorded",
+                "--replay: calls that are answered from a cassette cannot be sent or recorded",
                 code=Code.OPTIONS_APART,
             )
         with opened(replay, show_issues) as cassette:

@@ -134,8 +134,8 @@ def _cassette(contents: Contents) -> Path:
     if check.findings:
         raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)])
     if tail_of(cassette).is_file():
-        message = f"its last lines stand in {tail_of(cassette).name}: the recording did not come to its end"
-        hint = "go on with it: aigo-bridge run … --resume --record FILE"
+        message = f"its last lines are in {tail_of(cassette).name}: the recording is incomplete"
+        hint = "continue it with: aigo-bridge run … --resume --record FILE"
         raise EvidenceError([Issue(message, file=str(cassette), hint=hint, code=Code.NOT_RECORDED)])
     return cassette
 
@@ -302,7 +302,7 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     elif sum(entry.file_size for entry in entries) > most:
         problem = f"its members have more than {most:,} bytes"
     elif len({entry.filename for entry in entries}) < len(entries):
-        problem = "a member stands in it twice"
+        problem = "a member occurs twice"
     for entry in entries:
         DEFAULT_BOUNDS.check_member(entry.filename, entry.file_size, entry.compress_size)
         name = PurePosixPath(entry.filename)
@@ -315,7 +315,7 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         ):
             problem = f"member {entry.filename!r:.80} points outside the folder"
         elif kind not in (0, 8) or not entry.filename or entry.is_dir():
-            problem = f"member {entry.filename!r:.80} is no regular file"
+            problem = f"member {entry.filename!r:.80} is not a regular file"
     if problem is not None:
         raise EvidenceError(
             [Issue(f"cannot be read as a bundle: {problem}", file=str(path), code=Code.BROKEN_BUNDLE)]
@@ -331,11 +331,11 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         manifest = read_json(text)
     except KeyError as error:
         raise EvidenceError(
-            [Issue(f"it has no {MANIFEST}: it is no bundle", file=str(path), code=Code.BROKEN_BUNDLE)]
+            [Issue(f"not a bundle: {MANIFEST} is missing", file=str(path), code=Code.BROKEN_BUNDLE)]
         ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise EvidenceError(
-            [Issue(f"its {MANIFEST} is none of {FORMAT}", file=str(path), code=Code.BROKEN_BUNDLE)]
+            [Issue(f"its {MANIFEST} does not have format {FORMAT}", file=str(path), code=Code.BROKEN_BUNDLE)]
         )
     content = {name: value for name, value in manifest.items() if name != "digest"}
     if canonical_digest(content) != manifest.get("digest") or not isinstance(manifest.get("members"), dict):

@@ -40,7 +40,7 @@ def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[F
         )
     if not findings and texts.digest() != result["sha256"]:
         message = "the file is written otherwise than it was, though all values are equal"
-        reason = _other_digits(texts.content) or "another layout, or a key that stands there twice"
+        reason = _other_digits(texts.content) or "another layout, or a duplicate key"
         findings.append(Finding(f"{message} ({reason})", file=texts.path.name))
     findings += _digest_findings(texts, record)
     return findings
@@ -119,7 +119,7 @@ def _altered(sample: SampleText, name: str, checksums: str) -> Iterator[Finding]
         message = {
             "altered": "was altered",
             "added": "was added",
-            "removed": "something behind it was removed",
+            "removed": "a later part was removed",
         }
         yield Finding(message[change.kind], path, name, _scorer(data, change.path), _field(change.path))
 
@@ -155,7 +155,7 @@ def _moved(texts: ResultTexts, leaves: Sequence[str], stored: Sequence[str]) -> 
     for place, (leaf, was) in enumerate(zip(leaves, stored, strict=True)):
         if leaf != was:
             sample = texts.samples[place]
-            message = f"stands in another place than it did (it was number {stored.index(leaf) + 1})"
+            message = f"is in another place (it was number {stored.index(leaf) + 1})"
             yield Finding(message, sample.path, sample_id(sample))
 
 
@@ -165,7 +165,7 @@ def _frame_findings(texts: ResultTexts, checksums: str) -> Iterator[Finding]:
         message = {
             "altered": "was altered",
             "added": "was added",
-            "removed": "something behind it was removed",
+            "removed": "a later part was removed",
         }
         names = [step for step in change.path if isinstance(step, str)]
         yield Finding(message[change.kind], change.path, None, scorer, names[-1] if names else None)
@@ -191,7 +191,7 @@ def _digest_findings(texts: ResultTexts, record: Mapping[str, Any]) -> Iterator[
     own["data"] = rows_digest(row_of(sample) for sample in texts.samples if sample.run in (None, 0))
     for name, digest in own.items():
         if record.get(name) != digest:
-            message = f"the digest of the {name} is not that of the provenance"
+            message = f"the digest of the {name} does not match the provenance"
             yield Finding(
                 message, ("specification", name) if name != "data" else ("evidence", "samples"), field=name
             )
@@ -221,7 +221,7 @@ def compare_task(
         findings = [finding for finding in findings if finding.path[1:3] != ("task", "tags")]
     planned = None if record is None else record.get("plan")
     if isinstance(planned, Mapping) and planned.get("sha256") not in (None, plan.digest):
-        message = "the plan of the task as it is now has another digest than the one that was run"
+        message = "the plan of the current task has another digest than the plan of the run"
         findings.append(Finding(message, ("plan",), file="provenance"))
     if own.rows is None:
         return findings, own.elsewhere
@@ -279,7 +279,7 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
     for sample in texts.samples:
         name = json.dumps(read_json(sample_id(sample)), ensure_ascii=False)
         if name not in rows:
-            yield Finding("the task's dataset has no such row", sample.path, name)
+            yield Finding("the dataset of the task does not have this row", sample.path, name)
             continue
         seen.add(name)
         row = row_of(sample)
@@ -291,5 +291,5 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
                 yield Finding(message, (*sample.path, "sample", "data", column), name, field=column)
     for name in (name for name in rows if complete and name not in seen):
         yield Finding(
-            "the dataset has this row, the result has no sample of it", ("evidence", "samples"), name
+            "the dataset has this row, but the result has no sample for it", ("evidence", "samples"), name
         )

@@ -29,7 +29,7 @@ FAILURES: dict[Name, str] = {
     "signature": "the signature is not one of this result",
     "native": "it differs from its native log",
     "answers": "it has answers that were not recorded",
-    "scores": "its scores are not those of the scorers",
+    "scores": "its scores do not match the scorers",
     "metrics": "its metrics do not follow from its samples' scores",
     "log": "it is not a valid result log",
 }

@@ -54,7 +54,7 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
             return level("native", [*findings], unchecked=f"the log cannot be read: {error}")
         outputs = [report for report in reports if report.output is not None]
         if not outputs:
-            reasons = "; ".join(report.reason for report in reports) or "it holds no evidence"
+            reasons = "; ".join(report.reason for report in reports) or "it contains no evidence"
             if findings:
                 return level("native", findings)
             return level("native", [], unchecked=f"the log cannot be read: {reasons}")
@@ -62,7 +62,7 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
             return level("native", findings, unchecked=several)
         report = _report_of(outputs, reader.path)
         assert report.output is not None
-        notes = ["compared sample by sample with the log, imported anew"]
+        notes = ["compared sample by sample with the log, imported again"]
         if record is None and not report.own:
             notes.append("how the result was imported is not known: events and contexts are not compared")
         lenient = record is None and not report.own
@@ -161,7 +161,7 @@ def _differences(reader: LogReader, imported: LogReader, *, lenient: bool) -> It
             break
         other = next(theirs, None)
         if other is None or isinstance(other, FramePart):
-            yield Finding("the log has no such sample", part.path, _shown(part))
+            yield Finding("the log does not have this sample", part.path, _shown(part))
             if other is not None:
                 frames.append(other.value)
                 theirs = iter(())
@@ -171,7 +171,7 @@ def _differences(reader: LogReader, imported: LogReader, *, lenient: bool) -> It
         if isinstance(other, FramePart):
             frames.append(other.value)
         else:
-            yield Finding("the result has no such sample, the log has", other.path, _shown(other))
+            yield Finding("the log has this sample, the result does not", other.path, _shown(other))
     if len(frames) == 2:
         for place in _COMPARED:
             values = [_at(frame, place) for frame in frames]

@@ -293,7 +293,9 @@ def _metric_findings(
             continue
         expected = computed.pop((metric.scorer_key, metric.metric_key), None)
         if expected is None:
-            yield Finding("the task has no such metric, or no score for it", place, None, key[0], key[1])
+            yield Finding(
+                "the task does not have this metric, or no score for it", place, None, key[0], key[1]
+            )
             continue
         for name in dict.fromkeys([*metric.values, *expected.values]):
             value, number_again = metric.values.get(name), expected.values.get(name)
@@ -376,9 +378,9 @@ def _unchecked(evidence: TaskResultEvidence, one: _Pass) -> str | None:
     code = [key for key, result in one.metrics.of_code.items() if not result.values]
     stored = {(metric.scorer_key, metric.metric_key) for metric in evidence.metrics or ()}
     if any(key in stored for key in code):
-        return "some metrics are the author's code, and nothing that stands in a result is run"
+        return "some metrics are Python code, and code in a result is never executed"
     if one.tally.outline.rules and not isinstance(one.tally.plan, TaskPlan):
-        return "action rules are templates, and nothing that stands in a result is rendered"
+        return "action rules are templates, and templates in a result are never rendered"
     return None
 
 

@@ -218,13 +218,13 @@ def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
     assert manifest.task_file is not None
     document = read(TaskSpec, bundle.task / manifest.task_file, root=bundle.task / "task")
     if task_digest(document.spec) != manifest.task_digest:
-        yield Finding("the task's files are not those that were bundled", file="task")
+        yield Finding("the task files were changed after bundling", file="task")
     yield from _definition_findings(texts.frame, document.spec)
     rows = {json.dumps(row.get("id"), ensure_ascii=False): row.get("sha256") for row in bundle.rows}
     for sample in texts.samples:
         name = json.dumps(read_json(sample_id(sample)), ensure_ascii=False)
         if name not in rows:
-            yield Finding("the dataset has no such row", sample.path, name)
+            yield Finding("the dataset does not have this row", sample.path, name)
         elif rows[name] != digest_or_none(row_of(sample)):
             yield Finding(
                 "its row has another digest than that of the dataset", sample.path, name, field="data"

@@ -17,7 +17,7 @@ from aigo_trust.recording.container import cassette_lines
 from aigo_trust.recording.digests import LineDigests, task_of_line
 from aigo_trust.verification.levels import Finding
 
-NO_DIGEST = "the provenance does not say which cassette the run had"
+NO_DIGEST = "the provenance does not name the cassette of the run"
 
 _CHECKSUM = 8
 """Hexadecimal digits of each."""
@@ -128,7 +128,7 @@ def _changes(
         num_gone = sum(checksum not in checksums_now for checksum in old[start_then:stop_then])
         for number in range(start + begin, start + stop):
             if now[number] in checksums_then:
-                message = f"stands in another place than it did (it was number {then.index(now[number]) + 1})"
+                message = f"is in another place (it was number {then.index(now[number]) + 1})"
             elif num_gone:
                 num_gone -= 1
                 message = "was altered"

@@ -164,7 +164,7 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
 def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cassette | None) -> GivenReplies:
     """What a scorer's models said in a trial."""
     if scorer.spec.judge_key is None:
-        return NoReplies(f"scorer {scorer.key!r} asks a model, of which no replies are kept")
+        return NoReplies(f"scorer {scorer.key!r} calls a model, and its replies are not stored")
     if cassette is not None:
         solver = plan.benchmark.solver
         sample_id = each.trial.sample_id
@@ -180,7 +180,7 @@ def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cas
         return ScoreReplies(calls)
     if score is None:
         return NoReplies("there is no score, and so no replies of its judge (they may be in the cassette)")
-    return NoReplies("the result has no replies of its judge (give the cassette of the run: --replay)")
+    return NoReplies("the result has no replies of its judge (pass the cassette of the run with --replay)")
 
 
 @dataclass(frozen=True)

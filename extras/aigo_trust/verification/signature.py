@@ -99,7 +99,7 @@ def _statement_findings(
         yield Finding(message, ("evidence", "samples"), file=file)
     elif samples.get("root") != root:
         yield Finding(
-            "its root is not that of the samples: one of them was altered", ("evidence", "samples"), file=file
+            "its root does not match the samples: a sample was modified", ("evidence", "samples"), file=file
         )
     for name, fact in predicate_facts(texts).items():
         stated = predicate.get(name)

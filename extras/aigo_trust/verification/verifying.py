@@ -89,7 +89,7 @@ def _without_log(issues: list[Issue], result: Path, materials: Materials) -> tup
     findings = [
         Finding(issue.message, tuple(issue.path), field=dotted(issue.path) or None) for issue in issues
     ]
-    levels = {name: level(name, [], unchecked="the file is no valid result log") for name in TITLES}
+    levels = {name: level(name, [], unchecked="the file is not a valid result log") for name in TITLES}
     levels["log"] = level("log", findings)
     try:
         texts = read_texts(result)
@@ -127,7 +127,7 @@ def _computed(
 ) -> tuple[Level, Level]:
     """The levels of the numbers and of the scores."""
     if own is None or not materials.rerun_scorers:
-        reason = "run with --task and --rerun-scorers only: nothing that stands in a result is run"
+        reason = "only with --task and --rerun-scorers: code in a result is never executed"
         of_own = None if own is None or own.entity == "system" else own
         numbers = check_numbers(reader, frame, raw, of_own, None)
         return numbers, level("scores", [], unchecked=reason)
@@ -196,11 +196,11 @@ def _digests(
         findings += of_task
         unchecked = unchecked or of_rows
         rows = "" if of_rows else " and rows"
-        statement = f"task{',' if rows else ' and'} config{rows} are those of the task that was given"
+        statement = f"task{',' if rows else ' and'} config{rows} match the given task"
         if not of_task:
             (intact if is_altered else notes).append(statement)
         elif not is_altered:
             failure = "it is not a result of the task that was given"
     elif record is not None and not is_altered:
-        notes.append("task, config and rows are those that stand in the result (your own: --task)")
+        notes.append("task, config and rows come from the result (compare with your own: --task)")
     return level("digests", findings, notes=notes, unchecked=unchecked, failure=failure, intact=intact)

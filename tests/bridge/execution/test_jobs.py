@@ -188,7 +188,7 @@ def test_a_model_is_made_once_and_all_that_cannot_be_made_are_named(made: TaskPl
     assert first.names(str) == {"": "['a/b']"}
     with pytest.raises(UsageError, match=r"^no x\nno y$"):
         make_models([Job(made, "x"), Job(made, "y"), Job(made, "x")], model)
-    with pytest.raises(UsageError, match="the task evaluates a model, and none was given; use --model"):
+    with pytest.raises(UsageError, match="the task evaluates a model; choose one with --model"):
         make_models([Job(made)], model)
 
 

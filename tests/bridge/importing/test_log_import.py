@@ -107,7 +107,7 @@ def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) ->
     assert engines("cut.json") == {"inspect": ["cut.json"]}
     # In a folder the content decides as well, but any dataset may be a Parquet file.
     assert engines() == {"inspect": ["in.json", "mine.eval"], "lighteval": ["lh.json"]}
-    with pytest.raises(UsageError, match=r"odd\.json' is no log of an engine: it is JSON without"):
+    with pytest.raises(UsageError, match=r"odd\.json' is not an engine log: it is JSON without"):
         engines("odd.json")
     with pytest.raises(UsageError, match="no logs at"):
         engines("nothing")

@@ -100,7 +100,7 @@ def test_records_are_known_by_their_name_or_their_content(
         ("t.jsonl", "\n \r\n", "no task records", None),
         ("t.jsonl", LINE.encode("utf-16"), "it is UTF-16, expected UTF-8", None),
         ("t.jsonl", "[1, 2]\n", "found a list, expected an object", None),
-        ("t.jsonl", f"{LINE}\n{LINE}\n", "taken by line 1", None),
+        ("t.jsonl", f"{LINE}\n{LINE}\n", "already the id of line 1", None),
         ("t.jsonl", LINE.replace("41", "41é").encode("cp1252"), "is not UTF-8", "save the file as UTF-8"),
     ],
     ids=range(14),
@@ -138,7 +138,7 @@ def test_bad_records_are_refused_unless_they_may_be_left_out(aigo: Run, tmp_path
     assert [issue.line for issue in places] == [2, 3]
     assert (total.message, total.hint) == (
         "2 of 4 records are invalid",
-        "mend them, or run the valid ones with --allow-bad-tasks",
+        "correct them, or run only the valid ones with --allow-bad-tasks",
     )
     assert [sample.id for sample in made.samples] == ["arith_001", "c"]
     assert made.num_invalid == 2

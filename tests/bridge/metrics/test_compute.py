@@ -297,7 +297,7 @@ def test_a_boolean_is_no_number_here() -> None:
 def test_a_precision_without_predictions_is_zero_and_said_so() -> None:
     result = binary(rows([("yes", "no"), ("no", "no")]))
     assert result.values == {"accuracy": 0.5, "precision": 0.0, "recall": 0.0, "f1_score": 0.0}
-    assert result.problem == "0.0 stands for what has no denominator: precision of 'yes'"
+    assert result.problem == "0.0 replaces values without a denominator: precision of 'yes'"
 
 
 @pytest.mark.parametrize("compute", [binary, multiclass])
@@ -336,7 +336,7 @@ def test_multiclass_numbers_computed_by_hand() -> None:
         "macro_recall": 1 / 2,
         "macro_f1_score": pytest.approx((1 / 2 + 4 / 5) / 3),
     }
-    assert result.problem == "0.0 stands for what has no denominator: precision of 'c'"
+    assert result.problem == "0.0 replaces values without a denominator: precision of 'c'"
     assert result.details["confusion_matrix"] == {"a": {"a": 1, "b": 1}, "b": {"b": 2}, "c": {"a": 1}}
 
 
@@ -470,11 +470,11 @@ def test_without_samples_it_is_called_with_an_empty_list(host: SnippetHost) -> N
         ),
         (
             "{'a': 1, 'b': 'two'}",
-            "compute_metrics_snippet: compute_metrics returned what is no number: 'b' is 'two'",
+            "compute_metrics_snippet: compute_metrics returned values that are not numbers: 'b' is 'two'",
         ),
         (
             "{'a': {'value': 1}}",
-            "compute_metrics_snippet: compute_metrics returned what is no number: 'a' is {'value': 1}",
+            "compute_metrics_snippet: compute_metrics returned values that are not numbers: 'a' is {'value': 1}",
         ),
         ("{}", "compute_metrics returned no values"),
         ("{'a': 10**400}", "the numbers are too large to compute with"),

@@ -167,10 +167,10 @@ def test_labels_over_trials_are_no_classes_of_their_own(kind: str, missing: str)
     metric = TypeAdapter(Metric).validate_python(
         {"type": kind, "field_gt": "gt", "field_pred": "pred", **answers}
     )
-    label = NoAggregate("'x' is no number ('a'); labels have no aggregated score", is_number=False)
+    label = NoAggregate("'x' is not a number ('a'); labels cannot be aggregated", is_number=False)
     result = compute_metric(metric, [{"gt": "a", "pred": "a"}, {"gt": "a", "pred": "a", missing: label}])
     assert result.values == {}
-    assert "labels have no aggregated score" in str(result.problem)
+    assert "labels cannot be aggregated" in str(result.problem)
 
 
 def test_two_aggregators_of_one_name_must_agree() -> None:

@@ -201,7 +201,10 @@ GOOD = '{"default": true, "reply": "x"}'
         ('{"default": true, "reply": {"delay": true}}', "reply.delay: found True, expected seconds"),
         ('{"default": true, "reply": {"refusal": 1}}', "reply.refusal: found 1, expected true or false"),
         ('{"default": true, "reply": {"stop_reason": "end"}}', "reply.stop_reason: found 'end'"),
-        ('{"default": true, "reply": {"status": 500}}', "reply.status: only makes sense beside reply.error"),
+        (
+            '{"default": true, "reply": {"status": 500}}',
+            "reply.status: only allowed together with reply.error",
+        ),
         ('{"default": true, "reply": {"error": "e", "status": 200}}', "reply.status: found 200"),
         ('{"default": true, "reply": {"usage": 3}}', "reply.usage: found 3"),
         ('{"default": true, "reply": {"usage": {"input_tokens": -1}}}', "reply.usage.input_tokens: found -1"),

@@ -49,7 +49,7 @@ def test_where_files_exist_nothing_is_written_and_all_are_named(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("obstacle", "message"),
-    [("file", "is no folder"), ("out", "lies out of the folder"), ("nothing", "is a link to nothing")],
+    [("file", "is not a folder"), ("out", "lies out of the folder"), ("nothing", "is a link to nothing")],
 )
 def test_what_stands_where_a_folder_should_is_told(tmp_path: Path, obstacle: str, message: str) -> None:
     folder, place = tmp_path / "p", tmp_path / "p" / "deep"

@@ -191,7 +191,7 @@ class TestWriting:
         assert (tmp_path / "a.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
     def test_samples_in_the_frame_are_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(EvidenceError, match="1 sample of its own"):
+        with pytest.raises(EvidenceError, match="the log already contains 1 sample"):
             write_log(tmp_path / "a.json", [], finish=frame(samples=[sample(1)]))
 
     def test_samples_need_evidence_to_hold_them(self, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_label_is_found(reply: str, label: str) -> None:
         ("[" * 100_000, "neither JSON"),
         (
             'First I thought {"prediction": "correct"} but it is {"prediction": "incorrect"}',
-            "it holds several verdicts",
+            "it contains several verdicts",
         ),
     ],
 )

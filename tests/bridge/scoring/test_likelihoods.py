@@ -97,7 +97,7 @@ def test_likelihoods_are_divided_by_the_choice_and_not_by_its_delimiter(by: str,
 def test_an_empty_choice_divides_nothing(by: str) -> None:
     row = {"a": "x", "c": ["x", ""], "t": [" x", " "]}
     weighed = [Likelihood(text, -1.0, 1, is_greedy=False) for text in row["t"]]
-    with pytest.raises(SampleError, match="of which one is empty and divides nothing"):
+    with pytest.raises(SampleError, match="but an empty choice cannot be normalized"):
         scored(scorer(length_normalisation=by), row, raw_output(weighed))
 
 
@@ -108,7 +108,7 @@ def test_likelihoods_of_other_texts_are_not_taken() -> None:
         scorer(), row_of(found, 0), {"choices": []}, raw_output(others), "text", raw_output(found)
     )
     assert [each["log_likelihood"] for each in outcome.metadata["log_likelihoods"]] == [-1.0, -2.0]
-    with pytest.raises(SampleError, match="holds no log-likelihoods of these continuations") as caught:
+    with pytest.raises(SampleError, match="contains no log-likelihoods of these continuations") as caught:
         scored(scorer(), row_of(found, 0), raw_output(others))
     assert caught.value.code == Code.MISSING_LIKELIHOODS
 
@@ -136,7 +136,7 @@ def test_what_is_no_number_is_an_error_of_the_sample(name: str, value: object) -
 
 def test_without_an_output_there_is_nothing_to_compare() -> None:
     models: Any = None
-    with pytest.raises(SampleError, match="holds no log-likelihoods"):
+    with pytest.raises(SampleError, match="contains no log-likelihoods"):
         asyncio.run(
             MostLikelyChoice(scorer())(Sample(0, {"a": "0", "c": ["0", "1"], "t": ["x", "y"]}), None, models)
         )
@@ -154,8 +154,8 @@ def test_only_scorers_of_that_method_compare_likelihoods() -> None:
         (["x", "y"], [" x"], "continuations: found 1, expected one for each of the 2 choices"),
         (["x"], [" x"], "choices: found ['x'], expected two or more"),
         ([], [], "choices: found [], expected two or more"),
-        (["x", "y", "x"], [" x", " y", " z"], "in which one stands twice"),
-        (["x", "y"], [" x", ""], "of which one is empty and has no likelihood"),
+        (["x", "y", "x"], [" x", " y", " z"], "which contains a duplicate"),
+        (["x", "y"], [" x", ""], "but an empty text has no likelihood"),
         (["x", 2], [" x", " y"], "expected a list of texts"),
         (["y", "z"], [" y", " z"], "ground_truth_choice: found 'x', expected one of ['y', 'z']"),
     ],

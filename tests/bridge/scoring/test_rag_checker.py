@@ -329,7 +329,7 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason() -> None:
 
 
 def test_a_second_unreadable_reply_is_an_error_with_all_calls() -> None:
-    with pytest.raises(JudgeError, match=r"cannot be read after 2 attempts") as caught:
+    with pytest.raises(JudgeError, match=r"no readable answer after 2 attempts") as caught:
         check(Judge('{"claims": ["One"]}', "no", ""), scores_to_compute=["recall"])
     assert caught.value.kind == "UnreadableJudgeReply"
     assert len(caught.value.calls) == 3
@@ -348,7 +348,11 @@ def test_a_judge_that_fails_is_an_error_of_the_sample() -> None:
         ({}, {"query_column": "nope"}, "no column 'nope', expected one of 'question', 'answer'"),
         ({}, {"target_column": "nope"}, "no column 'nope'"),
         ({"c": "One. Two."}, {"target_claims_column": "c"}, "column 'c': found the text"),
-        ({"c": [1]}, {"target_claims_column": "c"}, "column 'c': its list holds something else than texts"),
+        (
+            {"c": [1]},
+            {"target_claims_column": "c"},
+            "column 'c': its list contains values that are not texts",
+        ),
         (
             {"c": ["One"], "l": ["mandatory"]},
             {"target_claims_column": "c", "target_labels_column": "l"},

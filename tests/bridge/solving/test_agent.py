@@ -86,7 +86,7 @@ def test_its_work_is_the_output() -> None:
 @pytest.mark.parametrize(
     ("fields", "sample", "problem"),
     [
-        ({"files": "f"}, {}, "there is no column 'f'"),
+        ({"files": "f"}, {}, "no column 'f'"),
         ({"files": "f"}, {"f": ["a"]}, r"files: found \['a'\], expected a mapping from names to texts"),
         ({"files": "f"}, {"f": {"a": 1}}, "expected a mapping from names to texts"),
         ({"files": "{{ sample.q }}"}, {}, "files: the template gave no JSON"),

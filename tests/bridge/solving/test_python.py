@@ -169,7 +169,7 @@ def test_the_traces_json_is_as_good(host: SnippetHost) -> None:
         ),
         ("await model.predict(4)", "InvalidModelInput", "model.predict got a int, expected items"),
         ("await model.predict([1])", "InvalidModelInput", "model.predict got a list with a int"),
-        ("await model.predict([{'type': 'message'}])", "InvalidModelInput", "got items that are none"),
+        ("await model.predict([{'type': 'message'}])", "InvalidModelInput", "got invalid items"),
         (
             "await model.predict([{'role': 'user', 'content': 4}])",
             "InvalidModelInput",

@@ -99,7 +99,7 @@ def test_without_an_assistant_there_is_no_output(cell: Any) -> None:
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        ({"u": 1}, "column 't' does not hold a trace: the sample has no such column, only 'u'"),
+        ({"u": 1}, "column 't' does not contain a trace: the sample does not have this column; columns: 'u'"),
         ({"t": None}, "found nothing, expected a mapping with 'items'"),
         ({"t": 4}, "found a int"),
         ({"t": float("nan")}, "found a float"),

@@ -111,8 +111,8 @@ def _turned(value: object) -> object:
         (math.inf, "inf is no JSON"),
         ({"seed": 2**53}, "the integer 9007199254740992 is beyond 2**53 - 1"),
         ({"a/b": "\ud800"}, "half a surrogate pair, so the value has no canonical JSON (at /a~1b)"),
-        ({1: 2}, "the key 1 is no text"),
-        ({"a": {3}}, "a value of type set is no JSON"),
+        ({1: 2}, "the key 1 is not text"),
+        ({"a": {3}}, "a value of type set is not JSON"),
     ],
 )
 def test_what_has_no_text_is_told_with_its_place(value: object, problem: str) -> None:

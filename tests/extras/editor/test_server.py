@@ -294,7 +294,7 @@ async def _prompts(opened: Editor) -> None:
     assert "𝄞𝄞 Capital of Norway?" in shown.markdown
     row["row"] = 7
     shown = await opened.ask(opened.request("aigoBridge/prompt", row))
-    assert shown.markdown == "There is no row 7: the dataset has 1."
+    assert shown.markdown == "Row 7 does not exist: the dataset has 1 rows."
 
 
 def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) -> None:

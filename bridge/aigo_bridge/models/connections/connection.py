@@ -81,7 +81,7 @@ MOST_TOLD = 500
 SHOWN = 200
 """Characters of an answer that cannot be read which its error shows."""
 
-MASKED_PIECES = f"{MASK} (the response held a secret in pieces, or in a code of its own)"
+MASKED_PIECES = f"{MASK} (the response contained a split or encoded secret)"
 """Stands for a response of which the answer was made that a secret had to be taken out of."""
 
 
@@ -140,7 +140,9 @@ class Connection:
         try:
             body.encode()
         except UnicodeEncodeError:
-            problem = CallError("the request holds half of a surrogate pair, which is no text", "invalid")
+            problem = CallError(
+                "the request contains half of a surrogate pair, which is not valid text", "invalid"
+            )
             raise self._failed(problem, None) from None
         exchange = Exchange(self.mask(body))
         try:

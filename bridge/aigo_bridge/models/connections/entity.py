@@ -186,9 +186,9 @@ class _Making:
         if adapter is None:
             keys = ", ".join([*(spec.key for spec in declared), *SHIPPED])
             self._problem(
-                f"there is no model adapter {named.key!r}",
+                f"no model adapter {named.key!r}",
                 *ADAPTER_PATH,
-                hint=f"put its file beside this one, or into model_adapters/; without a file: {keys}",
+                hint=(f"put its file next to this one, or into model_adapters/; built-in adapters: {keys}"),
             )
         return adapter
 
@@ -205,7 +205,7 @@ class _Making:
         for name, value in (config.custom_headers or {}).items():
             path = ("config", "custom_headers", name)
             if not _TOKEN.fullmatch(name):
-                self._problem(f"{name!r} is no name of a header", *path)
+                self._problem(f"{name!r} is not a valid header name", *path)
                 continue
             header = self._values.scalar(value, path, secret=SENSITIVE.search(name) is not None)
             headers[name.lower()] = self._header(header, *path)
@@ -319,13 +319,13 @@ def load_model(
     written, key = split_name(name)
     path = Path(written)
     if not is_file(path):
-        raise UsageError(f"there is no model file {written!r}", code=Code.UNKNOWN_MODEL_ENTITY)
+        raise UsageError(f"model file {written!r} does not exist", code=Code.UNKNOWN_MODEL_ENTITY)
     env = environment() if env is None else env
     document = read(BaseModel, path, root=root, env=env)
     if isinstance(document.spec, ModelSpec):
         if key is not None and key != document.spec.key:
             raise UsageError(
-                f"{written!r} holds the model {document.spec.key!r}, not {key!r}",
+                f"{written!r} contains the model {document.spec.key!r}, not {key!r}",
                 code=Code.UNKNOWN_MODEL_ENTITY,
             )
         model = cast("Document[ModelSpec]", document)
@@ -359,19 +359,20 @@ def _of_runs(
         (key,) = keys
     if key is None:
         raise UsageError(
-            f"{written!r} holds {plural(len(keys), 'model')}: name one as {written}#KEY (keys: {listed})",
+            (
+                f"{written!r} contains {plural(len(keys), 'model')}; name one as {written}#KEY "
+                f"(keys: {listed})"
+            ),
             code=Code.UNKNOWN_MODEL_ENTITY,
         )
     matches = [(run, number) for model_key, run, number in models if model_key in (key, provider_key(key))]
     if not matches:
-        raise UsageError(
-            f"{written!r} holds no model {key!r} (keys: {listed})", code=Code.UNKNOWN_MODEL_ENTITY
-        )
+        raise UsageError(f"{written!r} has no model {key!r} (keys: {listed})", code=Code.UNKNOWN_MODEL_ENTITY)
     if any(
         run.spec.models[number] != matches[0][0].spec.models[matches[0][1]] for run, number in matches[1:]
     ):
         raise UsageError(
-            f"{written!r} holds several models {key!r} that differ", code=Code.UNKNOWN_MODEL_ENTITY
+            f"{written!r} contains several different models {key!r}", code=Code.UNKNOWN_MODEL_ENTITY
         )
     return _of_run(*matches[0], settings, env)
 

@@ -42,9 +42,7 @@ def secret_name(value: str) -> str | None:
     """
     match = _REFERENCE.fullmatch(value)
     if match is None and _REFERENCE.search(value):
-        raise MissingSecretError(
-            "a secret has to be the whole value; put what stands around it into the secret"
-        )
+        raise MissingSecretError("a secret must be the whole value; put the surrounding text into the secret")
     return match[1] if match is not None else None
 
 

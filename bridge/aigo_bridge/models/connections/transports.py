@@ -139,7 +139,7 @@ class TLS:
         try:
             context = ssl.create_default_context(cadata=self.trusted_ca)
         except (ssl.SSLError, ValueError) as error:
-            raise ValueError("'trusted_ca' holds no certificates in PEM") from error
+            raise ValueError("'trusted_ca' contains no PEM certificates") from error
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -289,13 +289,13 @@ class _Unpacking:
                 part = self._inflater.unconsumed_tail or self._inflater.unused_data
         except zlib.error as error:
             raise CallError(
-                f"the response is damaged: it is no {self._name}: {error}", "transient"
+                f"the response is damaged: not valid {self._name}: {error}", "transient"
             ) from error
 
     def end(self) -> None:
         """Nothing follows."""
         if self._inflater is not None and not self._inflater.eof:
-            raise CallError("the response was cut off: its compressed body has no end", "transient")
+            raise CallError("the response was truncated: its compressed body is incomplete", "transient")
 
 
 def _too_long(head: Response, most: int) -> CallError:
@@ -342,7 +342,7 @@ def header_value(value: str | float | bool) -> str:
     """
     text = value if isinstance(value, str) else json.dumps(value)
     if not text.isascii() or not text.isprintable() or text != text.strip():
-        raise ValueError("has a line break, a blank at an end, or a character outside of ASCII")
+        raise ValueError("contains a line break, outer whitespace or a non-ASCII character")
     return text
 
 

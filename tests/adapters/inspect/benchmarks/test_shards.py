@@ -188,7 +188,7 @@ def test_a_shard_that_was_killed_goes_on(folder: Path, aigo: Run) -> None:
     assert aigo(*words, "--shard", "2/2").code == 0
     early = aigo("merge", "shards", "--task", name, "--out", "merged")
     assert early.code == 2
-    assert "shard 1 of 2 has not come to an end" in early.err
+    assert "shard 1 of 2 is incomplete" in early.err
 
     again = aigo(*words, "--shard", "1/2", "--resume", "--json")
 
@@ -217,8 +217,8 @@ def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> No
 
     assert f"give --task {name}, with the options" in told()
     assert "2 trials were asked for, the shards have 4 and 2" in told("--task", name)
-    assert "data or arguments are others" in told("--task", name, "-n", "4", "-T", "word=maybe")
-    assert "the shards have nothing of 'few'" in told("--task", "inspect:tasks.py@few")
+    assert "data or arguments differ" in told("--task", name, "-n", "4", "-T", "word=maybe")
+    assert "the shards do not contain 'few'" in told("--task", "inspect:tasks.py@few")
     assert "these are shards of inspect:tasks.py@many" in told("--task", "lighteval:gsm8k")
     assert "--config: only for shards of a task" in told("--task", name, "--config", "a=b")
     other = folder / "elsewhere"

@@ -491,7 +491,7 @@ definition:
     ("change", "message"),
     [
         (("key: local\n", "kee: local\n"), "model.yaml:1:1: error: unknown key 'kee'"),
-        (("adapter: {key: latticeflow$openai_chat_completion}", "adapter: {key: nobodys}"), "model.yaml:8:12: error: there is no model adapter 'nobodys'"),
+        (("adapter: {key: latticeflow$openai_chat_completion}", "adapter: {key: nobodys}"), "model.yaml:8:12: error: no model adapter 'nobodys'"),
         (("$MODEL_KEY", "$NOT_SET_AT_ALL"), "'api_key': environment variable 'NOT_SET_AT_ALL' is not set"),
         (("url: http://", "url: htp://"), "model.yaml:5:8: error: 'url': expected an address"),
     ],
@@ -510,7 +510,7 @@ def test_what_is_wrong_with_a_model_file_is_told_before_anything_runs(
 
 def test_files_that_are_not_there(aigo: Run, folder: Path) -> None:
     done = aigo("run", "task.yaml", "--model", "nothing.yaml")
-    assert (done.code, done.err) == (2, "error: there is no model file 'nothing.yaml' [AB403]\n")
+    assert (done.code, done.err) == (2, "error: model file 'nothing.yaml' does not exist [AB403]\n")
 
 
 def test_models_of_a_run_file_are_named_by_key(aigo: Run, folder: Path, endpoint: Endpoint) -> None:

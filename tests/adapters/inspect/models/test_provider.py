@@ -170,8 +170,8 @@ def test_an_address_of_ones_own_is_another_version_of_the_model(model_file: Path
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("nothing.yaml", {}, "there is no model file 'nothing.yaml'"),
-        ("aigo_bridge/nothing.yaml", {}, "there is no model file 'nothing.yaml'"),
+        ("nothing.yaml", {}, "model file 'nothing.yaml' does not exist"),
+        ("aigo_bridge/nothing.yaml", {}, "model file 'nothing.yaml' does not exist"),
         ("model.yaml", {"api_key": "x"}, "api_key means nothing for it"),
         ("model.yaml", {"organization": "x"}, "organization means nothing for it"),
         ("nobodys/model", {}, "nobodys"),

@@ -358,7 +358,7 @@ def test_custom_tasks_are_known_beside_built_in_ones(
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ("gsm8", "found no benchmark 'gsm8'.*did you mean 'gsm8k'"),
+        ("gsm8", "no benchmark 'gsm8' found.*did you mean 'gsm8k'"),
         ("gsm8k|many", r"expected a task, or TASK\|SHOTS"),
         ("gsm8k@k=1", "has no metric with a parameter 'k'"),
         ("gsm8k,gsm8k|0", "more than once"),

@@ -169,11 +169,11 @@ def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> No
     run_shards(aigo, 2, WRITTEN, *MODEL)
     merge = ["merge", "shards", "--out", "merged"]
     assert f"give --task {WRITTEN}, with the options" in aigo(*merge).err
-    assert "the shards have nothing of" in aigo(*merge, "--task", "lighteval:written|0", *ROWS).err
+    assert "the shards do not contain" in aigo(*merge, "--task", "lighteval:written|0", *ROWS).err
     assert "the shards have 7 and 1" in aigo(*merge, "--task", WRITTEN, *ROWS, "-n", "3").err
     row = folder / "rows" / "test.jsonl"
     row.write_text(row.read_text("utf-8").replace("3?", "8?"), "utf-8")
-    assert "data or arguments are others" in aigo(*merge, "--task", WRITTEN, *ROWS).err
+    assert "data or arguments differ" in aigo(*merge, "--task", WRITTEN, *ROWS).err
     assert not list(folder.glob("merged/*.tasklog.json"))
 
 

@@ -390,7 +390,7 @@ def test_a_missing_package_is_one_line_with_the_command(
     [
         ("lighteval/nanotron/x", "lighteval has no backend 'nanotron'; expected one of transformers, vllm"),
         ("transformers/", "found no model, expected transformers/MODEL"),
-        ("transformers/./nowhere", "'./nowhere' is no folder"),
+        ("transformers/./nowhere", "'./nowhere' is not a folder"),
         ("transformers/{empty}", "cannot be loaded: "),
         (
             "transformers/{empty},batchsize=3",

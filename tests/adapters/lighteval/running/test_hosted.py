@@ -310,9 +310,9 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
         "solver",
         "continuations: found 1, expected one for each of the 2",
     ),
-    "an empty continuation": ({"t": ["x", ""]}, "solver", "of which one is empty and has no likelihood"),
+    "an empty continuation": ({"t": ["x", ""]}, "solver", "but an empty text has no likelihood"),
     "one choice": ({"c": ["A"], "t": ["x"]}, "solver", "choices: found ['A'], expected two or more"),
-    "a choice twice": ({"c": ["A", "A"]}, "solver", "choices: found ['A', 'A'], in which one stands twice"),
+    "a choice twice": ({"c": ["A", "A"]}, "solver", "choices: found ['A', 'A'], which contains a duplicate"),
     "no list": ({"t": "x or y"}, "solver", "continuations: found the text 'x or y', expected a list"),
     "numbers": ({"t": [1, 2]}, "solver", "continuations: found [1, 2], expected a list of texts"),
     "a prompt that does not fit": (

@@ -244,7 +244,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
         (("nothing", "--to", "inspect"), "there is no file 'nothing'"),
         (("author/out.tasklog.json", "--to", "inspect"), "accepts a task; did you mean --to inspect-log?"),
         (("author", "--to", "inspect-log", "--native"), "--native: only for tasks; --to inspect-log accepts only result logs"),
-        (("author/task.yaml", "--to", "inspect-log"), "expected one that ends in `.json` or `.jsonl`"),
+        (("author/task.yaml", "--to", "inspect-log"), "expected the extension `.json` or `.jsonl`"),
         (("author/rows.jsonl", "--to", "inspect-log"), "rows.jsonl"),
         (("missing.json", "--to", "inspect-log"), "there is no file 'missing.json'"),
         (
@@ -306,7 +306,7 @@ def test_a_task_on_an_earlier_result_is_exported_natively_only(
     native = aigo("export", "author", "--to", "inspect", "--native", "--out", "y", *earlier)
 
     assert hosted.code == 1
-    assert "runs on the earlier result 'qa', which its files cannot carry (--native" in hosted.err
+    assert "uses the earlier result 'qa', which cannot be exported (use --native" in hosted.err
     assert not (tmp_path / "x").exists()
     assert native.code == 0, native.err
     assert [
@@ -351,7 +351,7 @@ def test_packages_of_the_authors_code_are_named(aigo: Run, author: Any, tmp_path
 
     assert "note: the author's code imports pandas, spacy, which requirements.txt does not name\n" in done.out
     assert (
-        "also imports `pandas`, `spacy`: install what it needs" in (tmp_path / "x" / "README.md").read_text()
+        "also imports `pandas`, `spacy`: install these packages" in (tmp_path / "x" / "README.md").read_text()
     )
 
 

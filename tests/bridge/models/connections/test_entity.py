@@ -98,9 +98,9 @@ def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
     found = problems(tmp_path, text)
     assert "4: 'url': expected an address that begins with http:// or https://" in found
     assert "5: 'api_key': unknown secret 'NOT_THERE' (declared: none)" in found
-    assert any(line.startswith("6: there is no model adapter 'nobodys'") for line in found)
-    assert "8: 'bad name' is no name of a header" in found
-    assert any(line.startswith("9: 'X-Lines' has a line break") for line in found)
+    assert any(line.startswith("6: no model adapter 'nobodys'") for line in found)
+    assert "8: 'bad name' is not a valid header name" in found
+    assert any(line.startswith("9: 'X-Lines' contains a line break") for line in found)
     assert "10: 'X-Unset': environment variable 'NOT_SET_AT_ALL' is not set" in found
 
 
@@ -108,7 +108,7 @@ def test_a_secret_that_no_header_can_carry_is_not_shown(tmp_path: Path) -> None:
     text = HEAD + HTTP + "  api_key: $KEY\n"
     with pytest.raises(SpecError) as caught:
         loaded(tmp_path, text, env={"KEY": "hidden-value\n"})
-    assert "'api_key' has a line break" in str(caught.value)
+    assert "'api_key' contains a line break" in str(caught.value)
     assert "hidden-value" not in str(caught.value)
 
 
@@ -218,17 +218,17 @@ def test_a_model_of_a_run_file_within_a_plan(tmp_path: Path) -> None:
     twice = f"{plan}  -{text[3:]}"
     assert loaded(tmp_path, twice, "plan.yaml#one", env={"KEY": "a secret value"}).key == "one"
     other = f"{plan}  -{text[3:].replace('models.invalid', 'other.invalid')}"
-    with pytest.raises(UsageError, match="several models 'one' that differ"):
+    with pytest.raises(UsageError, match="several different models 'one'"):
         loaded(tmp_path, other, "plan.yaml#one", env={"KEY": "x"})
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none.yaml", "there is no model file"),
-        ("run.yaml", "holds 2 models: name one as .*#KEY .*one"),
-        ("run.yaml#two", r"holds no model 'two' \(keys: openai\$gpt-4-1-nano, one\)"),
-        ("model.yaml#two", "holds the model 'm', not 'two'"),
+        ("none.yaml", "does not exist"),
+        ("run.yaml", "contains 2 models; name one as .*#KEY .*one"),
+        ("run.yaml#two", r"has no model 'two' \(keys: openai\$gpt-4-1-nano, one\)"),
+        ("model.yaml#two", "contains the model 'm', not 'two'"),
     ],
 )
 def test_wrong_names(tmp_path: Path, name: str, message: str) -> None:

@@ -50,5 +50,5 @@ def test_missing_secrets_and_variables_are_told_by_name() -> None:
 
 
 def test_a_reference_in_the_middle_of_a_text_is_refused() -> None:
-    with pytest.raises(MissingSecretError, match="has to be the whole value"):
+    with pytest.raises(MissingSecretError, match="must be the whole value"):
         secret_name("Basic << secrets.A >>")

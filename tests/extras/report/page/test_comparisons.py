@@ -67,7 +67,7 @@ def test_everything_that_is_compared_is_on_the_page_and_numbers_come_last(tmp_pa
         "10 right → wrong, 0 wrong → right; the same verdict in 73.7% (Cohen's kappa 0.457).",
         "20 right → wrong old 20 new 20",
         "7 more; --flips N lists more.",
-        "What the columns say",
+        "Meaning of the columns",
     )
     places = [shown.find(part) for part in parts]
     assert -1 not in places, dict(zip(parts, places, strict=True))

@@ -117,11 +117,11 @@ def test_hostile_names_are_drawn_as_texts(tmp_path: Path) -> None:
 
 
 def test_nothing_to_draw_and_too_much_are_told(quiz: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nothing for the chart 'tokens', expected model calls"):
+    with pytest.raises(UsageError, match="no data for the chart 'tokens', expected model calls"):
         chart("tokens", results_at([quiz]))
     samples = [sample(trial(0, [], scores=[score(f"s{number}", {"n": 1})])) for number in range(401)]
     path = write_result(tmp_path / "many.tasklog.json", result(samples))
-    with pytest.raises(UsageError, match="401 marks, expected 400 at most: name fewer results") as caught:
+    with pytest.raises(UsageError, match="401 marks, expected at most 400; name fewer results") as caught:
         chart("scores", results_at([path]))
     assert caught.value.code == Code.UNDRAWABLE_CHART
 

@@ -131,7 +131,7 @@ def test_what_a_sheet_cannot_hold_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert write_tables(tmp_path / "t.xlsx", [trials]).cut == 3
     monkeypatch.setattr(files, "SHEET_ROWS", 3)
-    with pytest.raises(UsageError, match="'trials' has more; expected"):
+    with pytest.raises(UsageError, match="'trials' has more; use"):
         write_tables(tmp_path / "u.xlsx", [trials])
     assert not (tmp_path / "u.xlsx").exists()
 

@@ -31,12 +31,12 @@ def test_the_numbers_stand_beside_the_picture(aigo: Run, quiz: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quiz.tasklog.json", "-o", "fig.pdf"], "found the suffix '.pdf', expected .svg or .png"),
+        (["quiz.tasklog.json", "-o", "fig.pdf"], "found the extension '.pdf', expected .svg or .png"),
         (["quiz.tasklog.json", "-o", "f.svg", "--chart", "pie"], "no chart 'pie', expected metrics, scores"),
         (["none.tasklog.json", "-o", "f.svg"], "there is no result log 'none.tasklog.json'"),
         (
             ["quiz.tasklog.json", "-o", "f.svg"],
-            "nothing for the chart 'metrics', expected metrics with a value",
+            "no data for the chart 'metrics', expected metrics with a value",
         ),
     ],
 )

@@ -64,7 +64,7 @@ def test_one_sample_by_its_id(aigo: Run, quiz: Path) -> None:
     done = aigo("show", quiz, "--sample", "none")
 
     assert done.code == 2
-    assert "there is no sample 'none', expected one of '0', '1', '2', '3', '4'" in done.err
+    assert "no sample 'none', expected one of '0', '1', '2', '3', '4'" in done.err
 
 
 def test_the_failed_and_the_worst(aigo: Run, quiz: Path) -> None:
@@ -107,7 +107,7 @@ def test_more_samples_are_told(aigo: Run, quiz: Path) -> None:
     done = aigo("show", quiz, "-n", 2)
 
     assert ids(done.out) == ["0", "1"]
-    assert "more samples follow; -n shows more of them (now 2), 0 all" in done.err
+    assert "more samples follow; show more with -n N (now 2), or all with -n 0" in done.err
     assert "more samples" not in aigo("show", quiz, "-n", 5).err
     assert len(ids(aigo("show", quiz, "-n", 0).out)) == 5
 
@@ -148,7 +148,7 @@ def test_a_damaged_result_is_shown_as_far_as_it_goes(aigo: Run, tmp_path: Path) 
     [
         (["none.tasklog.json"], "there is no result log 'none.tasklog.json'"),
         (["quiz.tasklog.json", "--sample", "1", "--failed"], "expected one of them"),
-        (["quiz.tasklog.json", "--score", "x"], "expected --worst N"),
+        (["quiz.tasklog.json", "--score", "x"], "only with --worst N"),
         (["notes.json"], "notes.json: error: found a list, expected a result log"),
     ],
 )

@@ -70,7 +70,7 @@ def test_the_schema_is_printed(aigo: Run) -> None:
     [
         ([], "no query was given, expected one SELECT, or --schema"),
         (["select 1", "none"], "there is no result log 'none'"),
-        (["select 1", "-o", "t.txt"], "found the suffix '.txt'"),
+        (["select 1", "-o", "t.txt"], "found the extension '.txt'"),
         (["select * from nothing"], "expected tables: results, metrics"),
         (["drop table samples"], "found DROP, expected one SELECT"),
     ],

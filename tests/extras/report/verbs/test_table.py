@@ -52,8 +52,8 @@ def test_tasks_of_an_evaluation_without_a_result_are_told(aigo: Run, quiz: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quiz.tasklog.json", "-o", "t.txt"], "found the suffix '.txt', expected .csv"),
-        (["quiz.tasklog.json", "-o", "t.xlsx.gz"], "found the suffix '.gz', expected .csv"),
+        (["quiz.tasklog.json", "-o", "t.txt"], "found the extension '.txt', expected .csv"),
+        (["quiz.tasklog.json", "-o", "t.xlsx.gz"], "found the extension '.gz', expected .csv"),
         (
             ["quiz.tasklog.json", "-o", "t.csv", "--table", "x"],
             "no table 'x', expected one of 'results', 'metrics'",

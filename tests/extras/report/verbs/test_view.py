@@ -63,4 +63,4 @@ def test_a_port_that_is_taken_and_a_folder_that_is_none_are_told(aigo: Run, tmp_
         assert done.err.startswith(f"error: port {port} cannot be used: Address already in use")
         assert "[AB904]" in done.err
     done = aigo("view", "gone")
-    assert (done.code, done.err) == (2, "error: gone: there is no such folder [AB803]\n")
+    assert (done.code, done.err) == (2, "error: gone: the folder does not exist [AB803]\n")

@@ -392,5 +392,5 @@ def test_a_connection_without_the_token_ends_after_a_few_seconds(
 def test_a_port_that_is_taken_is_told(server: ViewServer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"port {server.guard.port} cannot be used: Address already in use"):
         ViewServer(tmp_path, server.guard.port)
-    with pytest.raises(UsageError, match="there is no such folder"):
+    with pytest.raises(UsageError, match="the folder does not exist"):
         ViewServer(tmp_path / "gone")

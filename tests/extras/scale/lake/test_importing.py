@@ -132,7 +132,7 @@ def test_other_folders_and_old_lakes_are_refused(logs: Path, tmp_path: Path) -> 
             use()
     with pytest.raises(UsageError, match="is not a lake: found nothing"):
         open_lake(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match=r"cannot hold a lake: found '\['"):
+    with pytest.raises(UsageError, match=r"cannot contain a lake: Delta tables do not support '\['"):
         imported(tmp_path / "a[1]", logs)
 
 

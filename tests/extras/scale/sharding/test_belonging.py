@@ -57,7 +57,7 @@ def test_missing_and_doubled_shards_are_named_together(shards: Path, tmp_path: P
         find_shards([shards, tmp_path / "copy"])
     assert {issue.code for issue in caught.value.issues} == {Code.SHARDS_MISSING, Code.SHARDS_APART}
     told = problems(shards, tmp_path / "copy")
-    assert "missing: shard 2 of 3 --partial merges what there is" in told
+    assert "missing: shard 2 of 3 merge the existing shards with --partial" in told
     assert "shard 1 is there 2 times" in told
 
 
@@ -121,7 +121,7 @@ def test_a_log_that_was_cut_or_is_gone_is_told(shards: Path) -> None:
 def test_a_shard_that_was_killed_is_not_merged(shards: Path) -> None:
     edit(shards / "shard-2-of-3", status="started")
     told = problems(shards)
-    assert "shard 2 of 3 has not come to an end" in told
+    assert "shard 2 of 3 is incomplete" in told
     assert "--shard 2/3 --resume" in told
     assert find_shards([shards], partial=True).missing == (2,)
 
@@ -136,7 +136,7 @@ def test_a_shard_that_was_stopped_is_a_part(shards: Path) -> None:
 def test_a_part_of_nothing_is_refused(shards: Path) -> None:
     for folder in shards.iterdir():
         edit(folder, status="started")
-    assert "no shard has come to an end" in problems(shards, partial=True)
+    assert "no shard is complete" in problems(shards, partial=True)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_part_of_nothing_is_refused(shards: Path) -> None:
         ({"number": 4}, "its shard is 4/3"),
         ({"number": "1"}, "damaged: number"),
         ({"surplus": 1}, "damaged: surplus"),
-        ({"files": {"../../etc/passwd": "0"}}, "which is no file of its folder"),
-        ({"files": {"/etc/passwd": "0"}}, "which is no file of its folder"),
+        ({"files": {"../../etc/passwd": "0"}}, "which is not in its folder"),
+        ({"files": {"/etc/passwd": "0"}}, "which is not in its folder"),
         ({"status": "fine"}, "damaged: status"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_damaged_manifest_is_told(shards: Path, fields: dict[str, Any], told: 
 
 def test_a_manifest_may_not_lead_out_of_its_folder(shards: Path, tmp_path: Path) -> None:
     edit_job(shards / "shard-1-of-3", log="../../task/task.yaml")
-    assert "which is no file of its folder" in problems(shards)
+    assert "which is not in its folder" in problems(shards)
 
 
 def test_a_manifest_that_is_none_is_told(shards: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_manifest_that_is_none_is_told(shards: Path) -> None:
 def test_a_folder_without_shards_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no shard"):
         find_shards([tmp_path])
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         find_shards([tmp_path / "gone"])
 
 

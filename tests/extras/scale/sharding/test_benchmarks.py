@@ -119,8 +119,8 @@ def test_other_benchmarks_are_refused_all_at_once(tmp_path: Path) -> None:
         merge_benchmarks(shards, others, request_to(tmp_path / "merged"))
     told = [issue.message for issue in error.value.issues]
     assert told == [
-        "'a': its data or arguments are others than those of the shards: its digest is dx, theirs is d1",
-        "the shards have nothing of 'b'",
+        "'a': its data or arguments differ from the shards: its digest is dx, theirs is d1",
+        "the shards do not contain 'b'",
         "nothing was asked for of 'a', which the shards have",
     ]
 

@@ -101,7 +101,7 @@ def test_scores_of_all_samples_that_differ_from_call_to_call_are_refused(tmp_pat
     ("given", "message", "code"),
     [
         ({}, "the log does not match", Code.OTHER_PLAN),
-        ({"num_samples": 4}, "are others than those of the shards", Code.SHARDS_APART),
+        ({"num_samples": 4}, "differ from the shards", Code.SHARDS_APART),
     ],
 )
 def test_another_task_than_that_of_the_shards_is_refused(

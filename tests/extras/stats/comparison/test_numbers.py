@@ -97,7 +97,7 @@ def test_a_sample_that_failed_is_counted_and_leaves_no_bounds(tmp_path: Path) ->
 def test_nothing_called_positive_has_a_reason(tmp_path: Path) -> None:
     metric = by_name(counted(tmp_path / "a.json", [(0, 0, 1)] * 40))["precision"]
 
-    assert metric.estimate == NoInterval("0.0 stands for an undefined ratio: there is nothing to divide by")
+    assert metric.estimate == NoInterval("0.0 replaces an undefined ratio: the denominator is zero")
 
 
 def test_a_difference_is_that_of_the_pairs(tmp_path: Path) -> None:

@@ -87,4 +87,4 @@ def test_what_has_no_spread_says_why(tmp_path: Path) -> None:
     assert "all samples have the same score" in reason(
         spread_of_one(constant, next(iter(quantities(constant))))
     )
-    assert reason(spread_of_one(one, next(iter(quantities(one))))) == "one sample has no spread"
+    assert reason(spread_of_one(one, next(iter(quantities(one))))) == "one sample has no variance"

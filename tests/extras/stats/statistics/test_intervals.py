@@ -142,7 +142,11 @@ def test_f1_is_f_star_transformed_with_its_interval() -> None:
         ([0.3, 0.4], None, "2 samples are too few"),
         ([0.3] * 30, None, "all samples have the same score"),
         ([7.5] * 30, None, "all samples have the same score"),
-        ([0.0, 1.0] * 15, [0, 1, 2] * 10, "3 groups are too few to know how much they differ; 20 are needed"),
+        (
+            [0.0, 1.0] * 15,
+            [0, 1, 2] * 10,
+            "3 groups are too few to estimate the variance between them; at least 20 are needed",
+        ),
     ],
 )
 def test_what_has_no_interval_says_why(values: list[float], groups: list[int] | None, reason: str) -> None:

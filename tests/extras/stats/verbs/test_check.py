@@ -123,11 +123,11 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules:\n  - accuracy should be good\n  - accuracy >= 0.5\n  - more failed\n")
     for arguments, message in (
-        ([], "there is no rule"),
+        ([], "no rule given"),
         (["--rule", "accuracy is fine"], "cannot read the rule 'accuracy is fine'; expected one like"),
         (["--rule", "f1 >= 0.5"], "reads 'f1', which is not a metric of the result; it has: accuracy"),
         (["--rule", "no regression"], "has no margin"),
-        (["--rule", "no regression beyond 1%"], "give it with --baseline"),
+        (["--rule", "no regression beyond 1%"], "pass it with --baseline"),
         (["--rules", rules], "rules.yaml:2"),
         (["--rules", rules], "rules.yaml:4"),
     ):
@@ -170,8 +170,8 @@ def test_a_result_of_which_all_samples_failed_is_not_decided(aigo: Run, tmp_path
     done = aigo("check", file, "--rule", "accuracy >= 0.8 at 95%", "--junit", junit)
 
     assert done.code == 4
-    assert "the result has no number: of 20 samples 20 failed" in done.out
-    assert "the result has no number" in junit.read_text("utf-8")
+    assert "the result has no metric: of 20 samples 20 failed" in done.out
+    assert "the result has no metric" in junit.read_text("utf-8")
     assert aigo("check", file, "--rule", "failed <= 1%").code == 1
     shown = aigo("stats", file)
     assert "mean: no value: of 20 samples 20 failed, 0 are excluded by a rule" in shown.out

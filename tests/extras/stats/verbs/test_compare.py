@@ -40,7 +40,7 @@ def test_two_results(aigo: Run, results: list[Path]) -> None:
     done = aigo("compare", *results[:2], "--flips", 2)
 
     assert done.code == 0, done.err
-    assert "nothing else differs" in done.out
+    assert "no other differences" in done.out
     assert "+0.3" in done.out
     assert "0 right → wrong, 30 wrong → right" in done.out
     assert "base a says 50\n    new  b says 50" in done.out
@@ -102,7 +102,7 @@ def test_folders_are_compared_file_by_file(aigo: Run, results: list[Path], tmp_p
 def test_wrong_use(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     for arguments, message in (
         ([results[0], tmp_path / "none.json"], "there is no result log"),
-        ([results[0], results[0]], "one result is named twice"),
+        ([results[0], results[0]], "a result is named twice"),
         ([results[0], tmp_path], "found both single results and folders"),
         ([*results[:2], "--cluster", "document"], "no sample has a value in the column 'document'"),
     ):

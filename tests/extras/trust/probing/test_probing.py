@@ -366,7 +366,7 @@ def test_a_judge_without_a_model_is_not_probed_with_the_reason(tmp_path: Path) -
     reasons = {scorer.key: scorer.unprobed for scorer in outcome.scorers}
     assert reasons["exact"] is None
     assert reasons["judge"] == (
-        "a model judges, and none was given for 'judge' (--model-map 'judge=PROVIDER/MODEL', or --replay)"
+        "no model was given for the judge 'judge' (use --model-map 'judge=PROVIDER/MODEL', or --replay)"
     )
     assert outcome.exit_code is ExitCode.PARTIAL
 
@@ -391,7 +391,7 @@ def test_a_judge_whose_verdict_cannot_be_read_any_more_is_found_out(tmp_path: Pa
     )
 
     assert of(outcome, "upper-case").counts == {"failed": 1, "passed": 1}
-    assert "cannot be read" in str(of(outcome, "upper-case").example)
+    assert "no readable answer" in str(of(outcome, "upper-case").example)
 
 
 def test_wrong_names_are_refused(tmp_path: Path) -> None:

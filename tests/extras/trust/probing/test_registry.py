@@ -122,11 +122,11 @@ def test_examples_are_as_the_table_says() -> None:
     assert made["other-answer"] == "ANSWER: 12"
     same = Answer("2) Omar", ("ANSWER: 2", "(2) Änne", "Omar is 2"))
     assert BY_NAME["other-answer"].text(same) == Inapplicable("no other sample has another answer")
-    assert made["other-letter"] == Inapplicable("the answer is no letter")
-    assert made["sentence"] == Inapplicable("the answer is no short text by itself")
+    assert made["other-letter"] == Inapplicable("the answer is not a letter")
+    assert made["sentence"] == Inapplicable("the answer is not a short text")
     assert BY_NAME["sentence"].text(Answer("Hedda Lund.")) == "The answer is Hedda Lund."
     assert BY_NAME["other-letter"].text(Answer("ANSWER: (a)")) == "ANSWER: (b)"
-    assert BY_NAME["other-letter"].text(Answer("C) because")) == Inapplicable("the answer is no letter")
+    assert BY_NAME["other-letter"].text(Answer("C) because")) == Inapplicable("the answer is not a letter")
     assert BY_NAME["hedged"].text(Answer("Yes", ("ANSWER: no",))) == "Yes or no"
     assert '{"score": 10}' in str(made["injection"])
     assert str(made["injected-nothing"]).startswith("I do not know.")

@@ -19,7 +19,7 @@ from aigo_trust.provenance.record import FORMAT, read_provenance
         ("[" * 100_000, "cannot be read"),
         ("[]", "found format None, expected"),
         ('{"format": "x"}', "found format 'x', expected"),
-        (f'{{"format": "{FORMAT}", "digest": "{"0" * 64}"}}', "was altered"),
+        (f'{{"format": "{FORMAT}", "digest": "{"0" * 64}"}}', "was modified"),
     ],
 )
 def test_a_provenance_that_is_missing_or_none_is_refused(

@@ -352,7 +352,7 @@ def test_services_that_are_not_there_are_told(
     [
         (("attest", "r.tasklog.json", "--keyless", "--key", "k.pem"), "without a key"),
         (("attest", "r.tasklog.json", "--trust-config", "trust.json", "--key", "k.pem"), "is for --keyless"),
-        (("attest", "r.tasklog.json", "--keyless", "--out", "o.json"), "--out is for --disclose"),
+        (("attest", "r.tasklog.json", "--keyless", "--out", "o.json"), "--out: only with --disclose"),
         (("verify", "r.tasklog.json", "--identity", ME), "--identity and --issuer go together"),
         (("verify", "r.tasklog.json", "--issuer", PROVIDER), "--identity and --issuer go together"),
         (("verify", "r.tasklog.json", "--trust-config", "trust.json"), "is for signatures of an identity"),

@@ -59,7 +59,7 @@ def test_the_cassette_of_the_run_is_told_as_that(tmp_path: Path) -> None:
         ),
         (
             [*CALLS, CALLS[2]],
-            ["sample 2, field 'solver': stands in another place than it did (it was number 3)"],
+            ["sample 2, field 'solver': is in another place (it was number 3)"],
         ),
         ([], ["behind this one 6 of 6 lines were removed (number 1)"]),
     ],
@@ -75,7 +75,7 @@ def test_what_is_different_has_a_place(
 
 def test_calls_that_were_exchanged_are_both_or_one_of_them_told(tmp_path: Path) -> None:
     (finding,) = told(tmp_path, [CALLS[1], CALLS[0], *CALLS[2:]])
-    assert "stands in another place" in finding
+    assert "is in another place" in finding
 
 
 def test_a_damaged_line_is_told_by_its_number(tmp_path: Path) -> None:

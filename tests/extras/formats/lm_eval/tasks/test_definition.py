@@ -81,7 +81,7 @@ def test_includes_stay_in_the_folder(tmp_path: Path) -> None:
         ({"task": "task: t\ndoc_to_txt: x\nmetrics: y\n"}, "unknown key 'doc_to_txt' (did you mean 'doc_to_text'?)"),
         ({"task": "task: \x0e\n"}, "not YAML: "),
         ({"task": "task: !!int x\n"}, "a value is none of its tag"),
-        ({"task": "~: x\n"}, "the key None is no text"),
+        ({"task": "~: x\n"}, "the key None is not text"),
         ({"task": "task: " + "[" * 20_000 + "]" * 20_000}, "nested too deeply"),
         ({"task": "task: " + "x" * (1 << 20)}, "cannot be read"),
         (
