@@ -8,7 +8,7 @@ import { count, duration } from "./format";
 import { composite, list, member, render, shown, type Value } from "./json";
 import { Markdown } from "./markdown";
 import { INCOMPLETE } from "./summary";
-import { CopyButton, Fold, Nested, Raw, Status, Text, useRaw, Wide } from "./text";
+import { CopyButton, Fold, Nested, Raw, reveal, Status, Text, useRaw, Wide } from "./text";
 import { Content, Conversation, Transcript } from "./transcript";
 import { Value as Number_ } from "./value";
 
@@ -256,7 +256,7 @@ export function SampleView({ summary, result, row, close, step, place, turn, lin
         {row.w !== undefined && <li class="chip">{duration(Number(row.w))}</li>}
         {row.x && <li class="chip">excluded by <Text>{row.x.join(", ")}</Text></li>}
       </ul>
-      {trial && <nav class="row sections" aria-label="sections of the sample">{SECTIONS.map(([id, name]) => <button class="link" onClick={() => document.getElementById(id)?.scrollIntoView()}>{name}</button>)}</nav>}
+      {trial && <nav class="row sections" aria-label="sections of the sample">{SECTIONS.map(([id, name]) => <button class="link" onClick={() => reveal(document.getElementById(id))}>{name}</button>)}</nav>}
       {row.o === "not finished" && <p class="note">{summary.run?.alive ? "The trial is in progress: the page shows it up to now." : "The trial did not finish: the page shows it up to its end."}</p>}
       {reason && INCOMPLETE.has(reason) && <p class="note bad">The answer may be incomplete, or not the model's own: stop reason <b><Text>{reason}</Text></b>.</p>}
       <div class="body"><Raw.Provider value={raw}>

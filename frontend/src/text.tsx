@@ -140,3 +140,21 @@ export function CopyButton({ text, children }: { text: () => string; children: s
   const [done, setDone] = useState(false);
   return <button onClick={() => { copy(text()); setDone(true); setTimeout(() => setDone(false), 1500); }}>{done ? "Copied" : children}</button>;
 }
+
+/** Scroll to an element and stay there while what is above it is made, until the reader scrolls. */
+export function reveal(element: Element | null | undefined) {
+  if (!element) return;
+  let times = 0, calm = 0, top = NaN;
+  const stop = () => { times = Infinity; };
+  const events = ["wheel", "touchstart", "keydown", "mousedown"];
+  for (const name of events) addEventListener(name, stop, { once: true, passive: true });
+  const again = () => {
+    if (times++ > 20 || calm > 2) return events.forEach((name) => removeEventListener(name, stop));
+    element.scrollIntoView({ block: "start" });
+    const now = element.getBoundingClientRect().top;
+    calm = now === top ? calm + 1 : 0;
+    top = now;
+    setTimeout(again, 50);
+  };
+  again();
+}

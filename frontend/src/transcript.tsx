@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, plural } from "./format";
 import { composite, list, member, parse, shown, type Value } from "./json";
 import { Code, Image, Markdown } from "./markdown";
-import { Fold, LongText, Nested, Text } from "./text";
+import { Fold, LongText, Nested, reveal, Text } from "./text";
 
 function urlOf(part: Value, name: string): string {
   const value = member(part, name);
@@ -127,7 +127,7 @@ function TurnCard({ turn, prefix, aimed, soon }: { turn: Turn; prefix: string; a
     observer.observe(box.current!);
     return () => observer.disconnect();
   }, [made]);
-  useEffect(() => { if (aimed) { box.current!.scrollIntoView({ block: "start" }); } }, [aimed]);
+  useEffect(() => { if (aimed) reveal(box.current); }, [aimed]);
   return (
     <article ref={box} id={`${prefix}${turn.number}`} class={`item ${turn.kind}${soon ? "" : " far"}${turn.failed ? " failed" : ""}${aimed ? " aimed" : ""}`}>
       <h4>{turn.kind === "call" && "tool call "}<Text>{turn.title}</Text>{turn.failed && <span class="bad">✗ failed</span>}{prefix && <a class="turn" href={turnHash(turn.number)} aria-label={`turn ${turn.number}`}>#{turn.number}</a>}</h4>
