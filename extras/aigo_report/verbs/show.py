@@ -155,7 +155,7 @@ def _show_result(
         show_error(damage)
         return ExitCode.PARTIAL if shown else ExitCode.WRONG_USE
     if more:
-        note(f"more samples follow; -n shows more of them (now {limit}), 0 all")
+        note(f"more samples follow; show more with -n N (now {limit}), or all with -n 0")
     if not shown:
         typer.echo("no sample has failed" if chosen.failed else "the result has no samples", err=True)
     return ExitCode.DONE
