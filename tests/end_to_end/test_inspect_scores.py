@@ -163,7 +163,7 @@ def test_check_names_a_metric_by_its_label(aigo: Run, results: Results) -> None:
     assert (done.code, by_scorer.code) == (0, 0)
     assert unclear.code == 2
     assert (
-        "reads 'accuracy', but the result has 2 metrics of this name; expected one of:"
+        f"reads 'accuracy', but {result} has 2 metrics with this name; expected one of:"
         " 'accuracy (letters)', 'accuracy (strict)'" in unclear.err
     )
 

@@ -177,7 +177,7 @@ def _statistics(has: frozenset[str]) -> Iterator[Check]:
     for command, shown in (
         (f"stats {log}", "[0.3006, 0.9544]"),
         (f"compare {log} {again}", "4 samples are in both"),
-        (f"check {log} --rule 'Accuracy >= 0.7'", "held"),
+        (f"check {log} --rule 'Accuracy >= 0.7'", "passed"),
         ("power --rates 0.80,0.83", "samples needed"),
     ):
         if "stats" in has:

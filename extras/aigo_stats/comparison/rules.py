@@ -1,6 +1,4 @@
-"""Rules that a result has to hold, each decided by an interval: held, not held, or not to be decided with
-this many samples.
-"""
+"""Rules for a result, each decided by an interval: passed, failed, or undecided with this many samples."""
 
 from __future__ import annotations
 
@@ -44,12 +42,17 @@ Number = TypeVar("Number", MetricEstimate, MetricComparison)
 
 
 class Decision(Enum):
-    """What became of a rule."""
+    """Outcome of a rule, as in JSON."""
 
     HELD = "held"
     NOT_HELD = "not held"
     UNDECIDED = "undecided"
-    """The interval reaches over the limit: more samples would tell."""
+    """The interval contains the limit: more samples are needed."""
+
+    @property
+    def word(self) -> str:
+        """The outcome as shown."""
+        return {Decision.HELD: "passed", Decision.NOT_HELD: "failed"}.get(self, self.value)
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,8 @@ def check_rule(
         if not comparison.metrics:
             reason = f"neither result has a number: {outcome_text(columns)}"
             return [Verdict(rule, rule.name or "all numbers", Decision.UNDECIDED, reason)]
-        return [_regression(rule, metric) for metric in _named(rule, comparison.metrics)]
+        results = f"both {comparison.base.label} and {comparison.new.label}"
+        return [_regression(rule, metric, comparison) for metric in _named(rule, comparison.metrics, results)]
     name = (rule.name or "").casefold()
     if name in _COUNTS and not any(_is(rule.name, stored) for stored in _stored(columns)):
         return [_of_counts(rule, _COUNTS[name], columns)]
@@ -167,7 +171,7 @@ def check_rule(
     if not metrics:
         reason = f"the result has no metric: {outcome_text(columns)}"
         return [Verdict(rule, str(rule.name), Decision.UNDECIDED, reason)]
-    return [_threshold(rule, metric) for metric in _named(rule, metrics)]
+    return [_threshold(rule, metric) for metric in _named(rule, metrics, columns.label)]
 
 
 def _stored(columns: Columns) -> list[str]:
@@ -179,11 +183,16 @@ def _is(name: str | None, shown: str) -> bool:
     return name is not None and name.casefold() == shown.casefold()
 
 
-def _named(rule: Rule, numbers: Sequence[Number]) -> list[Number]:
-    """Return the number that a rule reads, by its label, its name, or `scorer.name`; case does not matter.
+def _named(rule: Rule, numbers: Sequence[Number], result: str) -> list[Number]:
+    """Return the metrics that a rule reads, by label, name, or `scorer.name`; case does not matter.
+
+    Args:
+        rule: the rule.
+        numbers: metrics of the result, or of a comparison.
+        result: name of the result in errors.
 
     Raises:
-        UsageError: The result does not have such a number, or has several of this name.
+        UsageError: the result does not have such a metric, or has several with this name.
     """
     if rule.name is None:
         return list(numbers)
@@ -197,13 +206,14 @@ def _named(rule: Rule, numbers: Sequence[Number]) -> list[Number]:
     if matches:
         names = ", ".join(repr(number.label) for number in matches)
         raise UsageError(
-            f"the rule {rule.text!r} reads {rule.name!r}, but the result has {len(matches)} metrics of this"
-            f" name; expected one of: {names}",
+            f"the rule {rule.text!r} reads {rule.name!r}, but {result} has {len(matches)} metrics with"
+            f" this name; expected one of: {names}",
             code=Code.WRONG_RULE,
         )
     names = ", ".join(dict.fromkeys(number.label for number in numbers)) or "none"
     raise UsageError(
-        f"the rule {rule.text!r} reads {rule.name!r}, which is not a metric of the result; it has: {names}",
+        f"the rule {rule.text!r} reads {rule.name!r}, which is not a metric of {result}; expected one of:"
+        f" {names}",
         code=Code.WRONG_RULE,
     )
 
@@ -292,11 +302,12 @@ def _needed(rule: Rule, value: float, limit: float, estimate: Interval, samples:
     return max(samples + 1, math.ceil(samples * (reach / distance) ** 2))
 
 
-def _regression(rule: Rule, metric: MetricComparison) -> Verdict:
-    """Whether the new number is no further below the old one than the margin (non-inferiority); higher is
-    taken to be better.
-    """
+def _regression(rule: Rule, metric: MetricComparison, comparison: Comparison) -> Verdict:
+    """Check that a metric fell by at most the margin (non-inferiority); higher is assumed to be better."""
     subject, difference = metric.label, metric.difference
+    sides = zip((comparison.base, comparison.new), metric.values, strict=True)
+    if (lacking := next((side.label for side, value in sides if value is None), None)) is not None:
+        return Verdict(rule, subject, Decision.UNDECIDED, f"{lacking} does not have this metric")
     if not isinstance(difference, Difference):
         return Verdict(rule, subject, Decision.UNDECIDED, f"not compared: {difference.reason}")
     if isinstance(difference.estimate, NoInterval):

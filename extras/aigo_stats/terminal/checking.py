@@ -161,7 +161,7 @@ def show_verdicts(checked: Checked, *, named: bool) -> None:
     if named:
         typer.echo(short_path(checked.result))
     for verdict in checked.verdicts:
-        typer.echo(f"{verdict.decision.value:10}{name_of(verdict.rule.text)}: {_reason(verdict)}")
+        typer.echo(f"{verdict.decision.word:10}{name_of(verdict.rule.text)}: {_reason(verdict)}")
 
 
 def _reason(verdict: Verdict) -> str:
@@ -180,7 +180,7 @@ def annotate(checked: Checked) -> None:
             continue
         kind = "error" if verdict.decision is Decision.NOT_HELD else "warning"
         title = (
-            _escaped(f"{verdict.decision.value}: {verdict.rule.text}").replace(":", "%3A").replace(",", "%2C")
+            _escaped(f"{verdict.decision.word}: {verdict.rule.text}").replace(":", "%3A").replace(",", "%2C")
         )
         typer.echo(
             f"::{kind} title={title}::{_escaped(f'{short_path(checked.result)}: {_reason(verdict)}')}",

@@ -248,7 +248,9 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
         )
     print_table(screen, table)
     if len(plan["plan"]) == 1:
-        screen.print("what further trials buy only results with several trials tell", style="dim")
+        screen.print(
+            "To see the effect of more trials per sample, use results with several trials.", style="dim"
+        )
 
 
 def _count(samples: int | None) -> str:

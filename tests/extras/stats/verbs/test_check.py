@@ -100,6 +100,16 @@ def test_no_regression(aigo: Run, tmp_path: Path, right: int, rule: str, code: i
     assert done.code == code, done.out + done.err
 
 
+def test_regression_rule_names_the_result_without_the_metric(aigo: Run, tmp_path: Path) -> None:
+    base = log(tmp_path / "base.tasklog.json", [sample(number, {"right": 1.0}) for number in range(9)], [])
+    new = result(tmp_path / "new.tasklog.json", 9, 9)
+
+    done = aigo("check", new, "--baseline", base, "--rule", "no regression beyond 0.02")
+
+    assert (done.code, done.out.split()[0]) == (4, "undecided"), done.err
+    assert "base.tasklog.json does not have this metric" in done.out
+
+
 def test_a_broken_rule_counts_for_more_than_an_undecided_one(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", 180)
     rules = tmp_path / "rules.yaml"
@@ -109,12 +119,12 @@ def test_a_broken_rule_counts_for_more_than_an_undecided_one(aigo: Run, tmp_path
     done = aigo("check", file, "--rules", rules, "--junit", report, "--github")
 
     assert done.code == 1
-    assert [line.split()[0] for line in done.out.splitlines()] == ["not", "undecided", "held"]
+    assert [line.split()[0] for line in done.out.splitlines()] == ["failed", "undecided", "passed"]
     suite = ET.parse(report).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert [[part.tag for part in case] for case in suite] == [["failure"], ["error"], []]
     first, second = done.err.splitlines()
-    assert first.startswith("::error title=not held%3A accuracy >= 0.95::")
+    assert first.startswith("::error title=failed%3A accuracy >= 0.95::")
     assert second.startswith("::warning title=undecided%3A accuracy >= 0.88 at 95%25::")
 
 
@@ -125,7 +135,10 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
     for arguments, message in (
         ([], "no rule given"),
         (["--rule", "accuracy is fine"], "cannot read the rule 'accuracy is fine'; expected one like"),
-        (["--rule", "f1 >= 0.5"], "reads 'f1', which is not a metric of the result; it has: accuracy"),
+        (
+            ["--rule", "f1 >= 0.5"],
+            "a.tasklog.json; expected one of: accuracy",
+        ),
         (["--rule", "no regression"], "has no margin"),
         (["--rule", "no regression beyond 1%"], "pass it with --baseline"),
         (["--rules", rules], "rules.yaml:2"),

@@ -48,7 +48,7 @@ def test_from_two_results(aigo: Run, tmp_path: Path) -> None:
 
     assert plan["variance_between_samples"] == pytest.approx(0.25 * 0.75)
     assert plan["samples"] == 40
-    assert "only results with several trials tell" in aigo("power", base, new).out
+    assert "use results with several trials" in aigo("power", base, new).out
 
 
 def test_without_a_spread_there_is_a_reason_and_no_plan(aigo: Run, tmp_path: Path) -> None:
