@@ -29,7 +29,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 # A few examples, the same in every run: whether a change is sound must not depend on chance. `make nightly` tries many random ones.
 EXAMPLES = os.environ.get("AIGO_FUZZ_EXAMPLES")
 settings.register_profile(
-    "repeatable", deadline=None, derandomize=EXAMPLES is None, max_examples=int(EXAMPLES or 25)
+    "repeatable", deadline=None, derandomize=EXAMPLES is None, max_examples=int(EXAMPLES or 50)
 )
 settings.load_profile("repeatable")
 

@@ -19,7 +19,8 @@ VALUES = st.one_of(
 )
 
 
-@given(st.sampled_from(NAMES), st.lists(VALUES, min_size=1, max_size=6))
+@pytest.mark.parametrize("name", NAMES)
+@given(values=st.lists(VALUES, min_size=1, max_size=6))
 def test_a_reducer_gives_the_number_of_inspects_own(name: str, values: list[Any]) -> None:
     ours = reducer(name)
     (inspects,) = create_reducers([name])
