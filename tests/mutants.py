@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,13 +22,16 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 FAULTS = ROOT / "tests" / "mutants.toml"
 FOLDERS = ("bridge", "adapters", "extras", "tasks")
 """Folders of the source that Python imports packages from."""
 SECONDS = 300
 """Time limit for the tests of one fault. Tests that a fault keeps from ending have found it."""
-FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/[^\n]*?)(?: - .*)?$", re.MULTILINE)
+FAILURES = "AIGO_MUTANTS_FAILURES"
+"""Variable with the file that the names of failed tests are written to."""
 
 Outcome = Literal["found", "missed", "unusable"]
 
@@ -74,6 +76,13 @@ class Finding:
     seconds: float
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write down the name of a failed test, as a plugin of the runs below."""
+    if report.failed:
+        with Path(os.environ[FAILURES]).open("a", encoding="utf-8") as file:
+            file.write(f"{report.nodeid}\n")
+
+
 def faults(path: Path = FAULTS) -> list[Fault]:
     """Return the committed faults."""
     rows = tomllib.loads(path.read_text("utf-8"))["fault"]
@@ -97,8 +106,10 @@ class Copy:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, folder / name)
         path = os.pathsep.join(str(folder / name) for name in FOLDERS)
-        self._environment = {**os.environ, "PYTHONPATH": path}
-        self._run("compileall", "-q", *FOLDERS, "tests")
+        self._failures = folder / "out" / "failures.txt"
+        self._failures.parent.mkdir()
+        self._environment = {**os.environ, "PYTHONPATH": path, FAILURES: str(self._failures)}
+        self._run("compileall", "-q", *FOLDERS, "tests/support")
         # The bytecode of a module with a fault is never written.
         self._environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -115,7 +126,7 @@ class Copy:
             return "found", f"no end within {SECONDS} s"
         if failed.returncode == 0:
             return "missed", f"{fault.line}  →  {fault.fault}"
-        finders = FAILED.findall(failed.stdout)
+        finders = self._failures.read_text("utf-8").splitlines()
         if failed.returncode != 1 or not finders:
             return "unusable", failed.stdout[-1500:] + failed.stderr[-500:]
         sound = self._tests(finders[0])
@@ -135,7 +146,19 @@ class Copy:
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def _tests(self, *tests: str) -> subprocess.CompletedProcess[str] | None:
-        options = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not nightly")
+        self._failures.write_text("")
+        options = (
+            "-x",
+            "-q",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.mutants",
+            "-m",
+            "not nightly",
+        )
         try:
             return self._run("pytest", *options, *tests)
         except subprocess.TimeoutExpired:
