@@ -112,6 +112,7 @@ def view(scene: Scene) -> bytes:
             address = [process.stdout.readline() for _ in range(2)][1].split()[1]
             tab.goto(address)
             tab.wait_for_selector("table.folder")
+            tab.locator(".folder").get_by_text("not read").last.wait_for(state="detached")
             return tab.screenshot()
         finally:
             process.terminate()
