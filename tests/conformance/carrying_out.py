@@ -1,4 +1,6 @@
-"""One feature or shipped task on every engine, held against expectation, ledger and each other."""
+"""Run of one feature or shipped task on every engine, compared with its expectation, the ledger and the other
+engines.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ from aigo_trust.verification.verifying import verify
 def faults(
     name: str, make: Callable[[], Ready], out: Path, expect: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """What is wrong with what the engines make of a plan; empty when all is as it should be.
+    """Return the errors of all engines for a plan; empty if there are none.
 
     Args:
-        name: its name in the ledger.
-        make: gives plan and settings, anew for each engine.
-        out: folder of the runs.
-        expect: what every engine must come to; `None`: whatever it is, the same.
+        name: name of the feature or task in the ledger.
+        make: returns a new plan and settings for each engine.
+        out: folder for the runs.
+        expect: expected outcome of every engine. `None` only compares the engines.
     """
     found: list[str] = []
     outcomes: dict[str, dict[str, Any]] = {}
@@ -59,13 +61,15 @@ def faults(
 
 
 def unproved(plan: TaskPlan, result: Path, replay: Path | None = None) -> list[str]:
-    """What `verify` finds in a result that nobody has altered, with the task at hand and its scorers run again; scores that it
-    cannot compute although judges' replies are there.
+    """Return the findings of `verify` for an unchanged result, with access to the task and with its scorers
+    run again.
+
+    Scores that cannot be recomputed although the judge replies are available are included.
 
     Args:
-        plan: of the result.
-        result: the file.
-        replay: the cassette of the run; `None`: the replies are those that stand in the result.
+        plan: plan of the result.
+        result: the result file.
+        replay: cassette of the run. `None` uses the replies in the result.
     """
     if plan.origin is None:
         return []

@@ -1,7 +1,8 @@
-"""What two engines made of the same plan, side by side: everything but ids, times and an engine's own notes must be equal.
+"""Comparison of the outcomes of two engines for the same plan. Everything except ids, times and
+engine-specific notes must be equal.
 
-What is compared is what users get: the result log that is written. What it leaves out (NaN, types of rows, the table of metrics) is taken
-from the evidence that it is made of.
+The comparison uses the result log that users get. Data that the log cannot hold (NaN, types of row values,
+the metrics table) is taken from the evidence.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from aigo_bridge.results.records import TrialRecord
 ENGINES = ("inspect", "lighteval")
 
 ITEM_NOTES = frozenset({"id", "call_id", "tool_call_id", "inspect"})
-"""Keys of items whose values are an engine's own."""
+"""Keys of items whose values are specific to an engine."""
 
 TRACE_NOTES = frozenset({"FORMAT", "metadata", "span_id", "span_name", "span_type"})
-"""Keys of traces that say where in the engine's own log they stand; the format is the default where it is not said."""
+"""Keys of traces that refer to the engine's own log. A missing format is the default format."""
 
 TIMES = frozenset({"runtime", "started_at", "ended_at"})
 
@@ -34,10 +35,10 @@ Json = Any
 
 
 def outcome_on(engine: str, made: TaskPlan, out: Path, **settings: Any) -> dict[str, Json]:
-    """What an engine makes of a plan, in a form that is equal when it says the same.
+    """Return the outcome of an engine for a plan, in a form that can be compared.
 
     Raises:
-        BridgeError: the engine refuses the plan or the settings.
+        BridgeError: the engine rejects the plan or the settings.
     """
     loaded = load_engine(engine)
     require_exact(loaded.gaps(made), engine=engine)
@@ -47,7 +48,7 @@ def outcome_on(engine: str, made: TaskPlan, out: Path, **settings: Any) -> dict[
 
 
 def comparable(evidence: Evidence, result: Path, made: TaskPlan) -> dict[str, Json]:
-    """A run's evidence, and the result log that is written of it, without what may differ."""
+    """Return the evidence of a run and its result log, without values that may differ."""
     written = write_result(evidence, result, engine="any", planned=len(made.samples), own=made)
     return {
         "status": evidence.execution.status,
@@ -63,7 +64,7 @@ def comparable(evidence: Evidence, result: Path, made: TaskPlan) -> dict[str, Js
 
 
 def differences(left: Json, right: Json, path: str = "") -> list[str]:
-    """Where two outcomes differ, as paths with both values; empty when they are equal."""
+    """Return the differences between two outcomes as paths with both values; empty if they are equal."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return [
             found
@@ -80,7 +81,9 @@ def differences(left: Json, right: Json, path: str = "") -> list[str]:
 
 
 def _trial(record: TrialRecord) -> dict[str, Json]:
-    """What the JSON of a result cannot say: types of rows, NaN in scores, which sample a row was made of."""
+    """Return the data of a trial that JSON cannot hold: types of row values, NaN in scores, and the source
+    sample of a row.
+    """
     return {
         "sample": (record.sample_id, record.source_id, record.index),
         "data": dict(record.data),
@@ -102,7 +105,9 @@ def _sample(sample: Json) -> Json:
 
 
 def _part(holder: Json) -> Json:
-    """A sample or a trial: its solver's output without an engine's notes, and calls of scorers by their number."""
+    """Return a sample or trial with its solver output without engine-specific notes, and with the number of
+    scorer calls.
+    """
     scores = [
         {**score, "direct_ios": len(score.get("direct_ios") or [])} for score in holder.get("scores") or []
     ]
@@ -129,10 +134,10 @@ def _output(output: Json) -> Json:
         found["trace"] = {
             **trace,
             "items": [_item(item) for item in trace["items"]],
-            # A call that was tried again stands before or after its failed attempts.
+            # A retried call comes before or after its failed attempts, depending on the engine.
             "events": sorted(_calls(trace.get("events") or []), key=lambda call: call["failed"]),
         }
-    # Of calls without an answer one engine keeps what was sent, another nothing.
+    # For a call without an answer, one engine keeps the request and the other does not.
     if not any(call["failed"] for call in found.get("trace", {}).get("events", [])):
         found["direct_ios"] = [_exchange(io) for io in output.get("direct_ios") or []]
     else:
@@ -141,7 +146,9 @@ def _output(output: Json) -> Json:
 
 
 def _exchange(io: Json) -> Json:
-    """What was sent and what came back, as JSON; the scripted model's options under one engine's names."""
+    """Return a request and its answer as JSON, with the options of the scripted model under the names of one
+    engine.
+    """
     sent = json.loads(io["direct_input"]["body"])
     if isinstance(sent, dict) and "config" in sent:
         sent = {**sent, "config": dict(_options(sent["config"]))}
@@ -153,7 +160,7 @@ def _options(config: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     for name, value in config.items():
         match name:
             case "max_retries" | "max_connections":
-                continue  # how Inspect calls, not what it asks
+                continue  # affects the connection, not the request
             case "stop":
                 yield "stop_seqs", [value] if isinstance(value, str) else value
             case "response_schema":
@@ -167,7 +174,9 @@ def _options(config: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
 
 
 def _calls(events: list[Json]) -> Iterator[Json]:
-    """The calls of models, and whether the solver or a scorer made them; an engine's other events are its own."""
+    """Yield the model calls, and whether the solver or a scorer made them. Other events are specific to an
+    engine.
+    """
     spans = {event["span_id"]: event for event in events if event["type"] == "span_begin"}
     for event in events:
         if event["type"] == "model_call_event":
@@ -191,7 +200,9 @@ def _kind_of(span_id: str | None, spans: Mapping[str, Json]) -> str | None:
 
 
 def _told(item: Json) -> Json:
-    """An item of a call. Inspect knows nothing but messages: what a model of another kind takes and gives is told as text in its log."""
+    """Return an item of a call. Inspect only knows messages, so its log contains the input and output of
+    other models as text.
+    """
     if item["type"] not in ("custom_task_input_message", "custom_task_output_message"):
         return _item(item)
     role, kind = ("user", "input_text") if "input" in item["type"] else ("assistant", "output_text")

@@ -1,4 +1,4 @@
-"""Nothing waits here: what is tried again is tried again at once."""
+"""Retries without waiting times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both engines wait some seconds before they repeat a call."""
+    """Remove the waiting time of both engines before a retry."""
 
     async def at_once(seconds: float) -> None:
         await anyio.lowlevel.checkpoint()

@@ -1,13 +1,20 @@
-"""What a feature's author expects, compared with what an engine came to.
+"""Comparison of an engine's outcome with the expectation of a feature's author.
 
-`expect` has
+`expect` contains:
 
-- `metrics`: `<scorer>.<name>` → value, all of them (numbers within rounding; `null`: no value, and a problem that says why),
-- `samples`: one entry per sample of the result, in order: `id`, `scores` (scorer → values; of several trials the aggregated ones),
-  `errors` (`<stage> <type>: <beginning of the message>`, of all trials), `excluded` (keys of action rules), `said` (`role: text` of the
-  conversation of the first trial), `last` (its last message alone), `calls` (model calls that were made, over all trials).
-  `scores`, `errors` and `excluded` must be all that there is; `said`, `last` and `calls` are looked at where they are given.
-- `status`: of the result, `success` where it is not said.
+- `metrics`: `<scorer>.<name>` → value, complete. Numbers are compared with tolerance; `null` means that there
+  is a problem in place of a value.
+- `samples`: one entry for each sample of the result, in order, with these keys:
+    - `id`
+    - `scores`: scorer → values; with several trials the aggregated values
+    - `errors`: `<stage> <type>: <beginning of the message>`, of all trials
+    - `excluded`: keys of action rules
+    - `said`: `role: text` of the conversation in the first trial
+    - `last`: only the last message of this conversation
+    - `calls`: number of model calls over all trials
+- `status`: status of the result [default: `success`].
+
+`scores`, `errors` and `excluded` must be complete. `said`, `last` and `calls` are only checked if given.
 """
 
 from __future__ import annotations
@@ -21,7 +28,9 @@ Json = Any
 
 
 def mismatches(expect: Mapping[str, Json], outcome: Mapping[str, Json]) -> list[str]:
-    """Where an outcome (of `comparing.outcome_on`) is not what was expected; empty when it is."""
+    """Return the differences between an outcome (from `comparing.outcome_on`) and the expectation; empty if
+    there are none.
+    """
     result = outcome["result"]
     found = list(_different("status", expect.get("status", "success"), result["status"]))
     table = {f"{scorer}.{name}": value for scorer, name, value, _, _ in outcome["table"]}
@@ -55,7 +64,9 @@ def _sample(wanted: Mapping[str, Json], sample: Mapping[str, Json]) -> Iterator[
 
 
 def _own(sample: Json, trials: Json) -> list[Json]:
-    """The sample's own errors (of action rules), where they are no copy of its only trial's."""
+    """Return the sample if it has its own errors (from action rules), unless they are copied from its only
+    trial.
+    """
     copied = len(trials) == 1 and sample.get("errors") == trials[0]["errors"]
     return [] if copied else [sample]
 
@@ -65,7 +76,7 @@ def _error(error: Json) -> str:
 
 
 def _said(output: Json) -> Iterator[str]:
-    """Everything in a conversation as lines; of a group, of all conversations."""
+    """Yield the lines of a conversation. For a group, yield the lines of all conversations."""
     if not isinstance(output, dict):
         return
     group = output.get("solver_outputs")
@@ -118,7 +129,7 @@ def _different(where: str, wanted: Json, found: Json) -> Iterator[str]:
                 yield from _different(f"{where}.{key}", wanted[key], found[key])
         return
     if isinstance(wanted, float | int) and isinstance(found, float | int):
-        # True is 1 here: scores may be either, and the comparison of the engines sees the type.
+        # True equals 1 here. The comparison of the engines also checks the type.
         if not math.isclose(wanted, found, rel_tol=1e-9, abs_tol=1e-12):
             yield f"{where}: found {found!r}, expected {wanted!r}"
         return

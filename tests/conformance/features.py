@@ -1,20 +1,23 @@
-"""Feature tasks: one small AI GO task per feature of the format, with the answers of its models and one expectation, written by hand.
+"""Feature tasks: one small AI GO task for each feature of the format, with scripted model answers and a
+hand-written expectation.
 
-They stand in `features/*.yaml`, several to a file. Each document has
+The features are in `features/*.yaml`, several in each file. Each document contains:
 
-- `feature`: its name, and the file's name is its area; both stand in the support table,
-- `definition`: the task's definition, or `jsonl`: task records that are converted to a task,
-- `ask`: a template, short for a single turn solver with this one message,
-- `rows`, or `rows_file`: `name` (whose suffix says what it is) and `text`,
-- `model`: rules of the evaluated model, and `models`: those of the others by AI GO key; a mapping is short for the text of the last message
-  and the reply to it, with `default` for any other; `model_file`: a model entity in place of rules; `tiny_model`: a small transformer with
-  random weights, of the kind that tells likelihoods,
-- `snippets`: `worker` where the author's Python runs as it does for users, in a process of its own; elsewhere it runs in this process,
-- `prices: true`: the model has a price,
-- `config`, `config_spec`, `options` (of the job and of the run), `num_samples`, `subsampling`,
-- `again`: a second run in the same folder, which is the one that is expected: `model` and `options` of its own, `stored: true` to score the
-  first run's outputs with `scorers`,
-- `expect`: what any engine must come to; see `expecting.py`.
+- `feature`: name of the feature. The file name is its area. Both are used in the support table.
+- `definition`: definition of the task, or `jsonl`: task records that are converted to a task.
+- `ask`: template; short for a single turn solver with this message.
+- `rows`, or `rows_file`: `name` (its extension determines the format) and `text`.
+- `model`: rules of the evaluated model, and `models`: rules of other models by AI GO key. A mapping is short
+  for the text of the last message and its reply, with `default` for other messages.
+- `model_file`: a model entity in place of rules.
+- `tiny_model`: a small transformer with random weights that returns likelihoods.
+- `snippets`: `worker` runs the author's Python in a worker process, as for users. Otherwise it runs in this
+  process.
+- `prices: true`: the model has a price.
+- `config`, `config_spec`, `options` (of the job and the run), `num_samples`, `subsampling`.
+- `again`: a second run in the same folder, whose outcome is checked. It has its own `model` and `options`.
+  With `stored: true`, the outputs of the first run are scored with `scorers`.
+- `expect`: expected outcome of every engine; see `expecting.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 FOLDER = Path(__file__).parent / "features"
 
 AREAS = ("solvers", "scorers", "judges", "metrics", "trials", "rules", "failures", "data", "models", "runs")
-"""Files of features, in the order of the support table."""
+"""Files with features, in the order of the support table."""
 
 KEYS = frozenset(
     {
@@ -74,24 +77,24 @@ class Feature:
 
     @property
     def id(self) -> str:
-        """Area and name, as test ids and the ledger have them."""
+        """Area and name, as in test ids and the ledger."""
         return f"{self.area}: {self.name}"
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A feature written to files and planned: what an engine is given."""
+    """A feature written to files and planned, the input of an engine."""
 
     plan: TaskPlan
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Models and limits of the run."""
     again: Callable[[Path], Ready] | None = None
-    """Readies the second run, given the first one's result; `None`: there is none."""
+    """Function that prepares the second run from the result of the first; `None` without a second run."""
 
 
 @cache
 def features() -> tuple[Feature, ...]:
-    """All of them, in the order of the support table."""
+    """Return all features, in the order of the support table."""
     found: list[Feature] = []
     for area in AREAS:
         for document in yaml.safe_load_all((FOLDER / f"{area}.yaml").read_text(encoding="utf-8")):
@@ -104,7 +107,7 @@ def features() -> tuple[Feature, ...]:
 
 
 def ready(feature: Feature, folder: Path) -> Ready:
-    """Write a feature's files and plan its task."""
+    """Write the files of a feature and plan its task."""
     document = feature.document
     _write(files_of(document), folder)
     task = _convert_records(folder / "records.jsonl", folder) if "jsonl" in document else folder / "task.yaml"
@@ -126,7 +129,7 @@ def ready(feature: Feature, folder: Path) -> Ready:
 
 
 def _again(feature: Feature, change: Mapping[str, Any], folder: Path, result: Path) -> Ready:
-    """The second run: in the same files, so that it is one of the same task with the same models."""
+    """Prepare the second run with the same files, so that it has the same task and models."""
     document = {name: value for name, value in feature.document.items() if name != "again"}
     document |= {name: value for name, value in change.items() if name in KEYS}
     if not change.get("stored"):
@@ -140,7 +143,9 @@ def _again(feature: Feature, change: Mapping[str, Any], folder: Path, result: Pa
 
 
 def files_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """The files of a feature by name, but for a model with weights: its task or its records, its rows, its models."""
+    """Return the files of a feature by name (task or records, rows and models), except a model with
+    weights.
+    """
     files: dict[str, str] = {}
     if "jsonl" in document:
         files["records.jsonl"] = _lines(document["jsonl"])

@@ -1,6 +1,8 @@
-"""Known gaps: what an engine cannot do, with the reason. Strict both ways: a gap that is not listed fails, and so does one that is gone.
+"""Known gaps: features that an engine does not support, with the reason. The check is strict: unlisted and
+outdated gaps fail.
 
-A gap is a refusal before anything runs. What runs must come to the same everywhere, so there is no entry for a difference.
+A gap is an error before the run starts. All supported features must give the same outcome, so differences
+cannot be listed.
 """
 
 from __future__ import annotations
@@ -10,21 +12,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["never", "notyet", "todo"]
-"""`never`: the engine has not what it takes. `notyet`: it has, and the adapter does not use it so far. `todo`: it should work now."""
+"""`never`: the engine cannot support the feature. `notyet`: the engine could support it, but the adapter does
+not. `todo`: it should work now."""
 
 
 @dataclass(frozen=True)
 class KnownGap:
-    """One engine, and the features that it refuses for one reason."""
+    """Features that one engine rejects for the same reason."""
 
     engine: str
     features: tuple[str, ...]
     """Ids of features (`<area>: <name>`), or `task: <name>` for shipped tasks."""
     kind: Kind
     reason: str
-    """As the support table says it."""
+    """Reason, as in the support table."""
     says: str
-    """What the refusal says."""
+    """Expected text in the error message."""
 
 
 LEDGER: tuple[KnownGap, ...] = (
@@ -61,12 +64,12 @@ LEDGER: tuple[KnownGap, ...] = (
 
 
 def known_gap(engine: str, feature: str) -> KnownGap | None:
-    """The listed gap of an engine; `None` when it must carry the feature out."""
+    """Return the listed gap of an engine; `None` if it must support the feature."""
     return next((gap for gap in LEDGER if gap.engine == engine and feature in gap.features), None)
 
 
 def entries() -> Iterator[tuple[str, str]]:
-    """Engine and feature of every gap."""
+    """Yield the engine and feature of every gap."""
     for gap in LEDGER:
         for feature in gap.features:
             yield gap.engine, feature

@@ -1,7 +1,8 @@
-"""Random tasks, in the form of feature tasks: solvers, scorers, metrics, trials, rules and data in any combination that makes sense.
+"""Random tasks in the form of feature tasks: valid combinations of solvers, scorers, metrics, trials, rules
+and data.
 
-What a scripted model says depends on what it is asked and, with trials, on how often that was asked before: never on the order of the samples,
-which is an engine's own.
+The answer of a scripted model depends on the question and, with trials, on the number of earlier requests. It
+never depends on the order of samples, which is specific to an engine.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def message(role: str, content: str) -> dict[str, Json]:
 
 @st.composite
 def traces(draw: st.DrawFn) -> Json:
-    """A recorded conversation, in one of the forms that cells have; sometimes none at all."""
+    """Return a recorded conversation in one of the accepted forms. Some are empty."""
     items = [message("user", draw(text)), message("assistant", draw(text))]
     if draw(st.booleans()):
         call = {
@@ -156,7 +157,9 @@ def replies(draw: st.DrawFn) -> Json:
 
 @st.composite
 def scripts(draw: st.DrawFn, size: int, say: st.SearchStrategy[Json]) -> tuple[list[dict[str, Json]], bool]:
-    """Rules for a table of that size, and whether an answer depends on how often it was asked for."""
+    """Return rules for a table of this size, and whether an answer depends on the number of earlier
+    requests.
+    """
     rules: list[dict[str, Json]] = []
     counts = False
     for number in range(size):
@@ -253,7 +256,7 @@ def solvers(draw: st.DrawFn) -> dict[str, Json] | None:
     return solver
 
 
-# Scorers, metrics
+# Scorers and metrics
 
 
 @st.composite
@@ -328,7 +331,7 @@ def scorers(draw: st.DrawFn, *, solved: bool, grouped: bool, rows_change: bool) 
     return {name: given for name, given in scorer.items() if given is not None}
 
 
-# Trials, rules
+# Trials and rules
 
 
 FIELDS = {
@@ -340,7 +343,7 @@ FIELDS = {
     "rag_checker": ("recall", "precision"),
     "function_call_coverage": ("required_calls_coverage", "num_unrequired_calls"),
 }
-"""Scores by type of scorer; `is_correct` of the others."""
+"""Scorer type → scores. Other types have `is_correct`."""
 
 
 @st.composite
@@ -379,7 +382,7 @@ def rules(scorers: Sequence[Json]) -> st.SearchStrategy[list[dict[str, Json]]]:
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Json]:
-    """A task with its rows, and what its models say."""
+    """Return a task with its rows and the rules of its models."""
     rows = draw(tables())
     solver = draw(solvers())
     grouped = solver is not None and solver["type"] == "grouped_single_turn_solver"
@@ -403,7 +406,7 @@ def documents(draw: st.DrawFn) -> dict[str, Json]:
         if f'"{key}"' in named:
             others[key], also = draw(scripts(len(rows), say))
             counts |= also
-    # Whose turn it is decides what is said where that depends on how often it was asked for.
+    # If answers depend on the number of earlier requests, the requests must have a fixed order.
     options = {"max_samples": 1} if counts else {"max_connections": draw(st.integers(1, 4))}
     document: dict[str, Json] = {
         "definition": definition,

@@ -1,4 +1,6 @@
-"""A plan in shards, merged, against the same plan in one run: the results are equal to the byte, but for ids and times."""
+"""Comparison of a plan that ran in shards with a single run. Except for ids and times, the merged result must
+be identical to the byte.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from aigo_scale.sharding.running import run_shard
 IDS = frozenset(
     {"id", "call_id", "model_call_id", "tool_call_id", "trace_id", "span_id", "parent_span_id", "message_id"}
 )
-"""Keys below a solver's output or a score whose texts are drawn anew in each run; which are equal stays to be compared."""
+"""Keys in solver outputs and scores whose texts are random in each run. Equal texts stay equal in the
+comparison."""
 
 TIMES = frozenset(
     {
@@ -50,14 +53,15 @@ SETTINGS = {field.name for field in fields(RunSettings)} - {"out", "on_progress"
 
 
 def normalised(result: Path, *, was_recovered: bool = False) -> bytes:
-    """A result log without what two runs of the same can never have in common.
+    """Return a result log without the values that differ between runs of the same plan.
 
-    Of samples that Inspect takes from the buffer of a killed run, `was_recovered`, it has sorted the keys of raw requests.
+    For samples that Inspect recovers from the buffer of a killed run (`was_recovered`), it has sorted the
+    keys of raw requests.
     """
     log = json.loads(result.read_bytes())
     runs = [run["samples"] for run in log["evidence"].get("runs") or ()]
     for sample in itertools.chain(log["evidence"]["samples"], *runs):
-        # Ids that are counted are counted anew by each shard's process.
+        # Each shard numbers its ids from the start.
         names: dict[str, str] = {}
         for trial in sample.get("trials") or ():
             trial["solver"] = _normal(trial.get("solver"), names)
@@ -97,14 +101,14 @@ def _field(key: str, value: Any, names: dict[str, str]) -> Any:
 def shard_faults(
     engine: Engine, origin: PlanOrigin, settings: Mapping[str, Any], out: Path, counts: Iterable[int]
 ) -> list[str]:
-    """Where what is merged of shards is not what one run writes; empty when it is.
+    """Return the differences between merged shards and a single run; empty if there are none.
 
     Args:
-        engine: where it is run.
-        origin: the task.
-        settings: models and limits, as of `Ready`.
-        out: folder of the runs.
-        counts: numbers of shards.
+        engine: engine of the runs.
+        origin: origin of the task.
+        settings: models and limits, as in `Ready`.
+        out: folder for the runs.
+        counts: numbers of shards to test.
     """
     choice = ModelChoice(settings.get("model"), settings.get("model_map"))
     limits = {name: value for name, value in settings.items() if name in SETTINGS}
@@ -139,15 +143,18 @@ def shard_faults(
 
 
 def is_stateless(document: Mapping[str, Any]) -> bool:
-    """Whether a feature's models say the same to the same question however often they were asked before; what
-    they say a number of times to one sample alone is said by its shard."""
+    """Return whether a feature's models always give the same answer to the same question.
+
+    A rule that applies a limited number of times is allowed if it matches only one sample, because one shard
+    runs this sample.
+    """
     models = [document.get("model") or [], *(document.get("models") or {}).values()]
     rules = [rule for model in models if isinstance(model, list) for rule in model]
     return all("exact" in rule.get("match", {}) for rule in rules if "times" in rule)
 
 
 def origin_of(made: Ready) -> PlanOrigin:
-    """The origin that a feature was planned from."""
+    """Return the origin of a feature's plan."""
     assert made.plan.origin is not None
     return made.plan.origin
 

@@ -1,7 +1,8 @@
-"""The tables of `docs/reference/feature-matrix.md`, made of the features, the engines and the ledger of known gaps.
+"""Generator of the tables in `docs/reference/feature-matrix.md` from the features, the engines and the ledger
+of known gaps.
 
-python -m tests.conformance.support_table          writes them
-python -m tests.conformance.support_table --check  says whether they are current
+python -m tests.conformance.support_table          write the tables
+python -m tests.conformance.support_table --check  check that the tables are up to date
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SHOWN = {"inspect": "Inspect", "lighteval": "lighteval"}
 
 
 def table() -> str:
-    """One row per area for what runs everywhere, and one for each feature that some engine has not."""
+    """Return a table with one row for each area's common features, and one for each feature with a gap."""
     rows = [
         "| | " + " | ".join(SHOWN[engine] for engine in ENGINES) + " |",
         "|---" * (1 + len(ENGINES)) + "|",
@@ -43,7 +44,7 @@ def table() -> str:
 
 
 def names() -> Mapping[str, Mapping[str, list[Feature]]]:
-    """Kind, then the name that stands in files, then the features that use it."""
+    """Return kind → name in task files → features that use it."""
     uses: dict[str, dict[str, list[Feature]]] = {
         kind: {} for kind in ("solver", "scorer", "metric", "aggregator")
     }
@@ -54,7 +55,9 @@ def names() -> Mapping[str, Mapping[str, list[Feature]]]:
 
 
 def _used(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Kind and name of what a feature's task has; a short document asks in a single turn."""
+    """Yield the kind and name of all parts of a feature's task. A short document uses a single turn
+    solver.
+    """
     definition = document.get("definition", {})
     if "ask" in document:
         yield "solver", "single_turn_solver"
@@ -69,7 +72,9 @@ def _used(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def names_table() -> str:
-    """One row per solver, scorer, metric and aggregator. An engine has what some feature uses that it carries out."""
+    """Return a table with one row for each solver, scorer, metric and aggregator. An engine supports a name
+    if it runs a feature that uses it.
+    """
     rows = [
         "| | | " + " | ".join(SHOWN[engine] for engine in ENGINES) + " |",
         "|---" * (2 + len(ENGINES)) + "|",
@@ -96,7 +101,7 @@ def _row(name: str, cells: list[str]) -> str:
 
 
 def with_table(page: str) -> str:
-    """The page with the tables as they are now."""
+    """Return the page with up-to-date tables."""
     return _replaced(_replaced(page, BEGIN, table(), END), BEGIN_NAMES, names_table(), END_NAMES)
 
 
@@ -109,7 +114,7 @@ def _replaced(page: str, begin: str, content: str, end: str) -> str:
 
 
 def is_current() -> bool:
-    """Whether the page has them."""
+    """Return whether the tables of the page are up to date."""
     page = PAGE.read_text(encoding="utf-8")
     return with_table(page) == page
 

@@ -1,7 +1,7 @@
-"""What is recorded on one engine is answered on each of them: the same evidence, and nothing is asked but the cassette.
+"""Replay of a recording on every engine: the evidence is the same, and all answers come from the cassette.
 
-A part of the features in the suite; all of them and all shipped tasks, recorded on both engines, with AIGO_CONFORMANCE_CASSETTES=all (`make
-conformance`).
+The suite tests a part of the features. `AIGO_CONFORMANCE_CASSETTES=all` (`make conformance`) tests all
+features and shipped tasks, recorded on both engines.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ FEATURES = [
     for each in features()
     if "again" not in each.document and not LIMITS & set(each.document.get("options", {}))
 ]
-"""Without second runs, which take over what a first one has left, and without what depends on how long a call takes, or on the price of
-a model by its name."""
+"""Features that can be replayed. Excluded are second runs, which reuse data of the first run, and features
+that depend on call times or model prices."""
 
 SHOWN = (
     "solvers: multi turn, generate_message by another model",
     "failures: failing models",
     "scorers: string_equals_mcqa with log-likelihoods",
 )
-"""Of the suite in any case."""
+"""Features that are always tested."""
 
 
 def chosen() -> Iterator[tuple[Feature, str]]:
@@ -81,7 +81,7 @@ def test_a_shipped_task_is_answered_from_its_cassette(name: str, engine: str, tm
 
 
 def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
-    """What is wrong with what engines make of a recording of another one."""
+    """Return the errors when every engine replays a recording."""
     recorder = Recorder(folder / "c.cassette")
     try:
         recorded = outcome_on(engine, made.plan, folder / "recorded", **made.settings, tape=recorder)
@@ -117,7 +117,7 @@ def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
 
 
 def _cost_faults(made: Ready, cassette: Cassette, *, all_scored: bool) -> list[str]:
-    """Whether the calls that were made lie in the bounds that `explain --cost` gives."""
+    """Return an error if the number of model calls is outside the bounds of `explain --cost`."""
     calls = Counter(cassette.line(number)["call"]["model_key"] for number in range(cassette.num_calls))
     return [
         f"{calls[model.key]} calls of {model.key!r} were made, bounds are {model.calls}"
@@ -133,13 +133,13 @@ def _played_models(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nameless(value: Any, key: str = "") -> Any:
-    """An outcome without names of models, and without what went over the wire."""
+    """Return an outcome without model names and without raw requests."""
     if key == "models":
         return len(value)
     if key == "direct_ios":
         return None
     if key == "events":
-        # Attempts that were made again are none of the calls.
+        # Failed attempts before a retry do not count as calls.
         last = [call for call in value if not call["failed"]] or value[-1:]
         return [_nameless(call) for call in last]
     if key == "usage" and isinstance(value, dict) and "num_prompt_tokens" not in value:

@@ -1,4 +1,6 @@
-"""A third engine is possible: found by its entry point, it runs the basic features, and what it lacks every verb says rightly."""
+"""Test of a third engine, which is found by its entry point. It runs the basic features, and every command
+reports unsupported features.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,15 @@ REFUSED = {
     "trials: labels and post-processor rows over trials": "solver.postprocessor",
     "rules: rules for post-processor rows": "solver.postprocessor",
 }
-"""Features that are gaps of the echo engine, and what it says of them."""
+"""Features that the echo engine does not support → error message."""
 OTHER = ("scorers: function_call_coverage",)
-"""Its models call no functions."""
+"""Features that need function calls, which its models do not support."""
 ALL = [feature for feature in features() if feature.area in AREAS and feature.id not in OTHER]
 BASIC = [feature for feature in ALL if feature.id not in REFUSED]
 
 
 def without_calls(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """What is expected of a sample; the echo engine keeps no record of calls."""
+    """Return the expectation for a sample without calls, because the echo engine does not record them."""
     return {name: value for name, value in sample.items() if name != "calls"}
 
 
@@ -49,7 +51,7 @@ TASK = single_turn({"type": "string_equals", "ground_truth": "b"})
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metadata of a distribution, as an installation leaves them on the path."""
+    """Add the metadata of an installed distribution to the path."""
     folder = tmp_path_factory.mktemp("site")
     metadata = folder / "echo_engine-1.0.dist-info"
     metadata.mkdir()

@@ -1,4 +1,4 @@
-"""Every feature of the format comes to what was expected, on every engine and in every detail alike."""
+"""Every feature of the format gives the expected outcome, with the same details on every engine."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_a_feature_is_the_same_everywhere(feature: Feature, tmp_path: Path) -> N
     ids=["solver", "message builder", "input builder", "scorer", "metric", "aggregator", "definition"],
 )
 def test_every_kind_of_part_is_in_some_feature(part: Any, of_it: str) -> None:
-    """A kind that is added to the format needs a feature here."""
+    """A new type in the format needs a feature here."""
     used = {value for feature in FEATURES for value in named(feature.document, of_it)} | {"benchmark_task"}
     assert set(kinds(part, of_it)) - used == set()
 
 
 def named(value: Any, key: str) -> Iterator[Any]:
-    """Every value that stands under a key, at any depth."""
+    """Yield every value of a key, at any depth."""
     if isinstance(value, dict):
         if "ask" in value:
             yield from ("single_turn_solver", "chat_completion")
@@ -59,7 +59,7 @@ def named(value: Any, key: str) -> Iterator[Any]:
 
 
 def kinds(part: Any, of_it: str) -> Iterator[str]:
-    """What tells the members of a union from each other."""
+    """Yield the discriminator values of a union."""
     for member in part.values() if isinstance(part, dict) else get_args(part):
         if isinstance(member, type) and issubclass(member, SpecModel):
             yield from get_args(member.model_fields[of_it].annotation)
@@ -69,7 +69,9 @@ def kinds(part: Any, of_it: str) -> Iterator[str]:
 
 @contextmanager
 def surroundings(feature: Feature, model: str) -> Iterator[None]:
-    """Where the author's Python runs, and what a model costs: one unit of money per million tokens, where Inspect looks for it."""
+    """Set where the author's Python runs, and set a model price of one currency unit per million tokens in
+    Inspect.
+    """
     from inspect_ai.model import ModelCost, ModelInfo, set_model_info
     from inspect_ai.model._model_info import clear_model_info_cache
 

@@ -1,4 +1,4 @@
-"""The ledger of known gaps says the truth, and nothing twice."""
+"""The ledger of known gaps is correct and has no duplicates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_nothing_is_left_to_do() -> None:
 
 
 def test_every_feature_runs_somewhere() -> None:
-    """A feature that no engine carries out is none."""
+    """A feature must run on at least one engine."""
     listed = list(entries())
     assert {
         feature for _, feature in listed if all((engine, feature) in listed for engine in ENGINES)
@@ -38,7 +38,7 @@ def test_every_feature_runs_somewhere() -> None:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Puts other entries in place of the ledger's."""
+    """Return a function that replaces the entries of the ledger."""
 
     def put(*gaps: KnownGap) -> None:
         monkeypatch.setattr("tests.conformance.ledger.LEDGER", gaps)

@@ -1,4 +1,6 @@
-"""Runs on any engine reach nothing beyond this machine: no name is looked up, no connection made, from the first import on."""
+"""Runs on both engines do not use the network. From the first import on, they resolve no names and open no
+connections.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ RUN = """
 
 
 def watched(program: str, *args: str, folder: Path) -> Any:
-    """What a program prints as its last line, with its network watched, in a folder without caches."""
+    """Run a program in a folder without caches, with its network access recorded. Return its last output line
+    as JSON.
+    """
     path = os.pathsep.join([str(REPOSITORY), NOTHING_REGISTERED])
     settings = {
         name: value
@@ -85,7 +89,7 @@ def watched(program: str, *args: str, folder: Path) -> Any:
 
 
 def test_a_run_on_both_engines_reaches_nothing(tmp_path: Path) -> None:
-    """With a judge, a snippet, and a home folder in which nothing is cached."""
+    """The task has a judge and a snippet, and the home folder has no caches."""
     (feature,) = [
         each for each in features() if each.id == "solvers: multi turn, generate_message by another model"
     ]
@@ -102,7 +106,7 @@ def test_a_run_on_both_engines_reaches_nothing(tmp_path: Path) -> None:
 
 
 def test_what_reaches_out_is_seen(tmp_path: Path) -> None:
-    """The watch itself works: for names, for addresses, and not for this machine."""
+    """The recorder reports names and addresses, but not connections to this machine."""
     program = """
     import json, socket, threading, urllib.request
     for host in ("example.org", "192.0.2.1"):

@@ -1,4 +1,6 @@
-"""`aigo-bridge parity`: what engines make of the same answers is the same, and a planted difference is told with its cause."""
+"""`aigo-bridge parity`: engines agree for the same answers, and a planted difference is reported with its
+cause.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def cassette(aigo: Run) -> None:
 def asked_by_lighteval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Callable[[ModelRequest], ModelRequest]], None]:
-    """Has lighteval ask something else."""
+    """Return a function that changes the requests of lighteval."""
     from aigo_lighteval.models.models import HostedModel
 
     predict = HostedModel.predict
@@ -49,7 +51,7 @@ def asked_by_lighteval(
 def made_by_lighteval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Callable[[Any, dict[str, Any]], Any]], None]:
-    """Changes what lighteval has made: its outcome, and its result log."""
+    """Return a function that changes the outcome and the result log of lighteval."""
     from aigo_bridge.evaluation import running
 
     run_evaluation = running.run_evaluation

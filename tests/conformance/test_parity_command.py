@@ -1,4 +1,4 @@
-"""`aigo-bridge run --engine inspect,lighteval`: both run, and the command says whether they agree."""
+"""`aigo-bridge run --engine inspect,lighteval` runs both engines and reports whether they agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = ("--model", f"scripted/{CAPITALS / 'answers.jsonl'}")
 
 @pytest.fixture
 def another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """lighteval's model says something else to one question."""
+    """Change the answer of lighteval's model to one question."""
     from aigo_lighteval.models.calling import ScriptedCaller
 
     attempt = ScriptedCaller.attempt

@@ -1,7 +1,7 @@
-"""The test of the test: a difference that is planted in one adapter does not go unnoticed.
+"""Tests of the conformance tests: a bug planted in one adapter must be detected.
 
-Each plant is a mistake that an adapter could really make. It is put into the adapter of one engine at a time, and the feature beside it must find
-it: because that engine misses the expectation, or because the engines differ.
+Each plant is a realistic bug. It is added to the adapter of one engine at a time. The feature listed with it
+must detect the bug, either by its expectation or by a difference between the engines.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ def class_of(place: tuple[str, str]) -> Any:
     return getattr(importlib.import_module(place[0]), place[1])
 
 
-# In the model
+# Bugs in model calls
 
 
 async def stripped(predict: Predict, model: Any, request: ModelRequest) -> ModelResponse:
-    """Blanks around an answer are taken off."""
+    """Strip whitespace around an answer."""
     response: ModelResponse = await predict(model, request)
     return _with_text(response, str.strip)
 
 
 async def folded(predict: Predict, model: Any, request: ModelRequest) -> ModelResponse:
-    """Answers are in lower case."""
+    """Convert answers to lowercase."""
     response: ModelResponse = await predict(model, request)
     return _with_text(response, str.lower)
 
 
 async def swallowed(predict: Predict, model: Any, request: ModelRequest) -> ModelResponse:
-    """A model that has failed is taken for one that says nothing."""
+    """Treat a failed model call as an empty answer."""
     try:
         response: ModelResponse = await predict(model, request)
     except SampleError:
@@ -78,12 +78,12 @@ async def swallowed(predict: Predict, model: Any, request: ModelRequest) -> Mode
 
 
 async def without_options(predict: Predict, model: Any, request: ModelRequest) -> Any:
-    """Options of a call are lost."""
+    """Drop the options of a call."""
     return await predict(model, replace(request, options={}))
 
 
 async def without_system(predict: Predict, model: Any, request: ModelRequest) -> Any:
-    """System messages are lost."""
+    """Drop system messages."""
     kept = [message for message in request.input.messages if message.role != "system"]
     chat = request.input.model_copy(update={"messages": kept})
     return await predict(model, replace(request, input=chat))
@@ -97,11 +97,11 @@ def _with_text(response: ModelResponse, change: Callable[[str], str]) -> ModelRe
     return response
 
 
-# In the reading of the log
+# Bugs in reading the log
 
 
 def zero_for_failed(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """What could not be scored is scored 0."""
+    """Score failed samples 0."""
     good: Any = None
     for record in records:
         good = record.scores or good
@@ -115,7 +115,7 @@ def zero_for_failed(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
 
 
 def zero_for_nan(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """A value that is missing is taken for 0."""
+    """Score missing values 0."""
     for record in records:
         scores = tuple(
             score.model_copy(
@@ -129,27 +129,27 @@ def zero_for_nan(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
 
 
 def only_first_trial(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """Trials but the first get lost."""
+    """Drop all trials except the first."""
     return (record for record in records if record.index == 0)
 
 
 def other_order(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """Samples come in another order."""
+    """Change the order of samples."""
     return iter(sorted(records, key=lambda record: str(record.sample_id), reverse=True))
 
 
 def without_errors(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """Why something failed is forgotten."""
+    """Drop error messages."""
     return (replace(record, errors=()) for record in records)
 
 
 def ids_as_text(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """Ids that are numbers become texts."""
+    """Convert numeric ids to text."""
     return (replace(record, sample_id=str(record.sample_id)) for record in records)
 
 
 def without_metadata(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """Metadata of scores is lost, which python metrics read."""
+    """Drop the metadata of scores, which Python metrics read."""
     for record in records:
         yield replace(
             record, scores=tuple(score.model_copy(update={"metadata": None}) for score in record.scores)
@@ -157,7 +157,7 @@ def without_metadata(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
 
 
 def without_events(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """Calls of models are not told."""
+    """Drop the model calls."""
     for record in records:
         trace = getattr(record.solver, "trace", None)
         if trace is not None:
@@ -166,7 +166,7 @@ def without_events(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
 
 
 def missing_as_null(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
-    """A cell that is missing (NaN) becomes null."""
+    """Convert missing cells (NaN) to null."""
     for record in records:
         yield replace(
             record, data={name: None if value != value else value for name, value in record.data.items()}

@@ -1,6 +1,7 @@
-"""Random tasks come to the same on every engine.
+"""Random tasks have the same outcome on every engine.
 
-`AIGO_CONFORMANCE_EXAMPLES` says how many (`make conformance` tries a thousand); without it, a few that are always the same.
+`AIGO_CONFORMANCE_EXAMPLES` sets the number of tasks (`make conformance` uses 1,000). Without it, a few fixed
+tasks are tested.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def in_this_process() -> Iterator[None]:
     deadline=None,
     derandomize=FEW,
     print_blob=True,
-    # Explaining traces every line that runs, engines included.
+    # The explain phase is left out, because it traces every line, including the engines.
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[
         HealthCheck.too_slow,
@@ -56,6 +57,6 @@ def test_random_tasks_are_the_same_everywhere(in_this_process: None, document: d
         try:
             made = ready(Feature("random", "random", document, {}), Path(folder) / "task")
         except SpecError:
-            # Not a task, so nothing that engines could differ in; too many of them fail the test.
+            # An invalid task cannot show a difference between engines. Too many of them fail the test.
             reject()
         assert faults("random", lambda: made, Path(folder)) == []

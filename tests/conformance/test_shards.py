@@ -1,7 +1,7 @@
-"""A run in shards gives the same evidence as one run, to the byte, but for ids and times.
+"""A run in shards gives the same evidence as a single run, identical to the byte except for ids and times.
 
-In 1, 2, 7 and more shards than rows: on every engine with `AIGO_CONFORMANCE_EXAMPLES` (`make conformance`); without it on the smallest one,
-and a few features in two shards on the others.
+The runs have 1, 2, 7 and more shards than rows. With `AIGO_CONFORMANCE_EXAMPLES` (`make conformance`), every
+engine is tested. Without it, the smallest engine is tested, and a few features in two shards on the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SOME = frozenset(
         "rules: rules for post-processor rows",
     }
 )
-"""What is run on both engines at every change: what a merge looks at in ways of its own."""
+"""Features that are tested on both engines at every change, because their merges have special cases."""
 
 FEATURES = [
     feature for feature in features() if is_stateless(feature.document) and "again" not in feature.document
@@ -55,7 +55,7 @@ def in_this_process() -> Iterator[None]:
 
 
 def counts_of(plan: TaskPlan) -> list[int]:
-    """Numbers of shards: one, some, more than there are rows."""
+    """Return the numbers of shards to test: one, some, and more than rows."""
     return list(dict.fromkeys([1, 2, 7, len(plan.samples) + 2]))
 
 
@@ -68,7 +68,7 @@ def test_there_are_enough_features() -> None:
 def test_a_feature_in_shards_is_the_same_as_in_one_run(
     feature: Feature, in_this_process: None, tmp_path: Path
 ) -> None:
-    """On the smallest engine, so that every number of shards can be tried at every change."""
+    """The smallest engine is fast enough to test all numbers of shards at every change."""
     made = ready(feature, tmp_path / "task")
     counts = counts_of(made.plan)
     assert shard_faults(EchoEngine(), origin_of(made), made.settings, tmp_path, counts) == []
@@ -81,7 +81,7 @@ def test_a_feature_in_shards_is_the_same_on_each_engine(
     feature: Feature, engine: str, tmp_path: Path
 ) -> None:
     if known_gap(engine, feature.id) is not None:
-        return  # refused, as it is in one run
+        return  # rejected, as in a single run
     with surroundings(feature, f"scripted/{tmp_path / 'task' / 'model.rules'}"):
         made = ready(feature, tmp_path / "task")
         counts = [2] if FEW else counts_of(made.plan)
@@ -107,7 +107,7 @@ def test_a_feature_in_shards_is_the_same_on_each_engine(
 def test_random_tasks_in_shards_are_the_same_as_in_one_run(
     in_this_process: None, document: dict[str, Any]
 ) -> None:
-    """At every change on the smallest engine; `make conformance` takes all of them."""
+    """At every change, only the smallest engine is tested. `make conformance` tests all engines."""
     if not is_stateless(document):
         reject()
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from aigo_bridge.evaluation.task import plan
 from aigo_bridge.plan.plan import PlanOrigin
 
 CONFIG = {"uniqueness-task": {"field": "email"}}
-"""Values for parameters that have no default."""
+"""Values for parameters without a default."""
 
 DATA = {"uniqueness-task": {"contacts": str(TASKS / "uniqueness-task" / "contacts.csv")}}
 
@@ -21,7 +21,7 @@ NAMES = sorted(folder.name for folder in TASKS.iterdir() if (folder / "task.yaml
 
 
 def shipped(name: str) -> Ready:
-    """A shipped task with the answers that lie beside it."""
+    """Return a shipped task with the answers next to it."""
     folder = TASKS / name
     made = plan(PlanOrigin(str(folder), CONFIG.get(name, {}), DATA.get(name, {})))
     model = f"scripted/{folder / 'answers.jsonl'}" if made.calls_model else None
@@ -33,7 +33,8 @@ def shipped(name: str) -> Ready:
 @pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize(
     "name",
-    # The others' numbers are counted in `tests/tasks/test_shipped_benchmarks.py`, and their features are those of `test_features.py`.
+    # The metrics of the other tasks are tested in `tests/tasks/test_shipped_benchmarks.py`, and their
+    # features in `test_features.py`.
     [
         pytest.param(name, marks=() if number % 4 == 0 else pytest.mark.nightly)
         for number, name in enumerate(NAMES)

@@ -1,4 +1,4 @@
-"""`docs/reference/feature-matrix.md` says it truly: the table is made of what the other tests here prove."""
+"""The tables in `docs/reference/feature-matrix.md` match the results of the conformance tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_feature_and_every_gap_stands_in_it() -> None:
 
 
 def test_every_name_that_a_task_file_may_have_is_used_by_a_feature() -> None:
-    """So each has its row, and what the row says is proved by the feature."""
+    """Every name then has a row, and a feature proves its content."""
     functions = {
         word
         for model in get_args(get_args(Aggregator)[0])
@@ -45,7 +45,7 @@ def test_every_name_that_a_task_file_may_have_is_used_by_a_feature() -> None:
 
 
 def _shipped(types: Mapping[str, type]) -> set[str]:
-    """Without what other tests have registered in this process."""
+    """Return names without the registrations of other tests in this process."""
     return {name for name, spec in types.items() if spec.__module__.startswith("aigo_bridge.")}
 
 

@@ -1,7 +1,7 @@
 """Results of every origin, each with the facts that every surface must show.
 
-A kind is one function that makes a result in a folder, and one `Facts`, counted by hand from what the function does.
-A new kind is a row of `KINDS`.
+A kind consists of a function that creates a result in a folder, and of `Facts` counted by hand. To add a
+kind, add a row to `KINDS`.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ FAILS: dict[str, Any] = {"error": "no access", "status": 401}
 
 @dataclass(frozen=True)
 class Facts:
-    """The counts of a result; the metrics are those of its evidence."""
+    """Counts of a result. The metrics are those in its evidence."""
 
     samples: int
     scored: int
     failed: int = 0
     unscored: int = 0
-    """Finished without an error and without a value of the scorer whose metric comes first."""
+    """Samples without an error and without a value from the scorer of the first metric."""
     excluded: int = 0
     unfinished: int = 0
     trials: int | None = None
-    """One per sample if left out."""
+    """Number of trials [default: one for each sample]."""
     failed_trials: int | None = None
-    """As many as failed samples if left out."""
+    """Number of failed trials [default: number of failed samples]."""
     is_complete: bool = True
-    """Whether all that was planned was run."""
+    """Whether all planned samples were run."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """Shown name → value, rounded to four digits; for kinds whose values are known by hand."""
+    """Displayed name → value, rounded to four digits, for kinds with values computed by hand."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class Kind:
 
     name: str
     make: Callable[[Path, Run], Path]
-    """Makes the result in an empty folder, and returns its file."""
+    """Function that creates the result in an empty folder and returns its file."""
     facts: Facts
     is_run: bool = False
-    """Whether `run` made it: its summary is one of the surfaces."""
+    """Whether `run` created the result. Its summary is then one of the surfaces."""
 
 
 def _task(
     folder: Path, rules: list[dict[str, Any]], settings: str = "", rows: Any = ROWS, text: str = TASK
 ) -> Path:
-    """A task in a folder, with rows and a scripted model."""
+    """Write a task with rows and a scripted model to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "task.yaml").write_text(text.replace("  SETTINGS\n", f"  {settings}\n" if settings else ""))
     (folder / "rows.jsonl").write_text(
@@ -85,7 +85,7 @@ def _task(
 
 
 def _run(folder: Path, aigo: Run, *options: str) -> Path:
-    """The result of a task, and what `run` printed next to it."""
+    """Return the result of a task. The output of `run` is stored next to it."""
     done = aigo(
         "run",
         folder / "task.yaml",
@@ -122,7 +122,7 @@ def failed_samples(folder: Path, aigo: Run) -> Path:
 
 
 def failed_trials(folder: Path, aigo: Run) -> Path:
-    """Two answers of three fail for Norway, one for Peru; all of Australia; none of Japan."""
+    """Two of three answers fail for Norway, one for Peru, all for Australia, and none for Japan."""
     rules: list[dict[str, Any]] = [
         {"match": {"contains": "Norway"}, "times": 1, "reply": "Oslo"},
         {"match": {"contains": "Peru"}, "times": 2, "reply": "Rome"},
@@ -133,7 +133,7 @@ def failed_trials(folder: Path, aigo: Run) -> Path:
 
 
 def some_trials_of_all(folder: Path, aigo: Run) -> Path:
-    """Seven of twelve calls fail, and every sample has an answer."""
+    """Seven of twelve calls fail, but every sample has an answer."""
     rules: list[dict[str, Any]] = [
         {"match": {"contains": "Norway"}, "times": 2, "reply": "Oslo"},
         *(
@@ -155,11 +155,11 @@ def one_sample(folder: Path, aigo: Run) -> Path:
     return _run(_task(folder, [RIGHT], rows=ROWS[:1]), aigo)
 
 
-# Logs of Inspect, made by Inspect
+# Inspect logs
 
 
 def _evaluated(folder: Path, **task: Any) -> Path:
-    """The log of a real evaluation with Inspect's own mock model."""
+    """Return the log of a real evaluation with Inspect's own mock model."""
     from inspect_ai import Task
     from inspect_ai import eval as run_eval
     from inspect_ai.dataset import Sample
@@ -185,7 +185,7 @@ def _imported(log: Path, folder: Path, aigo: Run) -> Path:
 
 
 def letters(folder: Path, aigo: Run) -> Path:
-    """C, P, I and N, one each."""
+    """The grades C, P, I and N, one each."""
     from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer, stderr
     from inspect_ai.solver import TaskState
 
@@ -239,7 +239,7 @@ def scorers_and_reducers(folder: Path, aigo: Run) -> Path:
 
 
 def unscored(folder: Path, aigo: Run) -> Path:
-    """One score is NaN, and one is not given."""
+    """One score is NaN, and one is missing."""
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
     from inspect_ai.solver import TaskState
 
@@ -255,7 +255,7 @@ def unscored(folder: Path, aigo: Run) -> Path:
 
 
 def failed_in_inspect(folder: Path, aigo: Run) -> Path:
-    """The solver fails on one sample in one of two epochs, and on another in both."""
+    """The solver fails on one sample in one of two epochs, and on another sample in both."""
     from inspect_ai.scorer import match
     from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -283,7 +283,7 @@ def of_today(folder: Path, aigo: Run) -> Path:
 
 
 def salvaged(folder: Path, aigo: Run) -> Path:
-    """A log cut in the middle of its directory."""
+    """A log that is truncated in its zip directory."""
     from inspect_ai.scorer import match
 
     log = _evaluated(folder, scorer=match())
@@ -293,7 +293,7 @@ def salvaged(folder: Path, aigo: Run) -> Path:
 
 
 def killed(folder: Path, aigo: Run) -> Path:
-    """A log of Inspect without its end, as a killed process leaves it: two samples of four are written."""
+    """An Inspect log of a killed process, which lacks its end. Two of four samples are written."""
     from inspect_ai.scorer import match
 
     log = _evaluated(folder, scorer=match())
@@ -307,7 +307,7 @@ def killed(folder: Path, aigo: Run) -> Path:
 
 
 def still_running(folder: Path, aigo: Run) -> Path:
-    """As after a kill, and of one more sample only the journal of its events is left."""
+    """Like `killed`, with one more sample of which only the event journal exists."""
     from inspect_ai.scorer import match
 
     log = _evaluated(folder, scorer=match(), epochs=2)

@@ -1,6 +1,6 @@
-"""Surfaces that show a result: each reads what it shows into the same form, counts and metrics.
+"""Surfaces that show a result. Each function converts the shown counts and metrics to the same form.
 
-A new surface is a function and a row of `SURFACES`.
+To add a surface, add a function and a row in `SURFACES`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ COUNTS = ("samples", "scored", "failed", "unscored", "excluded", "unfinished", "
 
 @dataclass(frozen=True)
 class Shown:
-    """What a surface shows of a result; a surface need not show everything."""
+    """Data that a surface shows of a result. A surface may leave out data."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     metrics: Mapping[str, float] | None = None
-    """Name → value; `None`: it shows no metrics."""
+    """Name → value; `None` if the surface does not show metrics."""
     lists_errors: bool = False
-    """Whether a standard error is a metric of its own here, as in the evidence."""
+    """Whether the surface shows a standard error as a separate metric, as in the evidence."""
 
 
 def _chosen(counts: Mapping[str, Any]) -> dict[str, int]:
@@ -38,7 +38,9 @@ def _chosen(counts: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _in_words(line: str) -> dict[str, int]:
-    """Counts of a line such as `4 samples, 12 trials: 1 failed, 6 of 12 trials failed`; what it does not name is 0."""
+    """Return the counts in a line such as `4 samples, 12 trials: 1 failed, 6 of 12 trials failed`. Missing
+    counts are 0.
+    """
     total = re.search(r"(\d+) samples?\b", line)
     assert total is not None, line
     trials = re.search(r"(\d+) trials\b", line)
@@ -87,7 +89,7 @@ def _stats_in_words(result: Path, aigo: Run) -> Shown:
 
 
 def _show(result: Path, aigo: Run) -> Shown:
-    """Without a line of counts, all samples that are listed were scored, each in its only trial."""
+    """Without a line of counts, all listed samples were scored in their only trial."""
     lines = aigo("show", result, "-n", "0").out.splitlines()
     listed = sum(re.match(r"(run \d+ · )?sample .* ─", line) is not None for line in lines)
     line = next((line for line in lines if re.match(r"\d+ samples?\b", line)), f"{listed} samples")
@@ -120,7 +122,7 @@ def _comparison_page(result: Path, aigo: Run) -> Shown:
     line = re.search(r"base: ([^<]*)<", page.read_text())
     other.unlink()
     page.unlink()
-    # A result whose samples are all scored once needs no line.
+    # The line is left out if all samples have one scored trial.
     return Shown() if line is None else Shown(_in_words(line[1]))
 
 
@@ -138,7 +140,7 @@ def _check(result: Path, aigo: Run) -> Shown:
         counts[f"{match[3]}s"] = int(match[2])
     counts["failed"] = counts["failed_samples"]
     if "trials" in counts:
-        # Rules count trials where samples have several.
+        # If samples have several trials, rules count trials.
         return Shown({name: counts[name] for name in ("samples", "trials", "failed", "failed_trials")})
     return Shown(_chosen(counts))
 
@@ -217,4 +219,4 @@ SURFACES: dict[str, Callable[[Path, Run], Shown]] = {
     "view": _view,
     "verify": _verify,
 }
-"""Name of a surface → what it shows of a result."""
+"""Name of a surface → function that returns the shown data."""

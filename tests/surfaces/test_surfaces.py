@@ -1,4 +1,6 @@
-"""The same result means the same on every surface: one list of facts for each kind of result, and every surface read into its form."""
+"""Every surface shows the same facts about a result: the facts of each kind are compared with the output of
+each surface.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,12 @@ CELLS = [
     for surface in SURFACES
     if kind.is_run or surface != "run"
 ]
-"""Only results of `run` have its summary."""
+"""Pairs of kind and surface. Only results of `run` have the summary of `run`."""
 
 
 @pytest.fixture(scope="module")
 def aigo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """`aigo-bridge` in this process, in an empty folder."""
+    """Return a function that runs `aigo-bridge` in this process, in an empty folder."""
     from aigo_bridge.cli import app
 
     before = Path.cwd()
@@ -48,7 +50,7 @@ def aigo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(scope="module")
 def result_of(aigo: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Path]:
-    """The result of a kind, made once."""
+    """Return a function that creates the result of each kind once."""
     results: dict[str, Path] = {}
 
     def make(kind: Kind) -> Path:
@@ -67,7 +69,9 @@ def expected(facts: Facts) -> dict[str, int]:
 
 
 def metrics_of(result: Path, *, with_errors: bool = False) -> dict[str, float]:
-    """The metrics of the evidence by the names that surfaces show; a standard error belongs to its metric, or is listed as one."""
+    """Return the metrics of the evidence by their displayed names. Standard errors are part of their metric,
+    or listed separately.
+    """
     reader = LogReader(result)
     log = reader.frame()
     metrics = (log.evidence.metrics if log.evidence is not None else None) or []

@@ -128,7 +128,7 @@ def import_logs(
         context: amount of model input to write. AI GO expects `full`.
         output_format: `json`, `json.gz`, `json.zst` or `parquet`.
         keep: `all` events, `default` (without state patches and log messages below warning) or `minimal`.
-        jobs: number of processes, each of which reads one log at a time. `None` uses all CPU cores.
+        jobs: number of processes. Each reads one log at a time. `None` uses all CPU cores.
         redact: remove secrets.
         patterns: additional regular expressions for secrets.
         bounds: limits on the resources that a log may use.
