@@ -1,1 +1,1 @@
-"""The lighteval adapter: AI GO tasks as lighteval documents, run in its pipeline, read back as evidence."""
+"""lighteval adapter: conversion of AI GO tasks to lighteval documents, runs in its pipeline, and evidence."""

@@ -1,5 +1,5 @@
-"""The lighteval engine: what it can do, and its three verbs over a plan. lighteval and torch are imported
-when one of them is called.
+"""The lighteval engine: its capabilities, and the functions that check, run and read plans. lighteval and
+torch are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _checks() -> list[Check]:
-    """What is installed, and what of it does not work."""
+    """Return the installed packages and the problems with them."""
     checks = [
         Check(package, "ok", version)
         for package, version in installed_versions().items()
@@ -56,7 +56,7 @@ def _logs() -> LogImporter:
 
 
 def _is_log(head: Head, name: str) -> bool:
-    # A first look; `locate` decides.
+    # This is only a first look. `locate` decides.
     is_named_so = name.startswith(("results_", "details_"))
     return is_named_so or head.data[:4] == b"PAR1" or "config_general" in (head.members or ())
 
@@ -132,10 +132,10 @@ CAPABILITIES = Capabilities(
 
 
 class LightevalEngine:
-    """Runs plans on lighteval.
+    """Engine that runs plans on lighteval.
 
     Raises:
-        MissingEngineError: lighteval, or something that it needs, is missing or does not suit.
+        MissingEngineError: lighteval or one of its dependencies is missing or has an unsupported version.
     """
 
     name = "lighteval"
@@ -146,9 +146,7 @@ class LightevalEngine:
         prepare_imports()
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """What cannot be run here; with the models of this engine nothing that runs departs from AI GO's
-        semantics.
-        """
+        """Return the parts of a plan that lighteval cannot run. All other parts follow AI GO's semantics."""
         reason = "runs code that a model wrote, and this engine has no sandbox"
         return [
             *contradictions(plan),
@@ -159,13 +157,13 @@ class LightevalEngine:
         ]
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-        """Run plans, new ones and interrupted ones, each in a pipeline of its own."""
+        """Start or resume plans, each in a separate lighteval pipeline."""
         from aigo_lighteval.running.run import run
 
         return run(jobs, settings)
 
     def read(self, log: Path) -> Evidence:
-        """Read back a results file that `run` has written."""
+        """Read a results file that `run` has written."""
         from aigo_lighteval.running.evidence import read
 
         return read(log)

@@ -1,10 +1,10 @@
-"""What exported files call: a packed task as a task of lighteval's own command line, and a model that carries
-out whole tasks there.
+"""Functions called by exported files: a packed task for lighteval's command line, and a model that runs whole
+tasks.
 
-With one of lighteval's backends, lighteval asks the questions; our metric takes its answers for those of the
-evaluated model, and everything behind them is the sample program's: post-processor, scorers, judges, rules,
-metrics. That is the task where a document says all that the task asks. Other tasks run with the model beside
-them, which calls models as runs of aigo-bridge do.
+With a lighteval backend, lighteval asks the questions and aigo-bridge's metric uses the answers as the
+evaluated model's. The sample program does the rest: post-processor, scorers, judges, rules and metrics. This
+works only for tasks whose requests fit into lighteval documents. Other tasks need the exported model, which
+calls models like a run of aigo-bridge does.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ from aigo_lighteval.running.pipeline import UncachedModel
 
 
 def exported_tasks(folder: Path, config: Mapping[str, Any]) -> list[LightevalTaskConfig]:
-    """The tasks of a folder that `aigo-bridge export` wrote, for a module's `TASKS_TABLE`.
+    """Return the tasks of a folder written by `aigo-bridge export`, for a module's `TASKS_TABLE`.
 
     Args:
-        folder: the task's folder, beside its file.
+        folder: folder of the task, next to its module.
         config: values of the task's parameters, by key.
 
     Raises:
-        BridgeError: a value does not fit its parameter, or the files are not those that were exported.
+        BridgeError: a value is not valid for its parameter, or the files differ from the exported ones.
     """
     task = ExportedTask(folder, config)
     _TASKS[task.config.name] = task
@@ -80,15 +80,15 @@ def exported_tasks(folder: Path, config: Mapping[str, Any]) -> list[LightevalTas
 
 
 _TASKS: dict[str, ExportedTask] = {}
-"""By name in lighteval; filled when a task's file is loaded, which is before a model is."""
+"""Loaded tasks by lighteval name. lighteval loads the task files before it loads a model."""
 
 
 class ExportedTask:
-    """A packed task: its documents, and its scores."""
+    """Packed task with its documents and scores."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         plan = packed_plan(folder, config)
-        # Those that are missing are told before anything is asked.
+        # Report missing models before any model is called.
         named_models(plan)
         self.plan = plan
         self.shared, self.problems = shared_question(plan)
@@ -167,10 +167,10 @@ class ExportedTask:
         )
 
     def refuse_inexact(self, docs: Sequence[Doc], model: Any) -> None:
-        """Refuse answers that lighteval's own models gave to something else than the task asks.
+        """Refuse answers of lighteval's own models if the request differed from the task's.
 
         Raises:
-            UnsupportedPlanError: with the reasons.
+            UnsupportedPlanError: a request differed. The message lists the reasons.
         """
         problems = [*self.problems, *model_problems(model, self.shared)]
         wanted = len(self.shared.examples)
@@ -189,28 +189,30 @@ class ExportedTask:
             )
 
 
-class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
-    """Scores all documents of a task at once; the value of each is a text that holds all scorers' results."""
+class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
+    """Metric that scores all documents of a task together. Each document's value is a text with all scorer
+    results.
+    """
 
     def __init__(self, task: ExportedTask):
         self.task = task
         self.metrics: dict[str, float] = {}
-        """The task's metrics, once all is scored."""
+        """Metrics of the task, available after scoring."""
 
     def num_samples(self) -> int:
-        """How many answers there are to a document: one for each trial."""
+        """Return the number of answers per document: one for each trial."""
         return self.task.plan.num_trials
 
     def __deepcopy__(self, memo: object) -> _Scores:
-        # lighteval copies the metrics of every task; a run has one state.
+        # lighteval copies the metrics of every task, but a run has one shared state.
         return self
 
     def __str__(self) -> str:
-        # Stands in the results file; the usual form has an address of memory.
+        # This text is written to the results file. The default form contains a memory address.
         return "aigo"
 
     def compute(self, responses: list[ModelResponse], docs: list[Doc], **_: Any) -> list[str]:
-        """One text per document, in the order of the documents."""
+        """Return one text per document, in document order."""
         plan = self.task.plan
         numbers = sorted(int(doc.id) for doc in docs)
         answered = {int(doc.id): response for doc, response in zip(docs, responses, strict=True)}
@@ -239,8 +241,8 @@ class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # 
 
 
 def _with_failures(run: HostedRun, place: int) -> str:
-    """The scores of one document; where its solver failed, the failure: a backend's response has no place for
-    it.
+    """Return the scores of one document, or the failure if its solver failed. Backend responses cannot store
+    failures.
     """
     value = run.metric_value(place)
     solved = [run.solution((place, trial)) for trial in range(run.plan.num_trials)]
@@ -254,7 +256,7 @@ def _with_failures(run: HostedRun, place: int) -> str:
 
 
 def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> list[GivenAnswer]:
-    """The answers to a document, by trial."""
+    """Return the answers to a document, by trial."""
     problem = prompt_problem(model, doc, response)
     if problem is None and hides_failures(model) and not all(response.text):
         problem = "the backend gave an empty answer, which is also what it gives for a call that failed"
@@ -263,19 +265,19 @@ def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> li
 
 
 class ExportedModel(UncachedModel):
-    """A model that carries out the solvers of exported tasks, conversations and author's code included.
+    """Model that runs the solvers of exported tasks, including conversations and task code.
 
-    `lighteval custom NAME model.py` makes one. The name is what `--model` of `aigo-bridge run --engine
-    lighteval` takes; any name will do for tasks that call no model.
+    `lighteval custom NAME model.py` creates it. `NAME` is a model name as for `aigo-bridge run --engine
+    lighteval --model`. Tasks that call no model accept any name.
     """
 
     def __init__(self, config: ModelConfig):
         self._model = str(config.model_name)
-        # The results' folder is named after it.
+        # lighteval names the results folder after the model.
         super().__init__(ModelConfig(model_name=slug(self._model)))
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """One response per document, in the order of the documents."""
+        """Return one response per document, in document order."""
         numbers: dict[str, list[int]] = {}
         for doc in docs:
             numbers.setdefault(doc.task_name.partition("|")[0], []).append(int(doc.id))

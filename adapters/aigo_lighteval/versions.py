@@ -1,9 +1,8 @@
-"""Releases of lighteval, and of what it leans on, that work together; found out without importing any of
-them.
+"""Compatible releases of lighteval and its dependencies, checked without importing them.
 
-lighteval 0.13 installs cleanly beside releases with which it then fails: `xxhash` is imported but not
-declared, and an argument that its task files use is gone from `huggingface_hub` 2. pyarrow, which reads
-details, is asked for when there are details to be read, and not earlier.
+lighteval 0.13 can be installed together with releases that break it. For example, it imports `xxhash` without
+declaring it, and `huggingface_hub` 2 has removed an argument that its task files use. pyarrow is only checked
+when details are read.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from aigo_bridge.process import install_command, pip_install
 
 OLDEST = (0, 13)
 BEYOND = (0, 14)
-"""Releases from `OLDEST` on, before `BEYOND`, are the ones that this adapter was written for."""
+"""First unsupported release. The adapter supports releases from `OLDEST` up to this one, exclusive."""
 
 PACKAGES = ("lighteval", "torch", "transformers", "datasets", "pyarrow", "huggingface_hub", "xxhash")
-"""What a run needs; the order in which they are shown."""
+"""Packages that a run needs, in display order."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An installed release that does not work, or a package that is missing."""
+    """Incompatible or missing package."""
 
     message: str
     remedy: str
-    """The command that mends it."""
+    """Command that fixes the problem."""
     fatal: bool = True
-    """Whether runs of this adapter fail; else only lighteval's own commands do."""
+    """Whether runs of this adapter fail. Otherwise only lighteval's own commands fail."""
 
     def __str__(self) -> str:
         return f"{self.message}; run: {self.remedy}"
@@ -59,15 +58,15 @@ _RULES: Sequence[_Rule] = (
 
 
 def installed_versions() -> dict[str, str | None]:
-    """Release of every package that a run needs; `None` for those that are not installed."""
+    """Return the release of every package that a run needs; `None` if it is not installed."""
     return {package: _version(package) for package in PACKAGES}
 
 
 def problems(versions: Mapping[str, str | None] | None = None) -> list[Problem]:
-    """What keeps lighteval from working here; empty when nothing does.
+    """Return the problems that keep lighteval from working; empty if it works.
 
     Args:
-        versions: package → release; `None`: the installed ones.
+        versions: releases by package; `None`: the installed ones.
     """
     versions = installed_versions() if versions is None else versions
     lighteval = versions.get("lighteval")
@@ -91,10 +90,10 @@ def problems(versions: Mapping[str, str | None] | None = None) -> list[Problem]:
 
 
 def require() -> None:
-    """Make sure that runs can work.
+    """Check that lighteval can run.
 
     Raises:
-        MissingEngineError: they cannot; the message has the command that mends it.
+        MissingEngineError: it cannot run. The message contains the command that fixes it.
     """
     fatal = [problem for problem in problems() if problem.fatal]
     if fatal:
@@ -102,10 +101,10 @@ def require() -> None:
 
 
 def prepare_imports(setenv: Callable[[str, str], object] = os.environ.setdefault) -> None:
-    """Set what lighteval reads from the environment while it is imported, unless the user has set it.
+    """Set environment variables that lighteval reads when it is imported, unless the user has set them.
 
-    Without a `git` executable its logging could not be imported, and litellm, where it is installed, would
-    ask the network for prices.
+    Without a `git` executable, lighteval's logging module cannot be imported. An installed litellm would
+    download prices.
     """
     setenv("GIT_PYTHON_REFRESH", "quiet")
     setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -113,7 +112,7 @@ def prepare_imports(setenv: Callable[[str, str], object] = os.environ.setdefault
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a release: `0.13.1.dev0` → (0, 13, 1)."""
+    """Return the leading numbers of a release: `0.13.1.dev0` → (0, 13, 1)."""
     leading: list[int] = []
     for part in version.split("+", 1)[0].split("."):
         if not part.isdigit():
@@ -123,7 +122,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def _command() -> str:
-    """The command that installs lighteval with what it needs beside it."""
+    """Return the command that installs lighteval and its dependencies."""
     return install_command("lighteval") or pip_install(f"lighteval>={_dotted(OLDEST)},<{_dotted(BEYOND)}")
 
 
@@ -139,10 +138,10 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 
 def require_parquet(location: str) -> None:
-    """Make sure that details can be read.
+    """Check that pyarrow is installed, which reads details.
 
     Raises:
-        MissingEngineError: they cannot; the message has the command that mends it.
+        MissingEngineError: it is not installed. The message contains the install command.
     """
     try:
         importlib.import_module("pyarrow")

@@ -81,7 +81,7 @@ class _LocalSource:
 
 class _RemoteSource:
     def __init__(self, name: str):
-        import fsspec  # type: ignore[import-untyped]  # has no types
+        import fsspec  # type: ignore[import-untyped]  # untyped
 
         self.name = name
         self._file: Any = fsspec.open(name, "rb").open()

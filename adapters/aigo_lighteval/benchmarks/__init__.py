@@ -1,1 +1,1 @@
-"""lighteval's own tasks, run as they are."""
+"""Runs of lighteval's built-in tasks."""

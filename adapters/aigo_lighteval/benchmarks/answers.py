@@ -1,7 +1,7 @@
-"""What a shard of one of lighteval's own tasks was answered, in a file, and a model that answers so again.
+"""Answer files for shards of lighteval's tasks, and a model that returns their answers.
 
-JSON, one value per line: who was asked and when, then each document with what it came to in one way of
-asking, then calls and failures by document.
+A file contains one JSON value per line. The first line has the model and the times. Next is one line per
+document and request type with the response. Calls and failures of documents follow.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ from aigo_lighteval.running.pipeline import UncachedModel
 Json = dict[str, Any]
 
 FORMAT = 1
-"""Raised when a line changes its meaning."""
+"""Format version, increased when the meaning of a line changes."""
 
 _TENSOR, _ARRAY = "$tensor", "$array"
 
 MOST_BYTES = 1 << 30
-"""Of one line."""
+"""Maximum bytes of one line."""
 
 _RESPONSE = tuple(field.name for field in fields(ModelResponse))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Who was asked, and when."""
+    """Model and times of a shard."""
 
     task: str
-    """As lighteval names it in results."""
+    """Task name as in lighteval's results."""
     model: str
     config: Mapping[str, Any]
-    """What lighteval's results tell of the model."""
+    """Model configuration in lighteval's results."""
     settings: Mapping[str, Any]
-    """What the user says about the end of answers, which documents then have."""
+    """User settings for the end of answers, which are applied to the documents."""
     started: float
-    """Unix time, in seconds."""
+    """Unix time in seconds."""
     ended: float
     stopped: str | None = None
-    """Why documents were not asked; `None`: all were."""
+    """Reason why documents were not sent to the model; `None` if all were."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What documents came to."""
+    """Outcomes of the documents of a shard."""
 
     asked: Asked
     responses: Mapping[tuple[str, str], ModelResponse]
-    """Way of asking, and id of the document → what the model gave."""
+    """Model responses by request type and document id."""
     records: Mapping[str, Json]
-    """Id of a document → its calls."""
+    """Model calls by document id."""
     failures: Mapping[str, Failure]
-    """Id of a document → why it has no answer."""
+    """Failures by document id, for documents without an answer."""
 
 
 def write_answers(
@@ -78,10 +78,10 @@ def write_answers(
     responses: Mapping[SamplingMethod, Sequence[ModelResponse]],
     told: Told,
 ) -> None:
-    """Write them, at once or not at all.
+    """Write the answers atomically.
 
     Raises:
-        OSError: they cannot be written.
+        OSError: the file cannot be written.
     """
     with open_for_replacing(path) as file:
         file.write(_line({"format": FORMAT, **asdict(asked)}))
@@ -96,7 +96,7 @@ def write_answers(
 
 
 def _kept(value: Any) -> Any:
-    """A value of a response; tensors stay tensors, as lighteval hashes their texts."""
+    """Convert a response value to JSON. Tensors are marked because lighteval hashes their text form."""
     if isinstance(value, torch.Tensor):
         return {_TENSOR: value.tolist(), "type": str(value.dtype).removeprefix("torch.")}
     if isinstance(value, np.ndarray):
@@ -107,7 +107,7 @@ def _kept(value: Any) -> Any:
 
 
 def _given(value: Any) -> Any:
-    """Back from `_kept`."""
+    """Convert a value back from `_kept`."""
     if isinstance(value, list):
         return [_given(item) for item in value]
     if isinstance(value, dict) and _TENSOR in value:
@@ -118,15 +118,15 @@ def _given(value: Any) -> Any:
 
 
 def _line(value: Json) -> bytes:
-    # With NaN and infinities, which likelihoods can be.
+    # Likelihoods can be NaN or infinite.
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def read_answers(path: Path) -> Answers:
-    """What a shard wrote.
+    """Read the answer file of a shard.
 
     Raises:
-        EvidenceError: it cannot be read.
+        EvidenceError: the file cannot be read.
     """
     responses: dict[tuple[str, str], ModelResponse] = {}
     records: dict[str, Json] = {}
@@ -167,8 +167,8 @@ def _lines(path: Path) -> Iterator[Json]:
             yield value
 
 
-class _ToldConfig(ModelConfig):  # type: ignore[misc]  # lighteval has no types
-    """What results tell of a model that is not here."""
+class _ToldConfig(ModelConfig):  # type: ignore[misc]  # lighteval is untyped
+    """Model configuration in the results, for a model that is not loaded."""
 
     def __init__(self, told: Mapping[str, Any]):
         super().__init__(model_name=str(told.get("model_name")))
@@ -179,12 +179,12 @@ class _ToldConfig(ModelConfig):  # type: ignore[misc]  # lighteval has no types
 
 
 class AnsweredModel(UncachedModel):
-    """A model that says what shards were answered.
+    """Model that returns the answers of shards.
 
     Args:
-        shards: their answers.
-        told: gets their calls and failures, and those of documents that nobody was asked.
-        missing: why documents have no answers, where some do not.
+        shards: answers of the shards.
+        told: notes for calls and failures, including documents that were not sent to the model.
+        missing: reason why some documents lack answers.
     """
 
     def __init__(self, shards: Sequence[Answers], told: Told, missing: str | None):
@@ -197,11 +197,11 @@ class AnsweredModel(UncachedModel):
             told.failures.update(shard.failures)
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """One response per document, in their order."""
+        """Return one response per document, in document order."""
         return [self._response(doc, SamplingMethod.GENERATIVE) for doc in docs]
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """As `greedy_until`, for documents that ask for likelihoods."""
+        """Return one response per document with likelihoods, in document order."""
         return [self._response(doc, SamplingMethod.LOGPROBS) for doc in docs]
 
     def _response(self, doc: Doc, method: SamplingMethod) -> ModelResponse:

@@ -1,9 +1,8 @@
-"""A task of lighteval as an AI GO task: every prompt as lighteval renders it for a chat, every answer
-measured by the same rule.
+"""Conversion of a lighteval task to an AI GO task with the same chat prompts and the same metrics.
 
-Prompts are rendered once, by the task's own prompt function on its rows, and become rows; so they are the
-same messages. Metrics become scorers (see `scorers`). What is measured otherwise is refused, with the list of
-what stands in the way.
+The task's own prompt function renders every prompt once, and the rendered messages become rows. Metrics
+become scorers (see `scorers`). Parts that cannot be converted exactly are refused, and the error lists all of
+them.
 """
 
 from __future__ import annotations
@@ -52,29 +51,29 @@ def convert(
     key: str | None = None,
     num_samples: int | None = None,
 ) -> ConvertedBenchmark:
-    """The AI GO task, its rows, and what is different.
+    """Convert a task. Return the AI GO task, its rows, and the differences.
 
     Args:
         selected: the task.
-        splits: its rows; `None`: lighteval loads them.
-        key: key of the AI GO task; `None` makes one from the task's name.
-        num_samples: that many rows, in lighteval's order; `None`: all.
+        splits: rows of the task; `None`: lighteval loads them.
+        key: key of the AI GO task; `None`: derived from the task's name.
+        num_samples: number of rows, in lighteval's order; `None`: all.
 
     Raises:
-        UnsupportedPlanError: it would not be the same; all reasons are listed.
-        UsageError: there are no rows, or they do not fit.
+        UnsupportedPlanError: the result would differ. The message lists all reasons.
+        UsageError: rows are missing or do not fit the task.
     """
     config = selected.config
     gaps = _gaps(selected)
     _refuse(selected, gaps)
-    # Before the pipeline puts metrics right, by which they are not lighteval's any more.
+    # Read the metrics before the pipeline corrects them, because corrected metrics are not lighteval's own.
     most = max(map(num_answers, config.metrics), default=1)
     scorers = (
         [answers_of(selected, most)]
         if most > 1
         else [scorer_of(selected, number) for number in range(len(config.metrics))]
     )
-    # The folder is named and never written: nothing is asked.
+    # The folder name is a placeholder because the pipeline sends no requests and writes no files.
     pipeline = make_pipeline(
         selected, UncachedModel(ModelConfig(model_name="none")), Told(), splits, num_samples, Path("unused")
     )
@@ -134,7 +133,7 @@ def convert(
     return ConvertedBenchmark(document, rows, tuple(gaps))
 
 
-# What stands in the way
+# Gaps
 
 
 def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
@@ -147,7 +146,7 @@ def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
 
 
 def _document_gaps(selected: Selected, docs: Sequence[Doc]) -> list[Gap]:
-    """What of the documents an AI GO task does not say."""
+    """Return the properties of the documents that an AI GO task cannot express."""
     gaps: list[Gap] = []
     if not any(map(weighs_choices, selected.config.metrics)):
         return gaps
@@ -221,6 +220,6 @@ def _row(doc: Doc, prompts: PromptManager, *, document: bool, weighed: bool) -> 
         row |= {"choice_numbers": numbers, "continuations": list(doc.choices), "right_choice": numbers[right]}
     if document:
         fields = ("query", "choices", "gold_index", "instruction", "specific", "original_query")
-        # A text, because rows of a dataset have one type per column.
+        # JSON text, because dataset rows have one type per column.
         row["document"] = json.dumps({name: plain(getattr(doc, name)) for name in fields}, ensure_ascii=False)
     return row

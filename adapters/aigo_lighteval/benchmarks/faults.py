@@ -1,6 +1,6 @@
-"""What lighteval 0.13 gets wrong in its own tasks: put right where the intention is clear, else refused.
+"""Faults of lighteval 0.13 in its own tasks. They are fixed if the intention is clear, and otherwise refused.
 
-Every fault is named where it is handled; reproduced against release 0.13.0.
+A comment explains the handling of each fault. All were reproduced with release 0.13.0.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.text.plurals import plural
 
 RUNS_CODE = frozenset({"CodegenMetric", "VerifiableRewardMetric"})
-"""Classes of metrics that run what a model wrote, as a program, on this machine."""
+"""Metric classes that execute model-written programs on this machine."""
 _ADDRESS = re.compile(r"<function (\S+) at 0x[0-9a-f]+>")
-"""A function among a metric's parameters, which lighteval names by its place in memory."""
+"""Function in a metric's parameters. lighteval names it by its memory address."""
 
 
-class WholeCorpus(CorpusLevelTranslationMetric):  # type: ignore[misc]  # lighteval has no types
-    """The scores chrF and TER over all documents.
+class WholeCorpus(CorpusLevelTranslationMetric):  # type: ignore[misc]  # lighteval is untyped
+    """Corpus scores chrF and TER over all documents.
 
-    lighteval gives sacrebleu one list of references per document, where it takes one reference of every
-    document per list; so it looks at the first documents only.
+    sacrebleu expects one list per reference position, with one reference of every document. lighteval passes
+    one list per document, so only the first documents are scored.
     """
 
     def __init__(self, metric: CorpusLevelTranslationMetric):
         super().__init__(metric.metric_type, metric.lang)
 
     def compute_corpus(self, items: list[Any]) -> float:
-        """The score of all answers, each against all of its references."""
+        """Return the score of all answers, each compared with all of its references."""
         answers = [as_list(item.preds)[0] for item in items]
         golds = [as_list(item.golds) for item in items]
         most = max((len(document_golds) for document_golds in golds), default=0)
@@ -49,7 +49,7 @@ class WholeCorpus(CorpusLevelTranslationMetric):  # type: ignore[misc]  # lighte
 
 
 def mend_metrics(config: LightevalTaskConfig) -> None:
-    """Put metrics right that would give wrong numbers, or would be called otherwise in every process."""
+    """Fix metrics with wrong values, and metric names that differ in every process."""
     for metric in config.metrics:
         if isinstance(metric.metric_name, str):
             metric.metric_name = _ADDRESS.sub(r"\1", metric.metric_name)
@@ -58,11 +58,11 @@ def mend_metrics(config: LightevalTaskConfig) -> None:
             metric.corpus_level_fn = WholeCorpus(function)
 
 
-class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no types
-    """Examples without the question itself.
+class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval is untyped
+    """Few-shot sampler that never uses the question itself as an example.
 
-    Where there is no other split, lighteval draws them from the evaluated one, and what keeps a document from
-    being its own example compares fields that always differ.
+    If a task has only one split, lighteval draws examples from the evaluated one. Its check for the question
+    itself compares fields that always differ.
     """
 
     def sample_fewshot_examples(
@@ -72,7 +72,9 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
         sampler: Any = None,
         formatted_doc: Doc | None = None,
     ) -> list[Doc]:
-        """As lighteval's, compared by content, and by row: `gpqa` orders its choices anew each time."""
+        """Return examples like lighteval, but compare content and row number. `gpqa` reorders its choices
+        every time.
+        """
         if num_fewshot == 0:
             return []
         self._init_fewshot_pool(num_fewshot=num_fewshot, variance_seed=variance_seed)
@@ -81,7 +83,7 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
             num_fewshot=num_fewshot, variance_seed=variance_seed, sampler=sampler
         )
         if self.task.fewshot_split is None and formatted_doc is not None:
-            # Where there are several splits, rows of two have one number.
+            # With several splits, two rows can share a number.
             numbered = len(self.task.evaluation_split) == 1
             examples = [
                 example
@@ -91,13 +93,13 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval has no t
         return list(examples[:num_fewshot])
 
     def _check_pool(self, wanted: int, num_examples: int) -> None:
-        """Refuse what lighteval cannot draw, or would give fewer of without a word.
+        """Refuse a number of examples that lighteval cannot draw or would silently reduce.
 
         Raises:
             UsageError: the split has too few examples.
         """
         selection = self.few_shots_select.value
-        # There lighteval draws one more, in case the question is among them.
+        # With these settings lighteval draws one more example, in case the question is among them.
         spare = selection.with_sampling and not selection.fewshotpool_unique
         if num_examples < wanted + spare:
             split = self.task.fewshot_split
@@ -114,7 +116,7 @@ def _same(one: Doc, two: Doc) -> bool:
 
 
 def refusals(config: LightevalTaskConfig) -> list[str]:
-    """Why a task is run by nothing here: it would give wrong numbers or none, or do harm."""
+    """Return the reasons why a task is never run: its metrics would be wrong or missing, or it is unsafe."""
     reasons = [
         f"metrics {', '.join(metric.metric_name)} are computed for all documents at once and give several"
         " numbers, which lighteval"
@@ -135,7 +137,7 @@ def refusals(config: LightevalTaskConfig) -> list[str]:
 
 
 def document_problems(docs: Sequence[Doc], shots: int) -> list[str]:
-    """What is wrong with the documents that a run would send."""
+    """Return the problems of the documents that a run would send."""
     problems = []
     if images := sum(bool(doc.images) for doc in docs):
         problems.append(
@@ -156,10 +158,11 @@ def document_problems(docs: Sequence[Doc], shots: int) -> list[str]:
 
 
 def mend_instruction(doc: Doc) -> None:
-    """Let examples have their questions where the instruction is the whole question (`mmlu_pro`, `gpqa:mc`).
+    """Fix documents whose instruction is the whole question (`mmlu_pro`, `gpqa:mc`), so that examples keep
+    theirs.
 
-    lighteval takes a document's instruction off every question and puts it in front of the first example: the
-    evaluated question is then answered by that example, and what follows is empty messages.
+    lighteval removes a document's instruction from every question and puts it before the first example. That
+    example then answers the evaluated question, and empty messages follow.
     """
     if doc.fewshot_samples and doc.instruction and doc.instruction.strip() == doc.query.strip():
         doc.instruction = None

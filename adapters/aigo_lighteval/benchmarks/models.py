@@ -1,8 +1,8 @@
-"""Models in front of lighteval's own tasks: any model of ours as lighteval's API backends ask one, and
-lighteval's local backends, guarded.
+"""Models for lighteval's tasks: aigo-bridge models called like lighteval's API backends, and guarded local
+backends.
 
-lighteval has no place for a failure: an exception ends the run, and an empty answer looks like one. Here a
-document that got no answer is kept apart, with the reason, and counts in no metric.
+lighteval cannot store failures: an exception ends the run, and an empty answer looks like a real one. Here, a
+document without an answer is recorded with the reason and excluded from all metrics.
 """
 
 from __future__ import annotations
@@ -55,45 +55,46 @@ Json = dict[str, Any]
 
 @dataclass
 class Told:
-    """What lighteval has no place for, by the ids of documents."""
+    """Information by document id that lighteval cannot store."""
 
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Why a document has no answer, or no metrics."""
+    """Reasons why documents lack an answer or metrics."""
     unscored: dict[str, set[str]] = field(default_factory=dict)
-    """Metric → documents that it gave no value, although nothing failed."""
+    """Documents without a value by metric, although nothing failed."""
     records: dict[str, Json] = field(default_factory=dict)
-    """Calls of a document: tokens, times and raw exchanges (see `Recording`)."""
+    """Model calls by document: tokens, times and raw exchanges (see `Recording`)."""
     progress: ProgressCounter = field(default_factory=lambda: ProgressCounter(None, 0))
-    """Told of documents that are done; knows how many may fail."""
+    """Counter of finished documents, with the limit of failures."""
     stopped: str | None = None
-    """Why documents were not asked: more had failed than are tolerated; `None`: all were."""
+    """Reason for an early stop because of too many failures; `None` if all documents were sent to the
+    model."""
 
     def failed(self, doc: Doc, failure: Failure) -> None:
-        """A document failed; the first reason is kept."""
+        """Record a document's failure. The first reason is kept."""
         self.failures.setdefault(doc.id, failure)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one document may use; `None`: any amount."""
+    """Limits for one document; `None`: no limit."""
 
     seconds: int | None = None
     tokens: int | None = None
     in_flight: int = 20
-    """Documents that are worked on at a time."""
+    """Number of documents in progress at the same time."""
     attempt_timeout: int | None = None
-    """Seconds that one attempt at a call may take."""
+    """Maximum seconds of one attempt."""
 
 
 class CalledModel(UncachedModel):
-    """A model of ours, given the messages that lighteval's API backends give theirs.
+    """aigo-bridge model that gets the same messages as lighteval's API backends.
 
     Args:
         caller: the model.
-        limiter: how many calls may be made at a time.
-        portal: the event loop of the run.
-        limits: of each document.
-        told: where failures and calls go.
+        limiter: limiter of concurrent calls.
+        portal: event loop of the run.
+        limits: limits for each document.
+        told: notes for failures and calls.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class CalledModel(UncachedModel):
         self._caller = caller
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """One response per document, in their order; of a failed one, without text."""
+        """Return one response per document, in document order. The response of a failed document is empty."""
         responses: list[ModelResponse] = [ModelResponse(text=[]) for _ in docs]
 
         async def all_of_them() -> None:
@@ -177,12 +178,11 @@ def _reasoning(answer: Answered) -> str | None:
 
 
 class BackendModel(UncachedModel):
-    """A model of lighteval's backends, which writes prompts and answers as in a run of lighteval; prompts
-    that it would cut are refused.
+    """lighteval backend model with its own prompts and answers. Prompts that it would truncate are refused.
 
     Args:
         loaded: the model.
-        told: where failures go.
+        told: notes for failures.
     """
 
     def __init__(self, loaded: Loaded, told: Told):
@@ -204,11 +204,11 @@ class BackendModel(UncachedModel):
         return int(self._loaded.model.max_length)
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Answers, in the order of the documents."""
+        """Return one answer per document, in document order."""
         return self._responses(docs, self._loaded.model.greedy_until, self._prompt_problem)
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Log-likelihoods of the choices of each document."""
+        """Return the log-likelihoods of each document's choices."""
 
         def problem(doc: Doc) -> str | None:
             return continuation_problem(self._loaded, Question(doc, None, ()))
@@ -253,7 +253,7 @@ class BackendModel(UncachedModel):
                 reason = "the backend gave an empty text, which is also what it gives for a call that failed"
                 self._told.failed(doc, Failure("solver", "BackendError", reason))
         for doc in docs:
-            # A document may be asked for an answer and for likelihoods.
+            # A document can request an answer and likelihoods.
             if doc.id not in self._done:
                 self._done.add(doc.id)
                 self._told.progress.finished(doc.id, 0, self._told.failures.get(doc.id))
@@ -261,14 +261,14 @@ class BackendModel(UncachedModel):
 
 
 def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller) -> None:
-    """Make sure that a model can tell what a task measures.
+    """Check that a model can return the values that a task measures.
 
     Raises:
-        UsageError: it cannot; those that can are named.
+        UsageError: it cannot. The message lists models that can.
     """
     measured = set(methods)
     if SamplingMethod.PERPLEXITY in measured:
-        # Its class for transformers takes the likelihood of a token from the place behind it, and fails at
+        # The transformers class reads a token's likelihood from the following position, and fails for
         # documents without choices.
         raise UsageError(
             f"task {task!r} uses perplexities, which no backend of lighteval 0.13 computes "
@@ -291,10 +291,10 @@ def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller)
 
 
 def refuse_documents(task: str, docs: Sequence[Doc], caller: Caller) -> None:
-    """Make sure that what documents say about answers reaches the model.
+    """Check that the answer settings of documents reach the model.
 
     Raises:
-        UsageError: some of it would be left out silently.
+        UsageError: a setting would be dropped silently.
     """
     generative = [doc for doc in docs if SamplingMethod.GENERATIVE in doc.sampling_methods]
     if any(doc.generation_grammar is not None for doc in generative):

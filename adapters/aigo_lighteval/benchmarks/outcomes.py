@@ -1,7 +1,7 @@
-"""What a run of one of lighteval's own tasks leaves: lighteval's files, and a result log.
+"""Output of a run of lighteval's tasks: lighteval's files and a result log.
 
-The result log is mapped as an import of the files would be, with what those have no place for: failures,
-tokens, raw requests and responses, and times by a clock.
+The result log is created like an import of the files. It also contains data that the files cannot store:
+failures, tokens, raw requests and responses, and clock times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import Dataset  # type: ignore[import-untyped]  # has no types
+from datasets import Dataset  # type: ignore[import-untyped]  # untyped
 from lighteval.metrics.utils.stderr import mean_stderr
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS
@@ -48,13 +48,13 @@ Json = dict[str, Any]
 def write_result(
     task: str, finished: Finished, notes: Told, target: Path, *, started: float, ended: float
 ) -> Path:
-    """Write `<target>.tasklog.json` and `<target>.loss.json`; returns the former.
+    """Write `<target>.tasklog.json` and `<target>.loss.json`. Return the path of the former.
 
     Args:
-        task: as lighteval names it in its results.
-        finished: what the run left.
-        notes: what lighteval had no place for.
-        target: the files without their suffixes.
+        task: task name as in lighteval's results.
+        finished: output of the run.
+        notes: information that lighteval cannot store.
+        target: path of the files without suffixes.
         started: Unix time in seconds.
         ended: Unix time in seconds.
     """
@@ -87,7 +87,7 @@ def write_result(
 
 
 def _documents(measured: list[Measured], notes: Told) -> Iterator[Asked]:
-    """Documents with a row for each way of asking, in their order."""
+    """Yield the documents in order, with one row for each request type."""
     rows: dict[str, list[Row]] = {}
     for number, document in enumerate(measured):
         metrics = {name: plain(value) for name, value in document.metrics.items()}
@@ -104,7 +104,7 @@ def _documents(measured: list[Measured], notes: Told) -> Iterator[Asked]:
 
 
 def _complete(sample: Json, sample_id: str, notes: Told) -> None:
-    """Add to a sample what lighteval had no place for."""
+    """Add information to a sample that lighteval cannot store."""
     failure, record = notes.failures.get(sample_id), notes.records.get(sample_id)
     trials = sample["trials"]
     if failure is not None:
@@ -129,7 +129,7 @@ def _complete(sample: Json, sample_id: str, notes: Told) -> None:
 
 
 def _usage(notes: Told) -> Mapping[str, int]:
-    """Return the tokens of the run; empty if an answer has no token counts."""
+    """Return the tokens of the run; empty if the token counts of an answer are missing."""
     used = [tokens for record in notes.records.values() for _, tokens in tokens_used(record)]
     known = [tokens for tokens in used if tokens is not None]
     if not known or len(known) < len(used):
@@ -142,21 +142,21 @@ def _usage(notes: Told) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run of one task left."""
+    """Output of a finished run of one task."""
 
     results_file: Path
     date: str
     results: Mapping[str, float]
-    """Metric → value, standard errors as `<metric>_stderr`."""
+    """Values by metric, with standard errors as `<metric>_stderr`."""
     measured: list[Measured]
     planned: int
 
 
 def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
-    """Ask the model, measure, write lighteval's files.
+    """Call the model, compute the metrics and write lighteval's files.
 
     Raises:
-        EngineError: a metric failed for all documents at once, or the model as a whole.
+        EngineError: the model failed, or a metric over all documents failed.
     """
     try:
         with quiet(), unchanged_process():
@@ -188,8 +188,8 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
 
 
 def _add_standard_errors(pipeline: NativePipeline, name: str) -> None:
-    """Those that have a formula, as lighteval computes them; others it draws at random, a thousand times, in
-    a pool of processes.
+    """Add standard errors with a formula, as lighteval computes them. All others would need a thousand random
+    draws in a process pool.
     """
     (task,) = pipeline.tasks_dict.values()
     logger = pipeline.evaluation_tracker.metrics_logger
@@ -203,10 +203,10 @@ def _add_standard_errors(pipeline: NativePipeline, name: str) -> None:
 
 
 def _dataset(measured: list[Measured], failures: Mapping[str, Failure]) -> Dataset:
-    """The details file; where documents failed, with a column of ours that says why.
+    """Return the details file. If documents failed, it has an additional column with the reasons.
 
-    What Arrow cannot hold in one column (an int here and a text there, an object without keys) is JSON text
-    in every row.
+    Values that Arrow cannot store in one column become JSON text in every row. Examples are integers mixed
+    with text, and objects without keys.
     """
     ordered = sorted(measured, key=lambda document: int(document.doc.id))
     rows = [
@@ -237,7 +237,7 @@ def _dataset(measured: list[Measured], failures: Mapping[str, Failure]) -> Datas
 
 
 def _is_storable(values: list[Any]) -> bool:
-    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
+    import pyarrow as pa  # type: ignore[import-untyped]  # no type stubs
 
     try:
         kind = pa.array(values).type
@@ -262,7 +262,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def plain(value: Any) -> Any:
-    """A value of a document, response or metric as JSON has it; numbers of numpy are numbers."""
+    """Convert a value of a document, response or metric to JSON. numpy numbers become plain numbers."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
@@ -280,7 +280,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     if hasattr(value, "golds") and hasattr(value, "preds"):
-        # What a corpus metric keeps of a document.
+        # Intermediate values of a corpus metric.
         return {"golds": plain(value.golds), "preds": plain(value.preds)}
     if hasattr(value, "__dataclass_fields__"):
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}

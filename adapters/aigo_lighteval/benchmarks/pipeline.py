@@ -1,14 +1,15 @@
-"""One of lighteval's own tasks through lighteval's pipeline: its prompts, its order, its metrics; a failure
-stays with its document. Its rows may come from a local folder, in place of a hub:
+"""Runs of lighteval's tasks in its pipeline: same prompts, order and metrics, but a failure affects only its
+document.
 
-```text
-DIR/<task>/<split>.jsonl        task with `:` written as `_` (`mmlu_abstract_algebra`), or
-DIR/<subset>/<split>.jsonl      the dataset's subset (`abstract_algebra`), or
-DIR/<split>.jsonl               when only one task is run
-```
+Rows can be read from a local folder instead of a hub:
 
-Endings are those of every dataset (`.jsonl`, `.ndjson`, `.json`, `.csv`, `.parquet`, the texts also with
-`.gz`, `.zst`); a split in several files is `<split>-00000-of-00002.parquet`, as hubs name them.
+```text DIR/<task>/<split>.jsonl task with `:` written as `_` (`mmlu_abstract_algebra`), or
+DIR/<subset>/<split>.jsonl the dataset's subset (`abstract_algebra`), or DIR/<split>.jsonl when only one task
+is run ```
+
+All dataset file extensions are supported: `.jsonl`, `.ndjson`, `.json`, `.csv` and `.parquet`. Text files can
+also be compressed with `.gz` or `.zst`. A split in several files is named as on hubs:
+`<split>-00000-of-00002.parquet`.
 """
 
 from __future__ import annotations
@@ -53,19 +54,19 @@ from aigo_lighteval.running.pipeline import one_task_only, quiet
 
 @dataclass(frozen=True)
 class Measured:
-    """A document as lighteval measured it, in one way of asking."""
+    """Document with lighteval's metrics for one request type."""
 
     doc: Doc
     response: ModelResponse
     metrics: Mapping[str, Any]
-    """Empty for one that failed."""
+    """Values by metric; empty for a failed document."""
 
 
-class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
-    """lighteval's pipeline, in which documents fail alone.
+class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
+    """lighteval pipeline in which documents fail independently.
 
     Args:
-        told: the model's failures; those of metrics are added.
+        told: failures of the model. Failures of metrics are added.
     """
 
     def __init__(self, told: Told, **rest: Any):
@@ -74,7 +75,9 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
         super().__init__(**rest)
 
     def measure(self) -> None:
-        """Ask the model and measure its answers: lighteval's `evaluate` without its aggregation."""
+        """Call the model and compute the metrics of its answers: lighteval's `evaluate` without the
+        aggregation.
+        """
         self.evaluation_tracker.general_config_logger.log_args_info(
             num_fewshot_seeds=1, max_samples=self.pipeline_parameters.max_samples, job_id="0"
         )
@@ -83,17 +86,19 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
         self._compute_metrics(outputs)
 
     def ask_of(self, model: LightevalModel, told: Told) -> None:
-        """Have another model asked than the one that the documents were made with."""
+        """Replace the model that the documents were created with."""
         self.model, self.told = model, told
         self.evaluation_tracker.general_config_logger.log_model_info(model_config=model.config)
 
     def answers(self) -> dict[Any, list[ModelResponse]]:
-        """Ask the model, and no more: responses by the way of asking, in the order of `sampling_docs`."""
+        """Call the model only. Return the responses by request type, in the order of `sampling_docs`."""
         outputs: dict[Any, list[ModelResponse]] = self._run_model()
         return outputs
 
     def _compute_metrics(self, outputs: dict[Any, list[ModelResponse]]) -> None:
-        """As lighteval's `apply_metric` and its caller do, document by document where a metric allows."""
+        """Compute metrics like lighteval's `apply_metric` and its caller, document by document if a metric
+        allows it.
+        """
         (task,) = self.tasks_dict.values()
         for method, responses in outputs.items():
             pairs = list(zip(self.sampling_docs[method], responses, strict=True))
@@ -105,7 +110,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
             values = self._values(metrics, self._sound(pairs))
             for doc, response in pairs:
                 self.measured.append(Measured(doc, response, values.get(doc.id, {})))
-        # A document that failed in one way of asking counts in no metric.
+        # A document that failed in one request type is excluded from all metrics.
         for document in self.measured:
             if document.doc.id not in self.told.failures:
                 self.evaluation_tracker.metrics_logger.log(task.full_name, self._scored(document))
@@ -117,7 +122,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
         return [(doc, response) for doc, response in pairs if doc.id not in self.told.failures]
 
     def _scored(self, document: Measured) -> dict[str, Any]:
-        """Return the metrics with a value; the others are counted as unscored and left out of the mean."""
+        """Return the metrics with a value. The others count as unscored and are excluded from the mean."""
         values = {name: value for name, value in document.metrics.items() if has_value(value)}
         for name in document.metrics.keys() - values.keys():
             self.told.unscored.setdefault(name, set()).add(document.doc.id)
@@ -126,10 +131,10 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
     def _try(self, doc: Doc, metric: Any, response: ModelResponse) -> None:
         try:
             values = metric.compute_sample(model_response=response, doc=doc)
-            # A metric may leave out one of its values.
+            # A metric can omit one of its values.
             names = metric.metric_name if isinstance(metric.metric_name, list) else [metric.metric_name]
             self._single.setdefault(doc.id, {}).update({**dict.fromkeys(names), **(values or {})})
-        except Exception as error:  # noqa: BLE001  # whatever a metric raises is the failure of its document
+        except Exception as error:  # noqa: BLE001  # any error of a metric is a failure of its document
             message = f"{_names(metric)}: {summary_of(error)}"
             self.told.failed(doc, Failure("score", type(error).__name__, message))
 
@@ -153,13 +158,13 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval has no types
 
 
 def has_value(value: Any) -> bool:
-    """Whether a metric gave a document a value: neither nothing nor a number that is not finite."""
+    """Return whether a metric has a value for a document: not `None`, and finite."""
     if value is None:
         return False
     try:
         return bool(np.isfinite(value).all())
     except TypeError:
-        # What a corpus metric keeps of a document, such as its answer and references.
+        # Intermediate values of a corpus metric, such as answer and references.
         return True
 
 
@@ -173,20 +178,21 @@ def make_pipeline(
     *,
     sample_ids: Sequence[str] | None = None,
 ) -> NativePipeline:
-    """A pipeline of lighteval with the documents made, nothing asked yet.
+    """Return a lighteval pipeline with its documents, before any model call.
 
     Args:
         selected: the task.
         model: the model.
-        notes: its failures.
-        splits: its rows; `None`: lighteval loads them, from a hub where they are not on this machine.
-        num_samples: that many documents of lighteval's shuffled order; `None`: all.
+        notes: notes for failures.
+        splits: rows of the task; `None`: lighteval loads them, from a hub if they are not on this
+            machine.
+        num_samples: number of documents, in lighteval's shuffled order; `None`: all.
         out: folder of the results.
-        sample_ids: the only documents to ask, by their numbers; `None`: all.
+        sample_ids: numbers of the documents to run; `None`: all.
 
     Raises:
-        UsageError: there are no rows or no such documents, or they do not fit the task.
-        EngineError: the task cannot be run right.
+        UsageError: rows or documents are missing, or rows do not fit the task.
+        EngineError: the task cannot be run correctly.
     """
     config, numbered = _watched(selected.config)
     if problems := refusals(config):
@@ -219,7 +225,7 @@ def make_pipeline(
     docs = pipeline.documents_dict[selected.name]
     for doc in docs:
         mend_instruction(doc)
-        # Tasks write -1 or 0 where a length has no meaning; a server takes it at its word.
+        # Tasks write -1 or 0 for "no length limit", but a server would apply it literally.
         if doc.generation_size is not None and doc.generation_size < 1:
             doc.generation_size = None
     if problems := document_problems(docs, selected.shots):
@@ -230,7 +236,7 @@ def make_pipeline(
 
 
 def _choose(pipeline: NativePipeline, selected: Selected, sample_ids: Sequence[str]) -> None:
-    """Leave the chosen documents only."""
+    """Remove all documents except the chosen ones."""
     docs = pipeline.documents_dict[selected.name]
     if unknown := sorted(set(sample_ids) - {doc.id for doc in docs}):
         raise UsageError(
@@ -244,11 +250,11 @@ def _choose(pipeline: NativePipeline, selected: Selected, sample_ids: Sequence[s
 
 
 def _watched(config: LightevalTaskConfig) -> tuple[LightevalTaskConfig, list[tuple[int, Doc]]]:
-    """The task with a prompt function that says which row it failed at, and the list of documents it will
-    make, each with its number.
+    """Return the task with a prompt function that reports the failing row, and the numbered documents that it
+    will create.
 
-    Numbers go on from one evaluated split to the next; lighteval's own start again, so that two documents
-    have one id.
+    Numbers continue from one evaluated split to the next. lighteval restarts them, so that two documents can
+    share an id.
     """
     original = config.prompt_function
     documents: list[tuple[int, Doc]] = []
@@ -296,7 +302,7 @@ Row = dict[str, Any]
 
 
 class SplitRows(Sequence[Row]):
-    """Rows of a split; whoever takes one gets a copy, because prompt functions write into what they get."""
+    """Rows of a split. Every access returns a copy because prompt functions modify their rows."""
 
     def __init__(self, rows: Sequence[Row]):
         self._rows = rows
@@ -306,7 +312,7 @@ class SplitRows(Sequence[Row]):
     @overload
     def __getitem__(self, at: slice) -> list[Row]: ...
     def __getitem__(self, at: int | slice) -> Row | list[Row]:
-        return copy.deepcopy(self._rows[at])  # type: ignore[return-value]  # a slice of a sequence of rows is a list of them
+        return copy.deepcopy(self._rows[at])  # type: ignore[return-value]  # a slice of a sequence of rows is a list of rows
 
     def __iter__(self) -> Iterator[Row]:
         return (copy.deepcopy(row) for row in self._rows)
@@ -318,13 +324,13 @@ class SplitRows(Sequence[Row]):
 def local_splits(
     config: LightevalTaskConfig, shots: int, folder: Path, *, alone: bool
 ) -> Mapping[str, SplitRows]:
-    """The splits of a task that a run reads.
+    """Return the splits of a task that a run reads.
 
     Args:
         config: the task.
-        shots: examples in front of each question; without any, no rows for them are read.
-        folder: `--data-dir`.
-        alone: whether no other task is run, so that rows at the top of the folder can only be this one's.
+        shots: number of few-shot examples. With 0, the split of the examples is not read.
+        folder: value of `--data-dir`.
+        alone: whether this is the only task, so that rows at the top of the folder belong to it.
 
     Raises:
         UsageError: the folder or a split is missing.
@@ -349,8 +355,8 @@ def local_splits(
 
 
 def _missing(file: Path) -> Missing:
-    # A row of JSON that lacks a key must not become a prompt about "None"; an empty cell is one, as hubs'
-    # loaders have it.
+    # A JSON row that lacks a key must not produce a prompt with "None". An empty CSV cell is `None`, as in
+    # hub loaders.
     return "none" if file_kind(file)[0] == ".csv" else "absent"
 
 
@@ -371,5 +377,5 @@ def _places(config: LightevalTaskConfig, folder: Path, *, alone: bool) -> list[P
 
 
 def folder_name(name: str) -> str:
-    """A task's or subset's name as a folder's."""
+    """Return a task's or subset's name as a folder name."""
     return re.sub(r"[\x00-\x1f\x7f<>:\"|?*\\/]", "_", name).strip(". ") or "task"

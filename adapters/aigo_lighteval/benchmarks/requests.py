@@ -1,7 +1,6 @@
-"""Generation settings of requests for lighteval's own tasks: those that lighteval's clients of servers send.
+"""Generation settings of requests for lighteval's tasks, as lighteval's own server clients send them.
 
-A temperature of 0 unless the user says otherwise; length and stop sequences of the document, unless the user
-says others.
+The default temperature is 0. Length and stop sequences are the document's. The user can override all of them.
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ from aigo_lighteval.models.messages import Caller
 Json = dict[str, Any]
 
 REASONING = re.compile(r"openai/(o\d|gpt-5)")
-"""Models of OpenAI that take no temperature, and have another name for the length; lighteval's client heeds
-both.
-"""
+"""OpenAI models that do not take a temperature and use another name for the length. lighteval's client does
+the same."""
 
 _FROM_DOCUMENT = ("max_tokens", "stop")
 
 
 def options_of(doc: Doc) -> Json:
-    """What a document says about its answer, by the names of chat completion."""
+    """Return a document's answer settings as chat completion options."""
     options: Json = {}
     if doc.generation_size is not None:
         options["max_tokens"] = doc.generation_size
@@ -38,16 +36,14 @@ def options_of(doc: Doc) -> Json:
 
 
 def apply_settings(docs: Sequence[Doc], settings: Mapping[str, Any]) -> None:
-    """Let what the user says about the end of answers take the place of what the task says, as lighteval
-    does.
-    """
+    """Override the answer settings of documents with the user's settings, as lighteval does."""
     for doc in docs:
         doc.generation_size = settings.get("max_tokens", doc.generation_size)
         doc.stop_sequences = settings.get("stop", doc.stop_sequences)
 
 
 def common_options(caller: Caller) -> Json:
-    """Options of every request, beside those of its document."""
+    """Return the options that all requests share, without the options from documents."""
     if isinstance(caller, ConnectionCaller) and not caller.connection.takes_options:
         return {}
     temperature = {} if REASONING.match(_server(caller)) else {"temperature": 0}
@@ -59,7 +55,7 @@ def common_options(caller: Caller) -> Json:
 
 
 def request_options(doc: Doc, caller: Caller) -> Json:
-    """All options of a document's request."""
+    """Return all options of a document's request."""
     options = {**common_options(caller), **options_of(doc)}
     if "max_tokens" in options and REASONING.match(_server(caller)):
         options["max_completion_tokens"] = options.pop("max_tokens")
@@ -71,10 +67,10 @@ def _server(caller: Caller) -> str:
 
 
 def generation_parameters(caller: Caller) -> GenerationParameters:
-    """What every request is sent with, as lighteval's results tell of it."""
+    """Return the settings of all requests for lighteval's results."""
     ends = {name: caller.settings[name] for name in _FROM_DOCUMENT if name in caller.settings}
     options = {**common_options(caller), **ends}
     values = {name: options[sent] for name, sent in SERVER_NAMES.items() if sent in options}
     parameters = GenerationParameters(**values)
-    # Without one, lighteval takes 0: here nothing is sent.
+    # Without a temperature, lighteval would record 0, although the request does not contain it.
     return parameters if "temperature" in values else parameters.model_copy(update={"temperature": None})

@@ -1,5 +1,5 @@
-"""lighteval's own tasks, run as they are: their prompts, their rows or local ones, their metrics; any model,
-and evidence of what happened.
+"""Runs of lighteval's tasks with their own prompts and metrics, lighteval's or local rows, any model, and
+evidence.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.models.models import limiter
 
 MAX_ERRORS = 5
-"""Failed samples that are named in an outcome; all are in the evidence."""
+"""Maximum number of failed samples shown in an outcome. The evidence contains all of them."""
 
 DEFAULT_SAMPLES = 20
-"""Documents in flight at a time where nobody says otherwise."""
+"""Default number of documents in progress."""
 
 
 def listing() -> Listing:
-    """Tasks and supersets."""
+    """Return the available tasks and supersets."""
     with stdout_for_people():
         return native_listing()
 
 
 def run(request: BenchmarkRun) -> list[Outcome]:
-    """Run the tasks that a name stands for, one after the other; see `BenchmarkRunner.run`."""
+    """Run the tasks of a name, one after the other. See `BenchmarkRunner.run`."""
     refuse_options(request)
     if request.max_samples is not None and request.num_samples is None and request.on_note is not None:
         number = request.max_samples
@@ -94,7 +94,8 @@ def run(request: BenchmarkRun) -> list[Outcome]:
                     _run_one(task, rows, request, caller, portal, journal, alone=len(tasks) == 1)
                     for task, rows, journal in zip(tasks, splits, journals, strict=True)
                 ]
-                # All of them at the end: a run that is killed in its second task goes on with the first's.
+                # Remove journals only at the end, so that a run stopped in a later task can resume earlier
+                # ones.
                 for outcome, journal in zip(outcomes, journals, strict=True):
                     if outcome.status == "success" and not outcome.num_failed:
                         journal.remove()
@@ -106,31 +107,31 @@ def run(request: BenchmarkRun) -> list[Outcome]:
 
 
 def tasks_of(request: BenchmarkRun) -> list[Selected]:
-    """The tasks that are asked for.
+    """Return the requested tasks.
 
     Raises:
-        UsageError: there is no such task or parameter.
+        UsageError: a task or parameter does not exist.
     """
     names = ",".join([request.task, *request.more_tasks])
     return select(names, request.arguments, request.custom_tasks)
 
 
 def splits_of(tasks: Sequence[Selected], request: BenchmarkRun) -> list[Mapping[str, SplitRows] | None]:
-    """The rows of each task that a local folder has; `None`: they are lighteval's to load."""
+    """Return the rows of each task from a local folder; `None`: lighteval loads them."""
     return [_splits(task, request.data_dir, alone=len(tasks) == 1) for task in tasks]
 
 
 def journal_of(task: Selected, request: BenchmarkRun) -> Journal:
-    """The file that keeps the answers to a task's documents as they come."""
+    """Return the journal that stores a task's answers as they arrive."""
     identity = ["lighteval benchmark", task.name, request.model]
     return Journal(request.out, identity, goes_on=request.resume)
 
 
 def refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
-    """Refuse to go on with a run of which nothing is kept.
+    """Refuse to resume a run that stores no partial answers.
 
     Raises:
-        UsageError: the model answers all at once.
+        UsageError: the model answers all documents in one call.
     """
     if request.resume and isinstance(caller, BackendCaller):
         raise UsageError(
@@ -149,7 +150,7 @@ def converted(
     custom_tasks: Path | None = None,
     num_samples: int | None = None,
 ) -> ConvertedBenchmark:
-    """One task as an AI GO task; see `BenchmarkRunner.converted`."""
+    """Convert one task to an AI GO task. See `BenchmarkRunner.converted`."""
     from aigo_lighteval.benchmarks.convert import convert
 
     with stdout_for_people():
@@ -164,10 +165,10 @@ def converted(
 
 
 def refuse_options(request: BenchmarkRun) -> None:
-    """Refuse what tasks of lighteval have nothing to do with.
+    """Refuse options that lighteval tasks do not support.
 
     Raises:
-        UsageError: it was given; all of it is named.
+        UsageError: such an option was given. The message lists all of them.
     """
     problems = []
     if request.roles:
@@ -185,17 +186,17 @@ def refuse_options(request: BenchmarkRun) -> None:
 
 
 def sample_ids(request: BenchmarkRun) -> list[str] | None:
-    """The chosen documents; `None`: all."""
+    """Return the chosen documents; `None`: all."""
     if request.sample_id is None:
         return None
     return [name.strip() for name in request.sample_id.split(",") if name.strip()]
 
 
 def refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
-    """Refuse tasks that cannot be run right, by what is known before rows are read.
+    """Refuse tasks that cannot be run correctly, as far as this is known before rows are read.
 
     Raises:
-        UsageError: there are such; all are named.
+        UsageError: a task is refused. The message lists all of them.
     """
     problems: list[str] = []
     for task in tasks:
@@ -244,10 +245,10 @@ def _run_one(
 
 
 def settle(documents: Sequence[Doc], task: Selected, caller: Caller) -> None:
-    """Have documents say what the user says of their answers.
+    """Apply the user's answer settings to the documents.
 
     Raises:
-        UsageError: what they say would not reach the model.
+        UsageError: a setting would not reach the model.
     """
     apply_settings(documents, caller.settings)
     refuse_documents(task.config.name, documents, caller)
@@ -256,7 +257,7 @@ def settle(documents: Sequence[Doc], task: Selected, caller: Caller) -> None:
 def watch(
     documents: Sequence[Doc], task: Selected, request: BenchmarkRun, told: Told, journal: Journal
 ) -> None:
-    """Have the documents counted that are done, and their answers kept as they come."""
+    """Count finished documents and store their answers as they arrive."""
     number = len(documents)
     counter = ProgressCounter(request.on_progress, number)
     tolerance = Tolerance(allowed(request.fail_on_error, number))
@@ -273,16 +274,16 @@ def concluded(
     *,
     num_reused: int = 0,
 ) -> Outcome:
-    """Write the evidence of a task that has been measured.
+    """Write the evidence of a finished task.
 
     Args:
         task: the task.
-        finished: what the run left.
-        told: what lighteval had no place for.
+        finished: output of the run.
+        told: information that lighteval cannot store.
         out: folder of the evidence.
-        model: name of the model.
-        times: when the run began and ended, in Unix time.
-        num_reused: answers that were taken over from an earlier run.
+        model: model name.
+        times: start and end of the run, as Unix times.
+        num_reused: number of answers reused from an earlier run.
     """
     name = folder_name(task.config.name if not task.shots else f"{task.config.name}_{task.shots}-shot")
     identity = RunIdentity(task.config.name, model, {"num_fewshots": task.shots})
@@ -315,7 +316,7 @@ def concluded(
 
 
 def _of_result(frame: TaskResultLog) -> RunIdentity | None:
-    """Which run a result of a lighteval task is of."""
+    """Return the run that a result of a lighteval task belongs to."""
     specification = frame.specification
     header = specification.config.get("lighteval")
     entity = specification.evaluated_entity
@@ -328,7 +329,7 @@ def _of_result(frame: TaskResultLog) -> RunIdentity | None:
 
 
 def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str) -> Outcome:
-    """One of several tasks that came to nothing."""
+    """Return the outcome of a failed task among several."""
     return Outcome(
         task=task.name,
         status="error",
@@ -339,7 +340,7 @@ def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str)
 
 
 def model_of(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, notes: Told) -> LightevalModel:
-    """The model as lighteval wants it."""
+    """Return the model with lighteval's interface."""
     if isinstance(caller, BackendCaller):
         return BackendModel(caller.load(), notes)
     limits = Limits(
@@ -363,6 +364,6 @@ def _metrics(finished: Finished, told: Told) -> tuple[MetricRow, ...]:
 
 @contextlib.contextmanager
 def stdout_for_people() -> Iterator[None]:
-    """What tasks and lighteval print is for people; standard output may be read by a program."""
+    """Redirect printed output to standard error, because a program may read standard output."""
     with contextlib.redirect_stdout(sys.stderr):
         yield

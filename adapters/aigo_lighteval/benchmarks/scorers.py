@@ -1,8 +1,8 @@
-"""Metrics of a lighteval task as scorers of an AI GO task.
+"""Conversion of a lighteval task's metrics to scorers of an AI GO task.
 
-Exact matches are written out as a Python scorer; likelihoods of choices are `string_equals_mcqa`; every other
-metric that looks at one answer is called where lighteval is installed, and what makes one number of all
-answers becomes a Python metric.
+Exact matches become Python scorers without dependencies. Likelihoods of choices become `string_equals_mcqa`.
+Other metrics of single answers call the installed lighteval. Functions that aggregate all answers become
+Python metrics.
 """
 
 from __future__ import annotations
@@ -187,13 +187,13 @@ def named(name):
 
 
 def num_answers(metric: Any) -> int:
-    """How many answers to a question a metric looks at together."""
+    """Return the number of answers to a question that a metric evaluates together."""
     function = metric.sample_level_fn
     return int(function.num_samples()) if hasattr(function, "num_samples") else 1
 
 
 def answers_of(selected: Selected, most: int) -> dict[str, Any]:
-    """The scorer of a task whose metrics look at several answers, each of which is a row."""
+    """Return the scorer of a task whose metrics evaluate several answers. Each answer is a row."""
     metrics = []
     for number, metric in enumerate(selected.config.metrics):
         origin = origin_of(metric, selected.config.name, number)
@@ -212,7 +212,7 @@ def answers_of(selected: Selected, most: int) -> dict[str, Any]:
 
 
 def is_exact(metric: Any) -> bool:
-    """Whether a metric is an exact match that can be written out."""
+    """Return whether a metric is an exact match that does not need lighteval."""
     function = metric.sample_level_fn
     return (
         type(function) is ExactMatches
@@ -223,26 +223,26 @@ def is_exact(metric: Any) -> bool:
 
 
 def weighs_choices(metric: Any) -> bool:
-    """Whether a metric asks which of the choices is the likeliest, as `string_equals_mcqa` does."""
+    """Return whether a metric checks for the most likely choice, like `string_equals_mcqa`."""
     function = metric.sample_level_fn
     return type(function) is LoglikelihoodAcc and function.logprob_normalization is None
 
 
 def functions_of(metric: Any) -> Mapping[str, Any]:
-    """What makes a number of the values of all samples, by the number's name."""
+    """Return the functions that aggregate the values of all samples, by name."""
     functions: Mapping[str, Any] = metric.get_corpus_aggregations()
     return functions
 
 
 def means_of(metric: Any) -> list[str]:
-    """Numbers of a metric that are means over samples."""
+    """Return the names of a metric's values that are means over samples."""
     return [
         name for name, function in functions_of(metric).items() if getattr(function, "__name__", "") == "mean"
     ]
 
 
 def scorer_of(selected: Selected, number: int) -> dict[str, Any]:
-    """The scorer of one of a task's metrics, which can be converted."""
+    """Return the scorer of one of a task's metrics, which must be convertible."""
     config = selected.config
     metric = config.metrics[number]
     name = metric.metric_name[0] if isinstance(metric, MetricGrouping) else metric.metric_name
@@ -292,36 +292,36 @@ def _over_all(origin: Origin, name: str, field: str) -> dict[str, Any]:
     return {"type": "python", "key": field, "compute_metrics_snippet": origin.with_code(snippet)}
 
 
-# Where a metric's code can be had again
+# Importable code of a metric
 
 
 @dataclass(frozen=True)
 class Origin:
-    """One of lighteval's own metrics, as Python code finds it."""
+    """Importable location of one of lighteval's metrics."""
 
     imports: str
-    """The module to import."""
+    """Module to import."""
     expression: str
-    """The metric, in the module `origin`."""
+    """Expression for the metric, using the module as `origin`."""
     file: Path | None = None
-    """User's file for the module; `None` for a module of lighteval."""
+    """User's file of the module; `None` for a lighteval module."""
     names: tuple[str, ...] = ()
-    """Names at the top level of the file that are carried."""
+    """Top-level names of the file that are copied."""
 
     def with_code(self, snippet: str) -> str:
-        """Return a snippet with the user's code that it imports, if it imports any."""
+        """Return a snippet with the user's code that it imports, if any."""
         return (
             snippet if self.file is None else with_code(snippet, {self.file: carried(self.file, self.names)})
         )
 
 
 def origin_of(metric: Any, task: str, number: int) -> Origin | None:
-    """Where lighteval has a metric; `None` when it has none like it.
+    """Return the importable location of a metric; `None` if there isn't any.
 
     Args:
         metric: the metric.
-        task: name of the task that it belongs to.
-        number: its place among the task's metrics.
+        task: name of the metric's task.
+        number: position among the task's metrics.
     """
     registry = built_in()
     config = registry.configs.get(task)
@@ -338,10 +338,10 @@ def origin_of(metric: Any, task: str, number: int) -> Origin | None:
 
 
 def _own_origin(metric: Any, task: str, number: int) -> Origin | None:
-    """Return the place of a metric in a file of the user: a name, otherwise the table of tasks.
+    """Return the location of a metric in a user's file: a name, otherwise an entry in the task table.
 
     Raises:
-        NotCarriedError: its code cannot be carried.
+        NotCarriedError: the code cannot be copied.
     """
     for module in own_modules():
         file = Path(str(module.__file__))
@@ -362,7 +362,7 @@ TABLE = "TASKS_TABLE"
 
 
 def why_unknown(metric: Any, task: str, number: int) -> str:
-    """Why a metric that lighteval does not have cannot be had again."""
+    """Return why the code of a metric that is not in lighteval cannot be copied."""
     try:
         _own_origin(metric, task, number)
     except NotCarriedError as error:
@@ -376,14 +376,14 @@ def why_unknown(metric: Any, task: str, number: int) -> str:
 
 
 def is_same(one: Any, two: Any) -> bool:
-    """Whether two metrics measure the same: of the same classes, with the same settings, however deep."""
+    """Return whether two metrics have the same classes and settings, at any depth."""
     return _same(one, two, set())
 
 
 def _same(one: Any, two: Any, seen: set[tuple[int, int]]) -> bool:
     pair = (id(one), id(two))
     if one is two or pair in seen:
-        # Objects that hold each other are the same unless something else of them differs.
+        # Objects in a reference cycle are equal unless another part differs.
         return True
     if type(one) is not type(two):
         return False
@@ -399,7 +399,7 @@ def _same(one: Any, two: Any, seen: set[tuple[int, int]]) -> bool:
     if isinstance(one, types.MethodType):
         return one.__func__ is two.__func__ and _same(one.__self__, two.__self__, seen)
     if isinstance(one, types.FunctionType | type | types.ModuleType):
-        # The same code is the same object, also in copies.
+        # The same code is always the same object, even in copies.
         return False
     if hasattr(one, "__dict__"):
         return _same(vars(one), vars(two), seen)

@@ -1,5 +1,5 @@
-"""lighteval's own tasks in shards: each asks the model a part of the documents, and a merge lets lighteval
-measure all answers at once, as in one run.
+"""Shards of lighteval's tasks. Each shard runs the model on a part of the documents, and a merge computes all
+metrics.
 """
 
 from __future__ import annotations
@@ -47,15 +47,16 @@ from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.running.pipeline import quiet
 
 _SETTINGS = ("max_tokens", "stop")
-"""Settings of the model that documents then have (`apply_settings`)."""
+"""Model settings that are applied to the documents (see `apply_settings`)."""
 
 
 def run(
     request: BenchmarkRun, shard: Shard, begin: Callable[[Sequence[BenchmarkPart]], bool]
 ) -> list[PartRun]:
-    """Ask a shard of each task's documents; see `BenchmarkShards.run`.
+    """Run a shard of each task's documents. See `BenchmarkShards.run`.
 
-    Of a model that answers all documents in one call, an interruption leaves nothing: those are asked again.
+    For a model that answers all documents in one call, an interrupted run keeps no answers. All documents run
+    again.
     """
     refuse_options(request)
     learn_environment()
@@ -83,7 +84,7 @@ def run(
 
 
 def _pipelines(tasks: Sequence[Selected], request: BenchmarkRun) -> list[NativePipeline]:
-    """The pipelines of whole tasks with their documents, and with a model that has nothing to say."""
+    """Return the pipelines of whole tasks with their documents and an empty model."""
     nobody = Answers(Asked("", "none", {}, {}, 0.0, 0.0), {}, {}, {})
     return [
         make_pipeline(
@@ -95,7 +96,7 @@ def _pipelines(tasks: Sequence[Selected], request: BenchmarkRun) -> list[NativeP
 
 
 def _part(pipeline: NativePipeline, task: Selected, models: Mapping[str, str]) -> BenchmarkPart:
-    """What a task is, its documents as they are before a model's settings are theirs."""
+    """Return a task's identity, with its documents before a model's settings are applied."""
     documents = pipeline.documents_dict[task.name]
     digest = hashlib.sha256(json.dumps([task.name, _metrics(task)]).encode())
     for doc in documents:
@@ -114,7 +115,7 @@ def _asked(
     caller: Caller,
     portal: BlockingPortal,
 ) -> PartRun:
-    """Ask the documents of a shard, and keep what was answered."""
+    """Run the model on the documents of a shard, and write the answers."""
     documents = pipeline.documents_dict[task.name]
     if not documents:
         return PartRun()
@@ -147,7 +148,7 @@ def _asked(
 
 
 def _share(pipeline: NativePipeline, task: Selected, shard: Shard) -> list[Doc]:
-    """Leave the documents of a shard only."""
+    """Remove all documents outside of the shard."""
     documents = pipeline.documents_dict[task.name]
     begin, end = shard.bounds(len(documents))
     share: list[Doc] = documents[begin:end]
@@ -173,7 +174,7 @@ def _responses(pipeline: NativePipeline, task: Selected) -> Mapping[SamplingMeth
 def merge(
     request: BenchmarkRun, logs: Callable[[Sequence[BenchmarkPart]], Sequence[PartLogs]]
 ) -> list[Outcome]:
-    """Measure what all shards were answered; see `BenchmarkShards.merge`."""
+    """Compute metrics from the answers of all shards. See `BenchmarkShards.merge`."""
     refuse_options(request)
     learn_environment()
     with stdout_for_people():
@@ -188,7 +189,7 @@ def merge(
 
 
 def _answers(task: Selected, part: PartLogs) -> list[Answers]:
-    """What the shards of a task were answered, by one model."""
+    """Return the answers in all shards of a task, which must be of one model."""
     problems: list[Issue] = []
     shards: list[Answers] = []
     for log in part.logs:

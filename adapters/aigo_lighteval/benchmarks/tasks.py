@@ -1,8 +1,8 @@
-"""lighteval's own tasks by name, found without a network: built-in ones, and those of a user's file.
+"""lighteval's tasks by name, found without network access: built-in tasks and tasks in a user's file.
 
-lighteval's registry imports every file of tasks, one of which downloads data while it is imported and some of
-which ask a hub for models; so nothing of it can be used offline. Here the files are imported one by one:
-those three only when a task of theirs is named, and one that fails is a line, not the end.
+lighteval's registry imports all task files. One of them downloads data during the import, and others request
+models from a hub, so the registry does not work offline. This module imports the files one by one. Files that
+need the network are imported only for their own tasks. A file that fails is reported and skipped.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from aigo_lighteval.versions import installed_versions
 
 PACKAGE = "lighteval.tasks.tasks"
 MULTILINGUAL = "lighteval.tasks.multilingual.tasks"
-"""Some fifty thousand tasks, which lighteval knows with `--load-tasks-multilingual`; here when named."""
+"""Package with about fifty thousand tasks that lighteval loads with `--load-tasks-multilingual`. Here it is
+loaded on demand."""
 
 NEEDS_NETWORK: Mapping[str, str] = {
     "tiny_benchmarks": "tiny:",
     "mix_eval.main": "mixeval_",
     "mt_bench.main": "mt_bench",
 }
-"""Modules that use the network while they are imported → how the names of their tasks begin."""
+"""Task name prefixes by module, for modules that use the network during the import."""
 
 
 @dataclass(frozen=True)
@@ -51,36 +52,36 @@ class Registry:
 
     configs: Mapping[str, LightevalTaskConfig]
     modules: Mapping[str, Any]
-    """Task → the module that it comes from."""
+    """Module of each task."""
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Module → why it cannot be imported."""
+    """Import errors by module."""
 
 
 @dataclass(frozen=True)
 class Selected:
-    """One task that was asked for."""
+    """Requested task."""
 
     config: LightevalTaskConfig
-    """A copy of its own, with metric parameters set."""
+    """Separate copy of the configuration, with metric parameters set."""
     shots: int
-    """Examples in front of each question."""
+    """Number of examples before each question."""
 
     @property
     def name(self) -> str:
-        """As lighteval names it in results: `gsm8k|5`."""
+        """Return the task name as in lighteval's results: `gsm8k|5`."""
         return f"{self.config.name}|{self.shots}"
 
 
 @cache
 def built_in() -> Registry:
-    """The tasks that come with lighteval and can be imported without a network."""
+    """Return lighteval's own tasks that can be imported without network access."""
     return _imported(PACKAGE, except_for=NEEDS_NETWORK)
 
 
 @cache
 def multilingual() -> Registry:
-    """The tasks in other languages than English, which take seconds to import."""
-    # Packages that are missing are told by libraries many times over; here they are lines of `problems`.
+    """Return the tasks in languages other than English. Their import takes seconds."""
+    # Libraries report missing packages many times. `problems` has one line for each.
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         return _imported(MULTILINGUAL)
@@ -101,7 +102,7 @@ def _imported(package: str, except_for: Collection[str] = ()) -> Registry:
                 continue
             try:
                 module = importlib.import_module(f"{package}.{name}")
-            except Exception as error:  # noqa: BLE001  # whatever a file of lighteval raises while it is imported is a line
+            except Exception as error:  # noqa: BLE001  # any import error of a lighteval file is reported as one line
                 problems[name] = named_summary_of(error)
                 continue
             for config in _table(module):
@@ -114,20 +115,21 @@ _OWN = "aigo_bridge_tasks_"
 
 
 def own_modules() -> list[ModuleType]:
-    """The user's files that were loaded, as modules."""
+    """Return the loaded user files as modules."""
     return [module for name, module in list(sys.modules.items()) if name.startswith(_OWN)]
 
 
 def from_file(file: Path) -> Registry:
-    """The tasks of a user's file (`TASKS_TABLE`), which is run in this process as lighteval does.
+    """Return the tasks of a user's file (`TASKS_TABLE`). The file is executed in this process, as in
+    lighteval.
 
     Raises:
-        UsageError: it cannot be loaded, or has no tasks.
+        UsageError: the file cannot be loaded or does not define tasks.
     """
     path = file.absolute()
     if not path.is_file():
         raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
-    # Metrics in it may be pickled, and dataclasses look their module up.
+    # Pickled metrics and dataclasses need the module in `sys.modules`.
     name = f"{_OWN}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -138,7 +140,7 @@ def from_file(file: Path) -> Registry:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to read
+    except (Exception, SystemExit) as error:  # any error of the user's file is reported
         raise UsageError(
             f"{str(file)!r} cannot be loaded: {named_summary_of(error)}", code=Code.UNKNOWN_BENCHMARK
         ) from error
@@ -152,17 +154,17 @@ def from_file(file: Path) -> Registry:
 
 
 def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None = None) -> list[Selected]:
-    """The tasks that a name stands for, in order.
+    """Return the tasks that a name selects, in order.
 
     Args:
-        name: `task`, `task|shots`, a superset (`mmlu`; `bbq:` is the task `bbq` without the others), several
-            with commas between them, each with metric parameters (`task@k=1@n=4`); `file.py` or
-            `file.py@task` for those of a file.
+        name: `task`, `task|shots`, or a superset. For example, `mmlu` is a superset, and `bbq:` is only
+            the task `bbq`. Several names are separated by commas. Each can have metric parameters
+            (`task@k=1@n=4`). `file.py` or `file.py@task` selects tasks of a file.
         arguments: further metric parameters, `NAME=VALUE`.
-        custom_tasks: file whose tasks are known beside the built-in ones.
+        custom_tasks: file with additional tasks.
 
     Raises:
-        UsageError: there is no such task or parameter.
+        UsageError: a task or parameter does not exist.
     """
     selection: list[Selected] = []
     for part in filter(None, (part.strip() for part in name.split(","))):
@@ -186,7 +188,7 @@ def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None =
 
 
 def _file_of(text: str) -> tuple[Path | None, str]:
-    """The file in front of a task, and the rest; `None`: there is no file."""
+    """Split a name into file and task. The file is `None` if the name does not contain one."""
     file, dot, task = text.partition(".py")
     if dot and (not task or task[0] in "@|"):
         return Path(file + dot), task.removeprefix("@")
@@ -196,7 +198,7 @@ def _file_of(text: str) -> tuple[Path | None, str]:
 def _taken_apart(text: str) -> tuple[str, int, dict[str, Any]]:
     parts = text.split("|")
     if len(parts) == 3:
-        # The suite in front has no meaning since lighteval 0.12.
+        # lighteval ignores the leading suite since release 0.12.
         parts = parts[1:]
     if len(parts) > 2 or (len(parts) == 2 and not parts[1].strip().isdecimal()):
         raise UsageError(
@@ -261,7 +263,7 @@ def _looked_up(task: str, custom_tasks: Path | None) -> list[LightevalTaskConfig
 def _with_network(module: str) -> Registry:
     try:
         loaded = importlib.import_module(f"{PACKAGE}.{module}")
-    except (Exception, SystemExit) as error:  # a failed download, or a package that is too new
+    except (Exception, SystemExit) as error:  # a failed download or an incompatible package
         problem = named_summary_of(error)
         raise UsageError(
             f"lighteval's file {module!r} uses the network while it is imported, and failed: {problem}",
@@ -283,8 +285,9 @@ def _in(registry: Registry, task: str, where: str) -> list[LightevalTaskConfig]:
 
 
 def _matching(registry: Registry, task: str) -> list[LightevalTaskConfig]:
-    """All tasks of a superset, by name; else the task of that name. A colon at the end means a task alone
-    that is also a superset's name.
+    """Return all tasks of a superset, otherwise the task with this name.
+
+    A colon at the end selects a single task that has the same name as a superset.
     """
     if task.endswith(":"):
         config = registry.configs.get(task.removesuffix(":"))
@@ -296,7 +299,7 @@ def _matching(registry: Registry, task: str) -> list[LightevalTaskConfig]:
 
 
 def supersets(names: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Names in front of a colon that several tasks share → these tasks."""
+    """Return the tasks by superset. A superset is a prefix before a colon that several tasks share."""
     groups = {
         key: list(members) for key, members in groupby(sorted(names), lambda name: name.partition(":")[0])
     }
@@ -304,8 +307,8 @@ def supersets(names: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _own(config: LightevalTaskConfig, parameters: Mapping[str, Any]) -> LightevalTaskConfig:
-    """A copy of a task with parameters of its metrics set; lighteval itself would leave the metric's name as
-    it was.
+    """Return a copy of a task with metric parameters set and shown in the metric name. lighteval would not
+    update the name.
     """
     copied = copy.deepcopy(config)
     used: set[str] = set()
@@ -341,13 +344,13 @@ def _folder(package: str) -> Path:
 
 @contextmanager
 def unchanged_process() -> Iterator[None]:
-    """Keep imports from changing more than modules.
+    """Keep imports from changing global state other than modules.
 
-    nltk does not ask for its data at every turn (where the data is really needed, its absence is raised
-    there), and Python's limit on the digits of numbers stays: one of lighteval's files raises it, for
-    everything that is read later.
+    nltk must not request its data on every import. If the data is really needed, its absence raises an error
+    later. Also, one of lighteval's files raises Python's limit on the digits of integers for the whole
+    process.
     """
-    import nltk  # type: ignore[import-untyped]  # has no types
+    import nltk  # type: ignore[import-untyped]  # no type stubs
 
     download, digits = nltk.download, sys.get_int_max_str_digits()
     nltk.download = lambda *_, **__: False
@@ -358,11 +361,11 @@ def unchanged_process() -> Iterator[None]:
         sys.set_int_max_str_digits(digits)
 
 
-# Which there are
+# Listing
 
 
 def listing() -> Listing:
-    """Every task by name, and supersets, which run all of theirs."""
+    """Return every task by name, and the supersets."""
     registry = built_in()
     package = f"lighteval {installed_versions()['lighteval']}"
     benchmarks = [
@@ -386,7 +389,7 @@ def listing() -> Listing:
 
 
 def _metric_parameters(config: object) -> tuple[str, ...]:
-    """Parameters of metrics that have some."""
+    """Return the parameters of a task's metrics, if any."""
     names: list[str] = []
     for metric in getattr(config, "metrics", ()):
         if "@" in metric.metric_name:
@@ -395,10 +398,10 @@ def _metric_parameters(config: object) -> tuple[str, ...]:
 
 
 def _summary(module: object) -> str:
-    """What the file says about its tasks: the line below `abstract:`, or its first."""
+    """Return the summary in a file's docstring: the line after `abstract:`, or the first line."""
     lines = [line.strip() for line in (inspect.getdoc(module) or "").splitlines()]
     if "abstract:" in lines:
         lines = lines[lines.index("abstract:") + 1 :]
     message = next((line for line in lines if line), "")
-    # Some have no text there, and the next heading follows.
+    # Some files have no text there, and the next heading follows.
     return "" if message.endswith(":") else message

@@ -1,1 +1,1 @@
-"""A plan as lighteval's documents and task."""
+"""Conversion of a plan to lighteval's documents and task."""

@@ -1,8 +1,7 @@
-"""A plan as lighteval's documents and task: what they can say of it, and what they cannot.
+"""Conversion of a plan to lighteval's documents and task, and the gaps in them.
 
-The documents are for lighteval's own eyes: its views, its metrics, its backends. What our runs compute comes
-from the row, which every document carries as one text under `specific["aigo"]` (Arrow could not save rows of
-mixed types).
+lighteval uses the documents for its views, metrics and backends. Runs of aigo-bridge use the original row,
+which every document carries as JSON text in `specific["aigo"]`. Arrow cannot save rows of mixed types.
 """
 
 from __future__ import annotations
@@ -31,31 +30,31 @@ from aigo_bridge.templates import SampleTemplate, as_list
 from aigo_lighteval.documents.turns import SPLIT, Ask, Asked, Row, Turn, asker, is_chat, opening, storable
 
 CARRIER = "aigo"
-"""Key of `Doc.specific` under which the row stands; name of our metric and of our field of responses."""
+"""Key of the row in `Doc.specific`, and name of aigo-bridge's metric and response field."""
 
 COLLECTIONS = (10_000, 300, 100)
-"""Thresholds of garbage collection while a task is translated or run, which only adds objects: the youngest
-are looked at while they still are in the processor's cache. With Python's own the collector takes half of the
-CPU time at 10,000 samples."""
+"""Garbage collection thresholds while a task is converted or run, which only adds objects. The youngest
+objects are checked while they are in the processor's cache. With Python's default, the collector takes half
+of the CPU time at 10,000 samples."""
 _LARGEST_IMAGE = 50_000_000
-"""Bytes of an encoded image that are decoded."""
+"""Maximum size of an encoded image in bytes."""
 LONGEST_NAME = 80
-"""Characters of a task's key in its name here: files are named after it, with more behind it."""
+"""Maximum characters of a task key in lighteval's task name. File names contain it and more."""
 
 
 def task_name(plan: TaskPlan) -> str:
-    """The task's name in lighteval, where `|`, `@`, `,` and `:` have meanings, and the prefix keeps clear of
-    built-in tasks.
+    """Return the task's name in lighteval. The characters `|`, `@`, `,` and `:` are replaced. The prefix
+    avoids built-in names.
     """
     return "aigo-" + re.sub(r"[^A-Za-z0-9_-]+", "-", plan.task.key)[:LONGEST_NAME]
 
 
 def to_docs(plan: TaskPlan) -> list[Doc]:
-    """The samples of a plan as documents, in the plan's order, with everything that a task sets in them.
+    """Return the samples of a plan as documents, in the plan's order, with all fields that a task sets.
 
-    A row whose question cannot be rendered has an empty one: it is an error of its run, not of the
-    translation. Where a plan asks in several turns, documents hold the first; where the author's code asks,
-    they hold the row. `question_gaps` says so.
+    A row whose question cannot be rendered has an empty one. It fails in the run, not in the conversion. For
+    several turns, a document contains the first one. If task code asks the model, it contains the row.
+    `question_gaps` reports both.
     """
     make = doc_maker(plan)
     name = f"{task_name(plan)}|0"
@@ -70,19 +69,21 @@ def to_docs(plan: TaskPlan) -> list[Doc]:
 
 
 class Documents:
-    """See `NativeTasks`: the documents of a plan, and what they cannot say."""
+    """Converter of plans to documents (see `NativeTasks`)."""
 
     def gaps(self, plan: TaskPlan) -> list[Gap]:
-        """See `question_gaps`."""
+        """Return the gaps of a plan's questions (see `question_gaps`)."""
         return question_gaps(plan)
 
     def translate(self, plan: TaskPlan, model_map: Mapping[str, str]) -> list[Doc]:
-        """See `to_docs`; documents ask no other models."""
+        """Return the documents of a plan (see `to_docs`). Documents call no other models."""
         return to_docs(plan)
 
 
 def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
-    """Makes the document of a sample, as a task's prompt function does; templates are compiled once."""
+    """Return a function from a sample to its document, like a task's prompt function. Templates are compiled
+    once.
+    """
     ask = asker(plan) or opening(plan)
     shows_row = ask is None and plan.entity == "model"
     golds = golds_of(plan)
@@ -110,15 +111,15 @@ def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
 
 
 def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalTaskConfig:
-    """The task of a plan; its rows are the numbers of the samples, and its prompt function gives their
+    """Return the lighteval task of a plan. Its rows are sample numbers, and its prompt function returns their
     documents.
 
-    lighteval replaces the examples of documents by its own choice, of which there is none here; those of
-    `to_docs` are what the plan asks.
+    lighteval replaces the examples of documents with its own choice, which is empty here. The documents of
+    `to_docs` have the plan's examples.
 
     Args:
         plan: the plan.
-        metrics: how lighteval scores it; none for translation alone.
+        metrics: lighteval metrics; empty for conversion only.
     """
     make = doc_maker(plan)
     samples = plan.samples
@@ -137,7 +138,7 @@ def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalT
         metrics=list(metrics),
         hf_avail_splits=[SPLIT],
         evaluation_splits=[SPLIT],
-        # Examples are part of the question already; naming a split keeps lighteval from warning about them.
+        # The question already contains the examples. Naming a split avoids a warning of lighteval.
         few_shots_split=SPLIT,
         generation_size=size,
         stop_sequence=stop,
@@ -147,12 +148,14 @@ def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalT
 
 
 def rows_of(plan: TaskPlan) -> list[dict[str, Any]]:
-    """The rows that lighteval is given: numbers of samples, so that no library guesses types of columns."""
+    """Return lighteval's rows. They contain only sample numbers, so that libraries cannot guess column
+    types.
+    """
     return [{"sample": number} for number in range(len(plan.samples))]
 
 
 def sampling_methods(plan: TaskPlan) -> list[SamplingMethod]:
-    """How the documents of a plan are asked: for an answer, for likelihoods of the choices, or for both."""
+    """Return the request types of the plan's documents: answers, likelihoods of choices, or both."""
     if plan.entity == "system":
         return [SamplingMethod.GENERATIVE]
     scorers = plan.benchmark.scorers
@@ -162,16 +165,16 @@ def sampling_methods(plan: TaskPlan) -> list[SamplingMethod]:
 
 
 def generation(options: Mapping[str, Any]) -> tuple[int | None, list[str] | None]:
-    """Length and stop sequences of generation options, as documents and tasks have them."""
+    """Return the length and stop sequences in generation options, as used by documents and tasks."""
     size, stop = options.get("max_tokens"), options.get("stop")
     return size if isinstance(size, int) else None, [stop] if isinstance(stop, str) else stop
 
 
-# What documents cannot say
+# Gaps of documents
 
 
 def question_gaps(plan: TaskPlan) -> list[Gap]:
-    """What documents cannot say of a plan's questions; its scorers are not looked at."""
+    """Return the properties of a plan's questions that documents cannot express. Scorers are not checked."""
     solver = None if plan.entity == "system" else plan.benchmark.solver
     if solver is None:
         return [_gap("solver", "the task calls no model, and lighteval always does")]
@@ -206,7 +209,7 @@ def question_gaps(plan: TaskPlan) -> list[Gap]:
 
 
 def _problems(question: Asked) -> Iterator[tuple[str, Fidelity]]:
-    """Why one question is no document, with how far from it."""
+    """Yield the reasons why a question does not fit into a document, with their fidelity."""
     roles = [turn.role for turn in question.turns]
     if not is_chat(roles):
         yield "its messages are not examples and a question", Fidelity.UNSUPPORTED
@@ -248,7 +251,7 @@ def _problems(question: Asked) -> Iterator[tuple[str, Fidelity]]:
 
 
 def _shared(question: Asked) -> tuple[Any, ...]:
-    """What has to be the same for all rows."""
+    """Return the properties that must be the same for all rows."""
     system = [turn.text for turn in question.turns if turn.role == "system"]
     size, stop = generation(question.options)
     return system, size, stop
@@ -264,7 +267,7 @@ _ENCODE = json.JSONEncoder(default=str).encode
 
 
 def row_text(sample: Sample) -> str:
-    """A sample as the text that documents carry; in ASCII, so that Arrow takes even half surrogate pairs."""
+    """Return a sample as JSON text for documents. It is ASCII because Arrow rejects lone surrogates."""
     return _ENCODE({"id": sample.id, "data": dict(sample.data)})
 
 
@@ -272,7 +275,9 @@ def row_text(sample: Sample) -> str:
 
 
 def asked(ask: Ask | None, sample: Sample) -> Asked | None:
-    """What would be asked; a row that cannot be rendered is an error of its run, not of the translation."""
+    """Return the question; `None` for a row that cannot be rendered. Such a row fails in the run, not in the
+    conversion.
+    """
     if ask is None:
         return None
     try:
@@ -291,7 +296,7 @@ def _doc(question: Asked, choices: list[str]) -> Doc:
         turns = [turn for turn in turns if turn.role != "system"]
         doc.fewshot_samples = _shots(turns[:-1])
     if turns:
-        # A conversation that does not end with the user's turn is a gap; what it asks is shown all the same.
+        # A conversation that does not end with a user turn is a gap, but its question is still shown.
         shown = next((turn for turn in reversed(turns) if turn.role == "user"), turns[-1])
         doc.query = storable(shown.text)
         if shown.images:
@@ -300,7 +305,7 @@ def _doc(question: Asked, choices: list[str]) -> Doc:
 
 
 def extra_fields(question: Asked) -> dict[str, Any]:
-    """Fields of a document beside question and answers, as far as the task says them."""
+    """Return the additional fields of a document that the task sets."""
     texts = {
         "unconditioned_query": question.unconditioned,
         "original_query": question.original,
@@ -311,7 +316,7 @@ def extra_fields(question: Asked) -> dict[str, Any]:
 
 
 def _shots(turns: Sequence[Turn]) -> list[Doc]:
-    """Examples: earlier questions with their answers, where the conversation is nothing else."""
+    """Return earlier questions with their answers, if the conversation consists of such pairs."""
     pairs = list(zip(turns[::2], turns[1::2], strict=False))
     if len(turns) % 2 or any((query.role, answer.role) != ("user", "assistant") for query, answer in pairs):
         return []
@@ -325,11 +330,11 @@ def _shot(query: str, example: Turn) -> Doc:
     return Doc(query, choices, choices.index(text))
 
 
-# Images: only those that stand in the row are read; nothing is fetched or opened
+# Images. Only images inside the row are read. No image is downloaded or opened from a file.
 
 
 def image_problem(url: str) -> str | None:
-    """Why an image cannot stand in a document; `None`: it can."""
+    """Return why an image cannot be stored in a document; `None` if it can."""
     if not url.startswith("data:"):
         return "images that stand elsewhere than in the row, which documents hold themselves"
     try:
@@ -341,10 +346,10 @@ def image_problem(url: str) -> str | None:
 
 @lru_cache(maxsize=2)
 def pil_image(url: str) -> Any:
-    """The image of a `data:` URL, as Pillow has it.
+    """Return the Pillow image of a `data:` URL.
 
     Raises:
-        SampleError: it holds no image.
+        SampleError: the URL does not contain an image.
         MissingEngineError: Pillow is not installed.
     """
     try:
@@ -358,7 +363,7 @@ def pil_image(url: str) -> Any:
         raise _no_image("images that are not in base64, or too large")
     try:
         with warnings.catch_warnings():
-            # An image that would fill the memory is refused, not warned about.
+            # Refuse an image that would fill the memory, instead of a warning.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             image = Image.open(BytesIO(base64.b64decode(encoded, validate=True)))
             image.load()
@@ -373,14 +378,14 @@ def _no_image(problem: str) -> SampleError:
     return SampleError(problem, stage="solver", kind="UnsupportedContent")
 
 
-# Right answers: choices, and which of them are right, for lighteval's own metrics and viewers
+# Correct answers for lighteval's metrics and viewers: choices, and the correct ones among them
 
 Golds = Callable[[Row], tuple[list[str], list[int]]]
-"""Row → choices, and places of the right ones among them; both empty where the row tells none."""
+"""Function from a row to its choices and the indexes of the correct ones; both empty if unknown."""
 
 
 def golds_of(plan: TaskPlan) -> Golds:
-    """From the first scorer that has a right answer in the row."""
+    """Return the correct answers of the first scorer that has them in the row."""
     for scorer in () if plan.entity == "system" else plan.benchmark.scorers:
         truth = scorer.truth_template
         if truth is not None:
@@ -392,7 +397,7 @@ def golds_of(plan: TaskPlan) -> Golds:
 
 
 def has_several(plan: TaskPlan, golds: Golds) -> bool:
-    """Whether some row of a plan has other than one right answer; only task records can."""
+    """Return whether a row of a plan has several correct answers. Only task records can have them."""
     return golds is _targets and any(len(golds(sample.data)[1]) > 1 for sample in plan.samples)
 
 
@@ -407,14 +412,16 @@ def _ground_truth(template: str) -> Golds:
 
 
 def _targets(row: Row) -> tuple[list[str], list[int]]:
-    """Every target of a task record is right."""
+    """Return the targets of a task record, which are all correct."""
     targets = row.get("targets")
     texts = [storable(str(target)) for target in targets] if isinstance(targets, list | tuple) else []
     return texts, list(range(len(texts)))
 
 
 def _choice(truth: str, choices: str | Sequence[str], texts: str | Sequence[str] | None) -> Golds:
-    """Choices and the right one; in their place what the model weighs, where likelihoods are compared."""
+    """Return the choices and the correct one. For likelihoods, the choices are the texts that the model
+    compares.
+    """
     right = SampleTemplate(truth)
     listed = _listed(choices)
     weighed = listed if texts is None else _listed(texts)

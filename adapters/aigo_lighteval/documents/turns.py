@@ -1,8 +1,8 @@
-"""Questions that a plan asks the evaluated model, for one row and for all: turns of a chat.
+"""Questions to the evaluated model as chat turns, for one row and for all rows of a plan.
 
-One question has three forms in AI GO: a single-turn solver with messages, one with a template that gives
-JSON, and a conversation that is recorded or written out up to its only answer. The last one is how images and
-files are asked about. Other plans do not ask exactly once.
+AI GO has three forms for one question. They are a single-turn solver with messages, one with a JSON template,
+and a conversation with a single answer at its end. The conversation form supports images and files. Other
+plans do not ask exactly one question.
 """
 
 from __future__ import annotations
@@ -29,44 +29,45 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message."""
+    """Chat message."""
 
     role: str
     text: str
     choices: tuple[str, ...] | None = None
-    """The texts that an example's answer was chosen from; `None`: not known."""
+    """Choices for an example's answer; `None` if unknown."""
     images: tuple[str, ...] = ()
-    """Addresses of images, in order; mostly `data:` ones, which hold the image."""
+    """Image URLs in order. Most are `data:` URLs, which contain the image."""
     problem: str | None = None
-    """What of the message is not in these fields; `None`: all is."""
+    """Parts of the message that the other fields cannot store; `None` if complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for one row."""
+    """Question for one row."""
 
     turns: Sequence[Turn]
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Generation options, by their names in chat completion."""
+    """Generation options by chat completion name."""
     is_structured: bool = False
-    """Whether the answer has to have a given form."""
+    """Whether the answer must have a given format."""
     unconditioned: str | None = None
-    """The question without what makes its answer known; `None`: there is none."""
+    """Question without its context, for unconditioned likelihoods; `None` if not set."""
     original: str | None = None
-    """The question before it was worked into messages; `None`: there is none."""
+    """Question before it was converted to messages; `None` if not set."""
     sorting_class: str | None = None
-    """The class by which examples are balanced; `None`: there is none."""
+    """Class for balancing examples; `None` if not set."""
     is_one_text: bool = False
-    """Whether the turns before the last are examples that the task writes into one message, as task records
-    do."""
+    """Whether the earlier turns are examples that the task writes into one message, as task records do."""
 
 
 Ask = Callable[[Row], Asked]
-"""Row → what is asked; raises `SampleError` where the row cannot be rendered."""
+"""Function from a row to its question. It raises `SampleError` if the row cannot be rendered."""
 
 
 def asker(plan: TaskPlan) -> Ask | None:
-    """Makes a plan's question of a row; `None` where the model is not asked, or asked in several turns."""
+    """Return the function that creates a plan's question; `None` if the plan calls no model or has several
+    turns.
+    """
     if plan.entity != "model":
         return None
     match plan.benchmark.solver:
@@ -80,10 +81,10 @@ def asker(plan: TaskPlan) -> Ask | None:
 
 
 def opening(plan: TaskPlan) -> Ask | None:
-    """What makes a plan's first question of a row, where it is asked in several turns; `None` where the
-    author's code or nobody asks.
+    """Return the function that creates the first question of a plan with several turns; `None` if task code
+    asks or no model is called.
 
-    What another model would say stands as `⟨…⟩`: it is known in a run only.
+    Messages of other models are shown as `⟨…⟩` because they are only known in a run.
     """
     match plan.benchmark.solver if plan.entity == "model" else None:
         case solver_spec.GroupedSingleTurnSolver() as solver:
@@ -130,9 +131,7 @@ def _optional(text: str | None) -> Callable[[Row], str | None]:
 
 
 def _record(row: Row) -> Asked:
-    """A task record: examples and prompt stand in one message, which lighteval writes the same way as plain
-    text.
-    """
+    """Return a task record as turns. lighteval writes examples and prompt in one text in the same way."""
     try:
         shots = [
             turn
@@ -195,7 +194,7 @@ def _conversation(builders: Sequence[solver_spec.MessageBuilder]) -> Ask | None:
 
 
 def _until_answer(builders: Sequence[Any]) -> tuple[list[Callable[[Row], list[Turn]]], bool]:
-    """The turns before the evaluated model's first answer, and whether there is one."""
+    """Return the turns before the evaluated model's first answer, and whether there is an answer."""
     parts: list[Callable[[Row], list[Turn]]] = []
     for builder in builders:
         match builder:
@@ -252,54 +251,53 @@ def _turn(item: TraceItem) -> Turn:
     return Turn(role, "\n".join(texts), images=tuple(images), problem=problem)
 
 
-# What all rows share, for exported tasks that lighteval's own models are asked
+# Properties that all rows share, for exported tasks with lighteval's own models
 
 
 ROWS = "rows"
-"""Folder of the rows as lighteval loads them. It does so with a library that guesses types of columns, and
-that keeps a copy which it takes for current when the file has changed. So rows are numbers of samples, and
-each says of which export."""
+"""Folder of the rows that lighteval loads. The library for that guesses column types, and keeps using a
+cached copy after the file has changed. Therefore rows contain only a sample number and the id of the export.
+"""
 SPLIT = "test"
 EXAMPLES = "train"
-"""Split of the examples: lighteval takes the first ones of it, in order."""
+"""Split of the examples. lighteval uses the first ones in order."""
 
 SETTINGS = ("temperature", "top_p")
-"""Generation options that a model's configuration has under the same name; others reach only some of the
-backends."""
+"""Generation options with the same name in a model's configuration. Others reach only some backends."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What is the same for all rows."""
+    """Properties that are the same for all rows."""
 
     system: str | None = None
     """System prompt."""
     examples: tuple[tuple[Turn, Turn], ...] = ()
-    """Questions with their answers, in front of every question."""
+    """Examples before every question, as questions with answers."""
     size: int | None = None
-    """Most tokens of an answer."""
+    """Maximum tokens of an answer."""
     stop: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Other options, of `SETTINGS`."""
+    """Other options in `SETTINGS`."""
 
     @property
     def is_of_model(self) -> bool:
-        """Whether the model's configuration has to say some of it."""
+        """Return whether the model's configuration must contain some of them."""
         return self.system is not None or bool(self.settings)
 
 
 def mark(manifest: Manifest) -> str:
-    """What rows say of their export."""
+    """Return the id of an export for its rows."""
     return manifest.digest[:16]
 
 
 def version(digest: str) -> int:
-    """A plan's version in lighteval, whose cache of answers goes by it."""
+    """Return a plan's version in lighteval. Its answer cache depends on it."""
     return int(digest[:7], 16)
 
 
 def question_text(question: Asked) -> str:
-    """The message that the examples lead to."""
+    """Return the text of the message after the examples."""
     if not question.is_one_text:
         return question.turns[-1].text if question.turns else ""
     *shots, prompt = [turn.text for turn in question.turns]
@@ -308,10 +306,10 @@ def question_text(question: Asked) -> str:
 
 
 def shared_question(plan: TaskPlan) -> tuple[Shared, list[str]]:
-    """What all rows share, and why lighteval's own models cannot be asked what the plan asks (nothing, if
-    they can).
+    """Return the properties that all rows share, and why lighteval's own models cannot run the plan.
 
-    Rows that cannot be rendered are not looked at: they fail whoever is asked.
+    The reasons are empty if they can. Rows that cannot be rendered are skipped because they fail with any
+    model.
     """
     solver = None if plan.entity == "system" else plan.benchmark.solver
     if solver is None or not plan.calls_model:
@@ -340,7 +338,7 @@ def shared_question(plan: TaskPlan) -> tuple[Shared, list[str]]:
 
 
 def is_chat(roles: Sequence[str]) -> bool:
-    """Whether user and assistant speak in turn, with nothing but a system message in front of them."""
+    """Return whether user and assistant alternate, optionally after a system message."""
     spoken = list(roles[1:] if roles[:1] == ["system"] else roles)
     return bool(spoken) and spoken == [("user", "assistant")[place % 2] for place in range(len(spoken))]
 
@@ -386,5 +384,5 @@ def _differences(one: Shared, two: Shared) -> Iterator[str]:
 
 
 def storable(text: str) -> str:
-    """A text that can be encoded: half surrogate pairs become question marks."""
+    """Return a text that can be encoded. Lone surrogates become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

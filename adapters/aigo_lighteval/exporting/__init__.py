@@ -1,1 +1,1 @@
-"""The two forms of a task exported to lighteval: a file that calls aigo-bridge, and plain code."""
+"""Export of tasks to lighteval in two forms: a file that calls aigo-bridge, and plain code."""

@@ -1,4 +1,4 @@
-"""Export to lighteval: a task as files for its command line."""
+"""Export of a task as files for lighteval's command line."""
 
 from __future__ import annotations
 
@@ -38,29 +38,28 @@ from aigo_bridge.version import __version__
 from aigo_lighteval.documents.turns import EXAMPLES, ROWS, SPLIT, Shared, mark, shared_question
 
 MODELS = "AIGO_BRIDGE_MODELS"
-"""Variable of the environment that names the other models of a task: `KEY=PROVIDER/MODEL`, several with
-commas between."""
+"""Environment variable with the other models of a task: `KEY=PROVIDER/MODEL`, separated by commas."""
 
 _CONFIGURATION = "model.yaml"
 _MODEL = "MODEL"
-"""Stands for a model that one of lighteval's backends loads."""
+"""Placeholder for a model that a lighteval backend loads."""
 
 
 def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
-    """Write a plan as files that `lighteval … --custom-tasks` runs: `<task>.py`, its folder, README.md and
+    """Write a plan as files for `lighteval … --custom-tasks`: `<task>.py`, its folder, README.md and
     requirements.txt.
 
     Args:
-        plan: made from a file.
-        out: the folder; it is made, or has to be empty (but see `ExportOptions.force`).
-        options: see there.
+        plan: plan of a task file.
+        out: output folder. It is created, or must be empty (but see `ExportOptions.force`).
+        options: export options.
 
     Raises:
-        InexactExportError: a part of the task has no exact native form (`ExportOptions.native`).
+        InexactExportError: a part of the task cannot be expressed exactly (`ExportOptions.native`).
         UnsupportedPlanError: the task cannot run on lighteval, or cannot be moved to another folder.
-        UsageError: the folder is not free.
+        UsageError: the folder is not empty.
     """
-    # Late, as everything that needs lighteval: the module is looked at before it is known to be installed.
+    # Imported late: this module is loaded before lighteval is known to be installed.
     from aigo_lighteval.exporting.native import native_form, write_native
 
     check_free(out, force=options.force)
@@ -105,7 +104,7 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
 
 
 def _gaps(plan: TaskPlan) -> Sequence[Gap]:
-    """Why a task cannot run under lighteval's command line in any form."""
+    """Return the reasons why a task cannot run with lighteval's command line in any form."""
     if plan.entity == "system":
         reason = "has no rows, and lighteval runs no task without documents"
         return [Gap("definition (system_task)", reason, Fidelity.UNSUPPORTED, "aigo-bridge run runs it")]
@@ -135,7 +134,7 @@ def _requirements(plan: TaskPlan, form: Form) -> list[str]:
     elif any(scorer.type == "bleu" for scorer in scorers):
         packages.append("sacrebleu")
     pinned = [f"{package}=={importlib.metadata.version(package)}" for package in packages]
-    # lighteval installs beside newer ones, and does not work with them.
+    # lighteval can be installed together with newer releases but fails with them.
     return [*pinned, "xxhash<4", "huggingface_hub<2"]
 
 
@@ -149,12 +148,14 @@ def _notes(manifest: Manifest, problems: Sequence[str]) -> list[str]:
     return notes
 
 
-# Command lines
+# Commands
 
 
 def _commands(plan: TaskPlan, module: str, form: Form, shared: Shared | None) -> list[str]:
-    """With lighteval's backend for models of transformers (others take the same words), unless it cannot ask
-    what the task asks; and, if hosted, with our model.
+    """Return the commands that run the task.
+
+    The first uses lighteval's transformers backend, unless it does not support the task. Other backends take
+    the same arguments. A hosted export also has a command with aigo-bridge's model.
     """
     from aigo_lighteval.documents.translate import task_name
 
@@ -174,7 +175,7 @@ def _commands(plan: TaskPlan, module: str, form: Form, shared: Shared | None) ->
 
 
 def _configuration(shared: Shared) -> str:
-    """The model's configuration, where a task needs more than its name; JSON is YAML."""
+    """Return the model configuration for a task that needs more than a model name. JSON is valid YAML."""
     parameters: dict[str, Any] = {"model_name": _MODEL}
     if shared.system is not None:
         parameters["system_prompt"] = shared.system
@@ -187,7 +188,7 @@ def _configuration(shared: Shared) -> str:
 
 
 def _write_numbers(folder: Path, manifest: Manifest, num_examples: int) -> None:
-    """Write the rows of an export and of its examples: numbers, with what they were exported from."""
+    """Write the rows of an export and of its examples. A row is a number with the id of the export."""
     place = folder / ROWS
     place.mkdir()
     for split, number in ((SPLIT, manifest.num_samples), (EXAMPLES, num_examples)):
@@ -197,7 +198,7 @@ def _write_numbers(folder: Path, manifest: Manifest, num_examples: int) -> None:
 
 
 def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
-    """A file for `lighteval … --custom-tasks` that calls aigo-bridge."""
+    """Return the code for `lighteval … --custom-tasks` that calls aigo-bridge."""
     module = manifest.module
     title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on lighteval."
     about = (
@@ -209,9 +210,7 @@ def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
 
 
 def _model_code(module: str) -> str:
-    """The file that `lighteval custom` loads a model from: it takes the first class of a model that it finds
-    there.
-    """
+    """Return the model file for `lighteval custom`, which uses the first model class in the file."""
     about = f"The evaluated model of {module}.py, written by {MARK}."
     head = "\n".join([*wrapped(opened(about), indent=0), '"""'])
     return rendered(Path(__file__).with_name("model.py.jinja"), head=head)

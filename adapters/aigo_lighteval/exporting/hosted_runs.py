@@ -1,5 +1,5 @@
-"""Runs of the sample program inside lighteval's own command line: with our models, or around answers that a
-backend has given.
+"""Runs of the sample program inside lighteval's command line, with aigo-bridge's models or a backend's
+answers.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from aigo_lighteval.running.hosted import TaskRun, likelihood_solver
 from aigo_lighteval.running.run import records_of
 
 NUM_ERRORS = "num_errors"
-"""Under this name stands how many samples failed, beside the metrics: lighteval has no other place for it."""
+"""Metric name for the number of failed samples. lighteval cannot store it in any other place."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class HostedRun(TaskRun):
-    """A run whose evaluated model may have answered already."""
+    """Run whose evaluated model may already have answered."""
 
     given: Mapping[str, Sequence[GivenAnswer]] | None = None
-    """Sample id as text → its answers, by trial; `None`: the model is still to be asked."""
+    """Answers by sample id and trial; `None` if the model must still be called."""
 
     async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure:
         if self.given is None:
@@ -70,13 +70,13 @@ def working(
     evaluated: str | None = None,
     given: Mapping[str, Sequence[GivenAnswer]] | None = None,
 ) -> Iterator[HostedRun]:
-    """A run of some samples of a plan: of those that lighteval has chosen, in the plan's order.
+    """Run the samples that lighteval has chosen, in the plan's order.
 
     Args:
-        plan: of the whole task.
-        numbers: places of the samples in it.
-        evaluated: the evaluated model, as users name it; `None`: it is not asked, or has answered already.
-        given: its answers by sample id as text, by trial.
+        plan: plan of the whole task.
+        numbers: positions of the samples in the plan.
+        evaluated: name of the evaluated model; `None` if it is not called or has already answered.
+        given: answers by sample id and trial.
     """
     part = replace(plan, samples=tuple(plan.samples[number] for number in numbers))
     with ExitStack() as stack:
@@ -103,10 +103,10 @@ def working(
 
 
 def named_models(plan: TaskPlan) -> dict[str, str]:
-    """The other models of a task, from the environment.
+    """Return the other models of a task from the environment.
 
     Raises:
-        UsageError: one is missing; all are named.
+        UsageError: models are missing. The message lists all of them.
     """
     pairs = [pair.partition("=") for pair in os.environ.get(MODELS, "").split(",") if pair.strip()]
     named = {key.strip(): name.strip() for key, _, name in pairs}
@@ -122,7 +122,7 @@ def named_models(plan: TaskPlan) -> dict[str, str]:
 
 
 def metrics_of_run(run: HostedRun) -> dict[str, float]:
-    """The plan's metrics by `<scorer>.<name>`, and how many samples failed."""
+    """Return the plan's metrics as `<scorer>.<name>`, and the number of failed samples."""
     plan = run.plan
     records = list(records_of(run))
     tally = Tally(plan)
@@ -137,11 +137,11 @@ def metrics_of_run(run: HostedRun) -> dict[str, float]:
     return {**metrics, NUM_ERRORS: float(tally.failures.num_errors)}
 
 
-# Answers that a backend has given
+# Answers of a backend
 
 
 class GivenAnswer:
-    """A model that says what was said already, to one question in one trial."""
+    """Model that returns an existing answer to one question in one trial."""
 
     name = "lighteval"
     max_concurrent = 1
@@ -157,14 +157,14 @@ class GivenAnswer:
     ):
         self._response = response
         self._tokens = tokens
-        """Numbers of tokens of the document's choices, where likelihoods were asked."""
+        """Token counts of the document's choices if likelihoods were requested."""
         self._problem = problem
-        """Why the answer is to something else than was asked; `None`: it is not."""
+        """Difference between the request and the task; `None` if they agree."""
         self._trial = trial
         self._doc = doc
 
     async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
-        """The answer; cut where the backend went on behind a stop sequence, as some do."""
+        """Return the answer, truncated at a stop sequence because some backends generate past it."""
         self._check_prompt(stage)
         texts = self._response.text
         if self._trial >= len(texts):
@@ -184,7 +184,7 @@ class GivenAnswer:
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage
     ) -> tuple[tuple[Likelihood, ...], Exchange]:
-        """The likelihoods of the document's choices."""
+        """Return the likelihoods of the document's choices."""
         self._check_prompt(stage)
         response = self._response
         if list(continuations) != self._doc.choices or len(response.logprobs) != len(continuations):
@@ -207,7 +207,7 @@ class GivenAnswer:
         return weights, self._exchange({"logprobs": [weight.log_likelihood for weight in weights]})
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are open."""
 
     def _check_prompt(self, stage: Stage) -> None:
         if self._problem is not None:
@@ -218,12 +218,12 @@ class GivenAnswer:
         return Exchange(orjson.dumps(question).decode(), orjson.dumps(reply).decode())
 
 
-# The model of lighteval that has answered, seen from our metric. lighteval tells metrics nothing of the
-# model, cuts the beginning of prompts that are too long, and says nothing of that either.
+# Checks of the lighteval model that has answered. lighteval does not pass the model to metrics. It also
+# truncates the beginning of long prompts silently.
 
 
 def asking_model() -> Any:
-    """The model of the pipeline that is calling; `None` where there is none."""
+    """Return the model of the calling pipeline; `None` outside of a pipeline."""
     from lighteval.pipeline import Pipeline
 
     frame = inspect.currentframe()
@@ -236,7 +236,7 @@ def asking_model() -> Any:
 
 
 def model_problems(model: Any, shared: Shared) -> Iterator[str]:
-    """How a model's configuration differs from what the task asks."""
+    """Yield the differences between a model's configuration and the task's settings."""
     if not hasattr(getattr(model, "config", None), "generation_parameters"):
         return
     config = model.config
@@ -254,9 +254,7 @@ def model_problems(model: Any, shared: Shared) -> Iterator[str]:
 
 
 def prompt_problem(model: Any, doc: Doc, response: ModelResponse) -> str | None:
-    """Why a prompt was not asked whole; `None`: it was, or the backend sends it to a server, which refuses
-    what is too long.
-    """
+    """Return why a prompt was truncated; `None` if it was complete or a server checks its length."""
     tokenizer, limit = _tokenizer(model), getattr(model, "max_length", None)
     if tokenizer is None or limit is None:
         return None
@@ -270,14 +268,14 @@ def prompt_problem(model: Any, doc: Doc, response: ModelResponse) -> str | None:
 
 
 def hides_failures(model: Any) -> bool:
-    """Whether an empty answer of this model can be a call that failed."""
+    """Return whether an empty answer of this model can be a failed call."""
     name = type(model).__name__
     return any(backend.hides_failures and backend.model == name for backend in BACKENDS.values())
 
 
 def weighed_tokens(model: Any, doc: Doc) -> list[int]:
-    """Numbers of tokens of a document's choices; none where nobody knows. Those in responses are filled up,
-    or missing.
+    """Return the token counts of a document's choices; empty if unknown. The counts in responses include
+    padding or are missing.
     """
     tokenizer = _tokenizer(model)
     if tokenizer is None:
@@ -286,7 +284,7 @@ def weighed_tokens(model: Any, doc: Doc) -> list[int]:
 
 
 def _tokenizer(model: Any) -> Any:
-    # The model itself has been given up by now, and its tokenizer with it.
+    # The model itself and its own tokenizer are already released.
     tokenizer = getattr(getattr(model, "prompt_manager", None), "tokenizer", None)
     return tokenizer if callable(tokenizer) else None
 

@@ -1,8 +1,7 @@
-"""A task as plain lighteval code: which parts have an exact form there, its documents rendered, and the file.
+"""Export of a task as plain lighteval code: exactness of its parts, rendered documents, and the file.
 
-Exact means: lighteval asks its models the same questions, and from the same answers come the same scores of
-every sample and the same metrics. What fails differs: a failed call ends lighteval's run, and with some
-backends it is an empty answer.
+A part is exact if lighteval sends the same questions and computes the same scores and metrics from the same
+answers. Failures differ: a failed call ends lighteval's run, and with some backends it is an empty answer.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ SCORERS: Mapping[str, Form] = {
     "function_call_coverage": no_form("it compares calls of a trace, which lighteval has not"),
     "code_exec": no_form("it runs code that a model wrote, and lighteval has no sandbox"),
 }
-"""Type of scorer → its native form; of likelihoods and of task records see `_form`."""
+"""Native forms by scorer type. For likelihoods and task records see `_form`."""
 
 Record = dict[str, Any]
 """Fields of a document."""
@@ -96,18 +95,18 @@ Record = dict[str, Any]
 
 @dataclass
 class Native:
-    """A task, rendered."""
+    """Rendered task."""
 
     shared: Shared = field(default_factory=Shared)
     samples: list[Record] = field(default_factory=list)
     examples: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Why some samples have no native form: they would fail in a run too."""
+    """Reasons why samples cannot be exported. They would also fail in a run."""
 
 
 def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Native]:
-    """Every part of a task with its fidelity and, if all are exact so far, its samples, which are a part as
-    well.
+    """Return every part of a task with its fidelity and, if all are exact so far, the rendered samples. The
+    samples are also a part.
     """
     parts = list(_parts(plan))
     if any(part.fidelity is not Fidelity.EXACT for part in parts):
@@ -117,7 +116,7 @@ def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Native]:
 
 
 def write_native(plan: TaskPlan, native: Native, folder: Path, manifest: Manifest) -> tuple[Manifest, str]:
-    """Write the documents into a new folder; returns the completed manifest and the task's file."""
+    """Write the documents into a new folder. Return the completed manifest and the task's code."""
     folder.mkdir(parents=True)
     for name, records in zip(_FILES, (native.samples, native.examples), strict=True):
         if records or name == _FILES[0]:
@@ -164,7 +163,7 @@ def _code(plan: TaskPlan, manifest: Manifest, shared: Shared) -> str:
 
 
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
-    """Every part of a task with its fidelity in plain lighteval code."""
+    """Yield every part of a task with its fidelity in plain lighteval code."""
     if plan.entity == "system":
         yield unsupported("definition (system_task)", "it has no rows, and lighteval nothing to ask")
         return
@@ -186,7 +185,9 @@ def _parts(plan: TaskPlan) -> Iterator[Gap]:
 
 
 def _form(scorer: Any) -> Form:
-    """The native form of a scorer; how likelihoods are divided and whose code it is decide with its type."""
+    """Return the native form of a scorer. It depends on the type, the normalization of likelihoods and the
+    code's origin.
+    """
     if is_of_records(scorer):
         return _RECORDS
     divided = getattr(scorer, "length_normalisation", "none")
@@ -215,13 +216,13 @@ def _scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
 
 
 Expect = Callable[[Sample], dict[str, Any]]
-"""Sample → what a scorer compares with."""
+"""Function from a sample to the values that a scorer compares with."""
 
 
 def _rendered(plan: TaskPlan) -> Native:
-    """All documents of a task; samples that cannot be rendered are told."""
+    """Render all documents of a task. Samples that cannot be rendered are reported."""
     ask, golds = asker(plan), golds_of(plan)
-    assert ask is not None  # else the solver is not exact
+    assert ask is not None  # otherwise the solver is not exact
     as_lists = has_several(plan, golds)
     scorers = plan.benchmark.scorers
     expect = [(key, _expect(scorer)) for key, scorer in zip(scorer_keys(scorers), scorers, strict=True)]
@@ -278,13 +279,13 @@ def _record(sample: Sample) -> dict[str, Any]:
 def exported_fields(
     sample: Sample, question: Asked | None, golds: Golds, *, as_lists: bool
 ) -> dict[str, Any]:
-    """Fields of a document of an exported task; its examples are lighteval's to add.
+    """Return the fields of a document of an exported task. lighteval adds the few-shot examples.
 
     Args:
         sample: the row.
-        question: what is asked; `None`: it cannot be rendered, or is asked in several turns.
-        golds: gives the right answers.
-        as_lists: whether these are lists (see `has_several`).
+        question: the question; `None` if it cannot be rendered or has several turns.
+        golds: function that returns the correct answers.
+        as_lists: whether the correct answers are lists (see `has_several`).
     """
     choices, right = golds(sample.data)
     fields: dict[str, Any] = {

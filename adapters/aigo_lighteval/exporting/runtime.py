@@ -1,6 +1,7 @@
-"""Code of tasks exported natively to lighteval; the export copies what a task needs into its file.
+"""Code of natively exported lighteval tasks. An export copies the parts that a task needs into its file.
 
-It imports nothing of aigo-bridge but the runtime that is copied with it (see there for the form).
+The code imports nothing from aigo-bridge except the runtime that is copied with it. See that module for the
+form.
 """
 
 import json
@@ -24,13 +25,13 @@ from aigo_bridge.exporting.runtime import (
 
 
 def documents(file: Path) -> list[dict[str, Any]]:
-    """Fields of documents: one JSON object a line."""
+    """Return the fields of documents from a JSON Lines file."""
     with file.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def prompts(folder: Path, task: dict[str, Any]) -> Callable[..., Doc]:
-    """Gives the document of a row; rows are numbers, and say of which export."""
+    """Return a function from a row to its document. A row contains a number and the id of its export."""
     questions = documents(folder / "samples.jsonl")
     examples = documents(folder / "examples.jsonl") if task["examples"] else []
 
@@ -45,12 +46,12 @@ def prompts(folder: Path, task: dict[str, Any]) -> Callable[..., Doc]:
 
 
 def answers(doc: Doc, response: ModelResponse, task: dict[str, Any]) -> list[str]:
-    """The answers of all trials, as far as the first stop sequence."""
+    """Return the answers of all trials, truncated at a stop sequence."""
     if len(response.text) != task["trials"]:
         raise ValueError(f"document {doc.id} has {len(response.text)} answers")
     texts = list(response.text)
     for stop in task["stop"]:
-        # Some models are let to go on behind it.
+        # Some models generate past a stop sequence.
         texts = [text.split(stop, 1)[0] for text in texts]
     return texts
 
@@ -64,7 +65,7 @@ def likelihoods(
     response: ModelResponse,
     task: dict[str, Any],
 ) -> list[Weights]:
-    """The choices with their likelihoods, which are the same in all trials."""
+    """Return the choices with their likelihoods, which are the same in all trials."""
     numbers = [float(number) for number in response.logprobs]
     if len(numbers) != len(doc.choices) or not all(map(math.isfinite, numbers)):
         raise ValueError(f"document {doc.id} has the likelihoods {numbers}")
@@ -72,14 +73,14 @@ def likelihoods(
 
 
 def most_likely(answer: Weights, expected: dict[str, Any], by_length: bool) -> Compared:
-    """1.0 if the right choice is the most likely; of equals it is the first."""
+    """Return 1.0 if the correct choice is the most likely. The first of equal ones counts."""
     weights = [number / (len(text) if by_length else 1) for text, number in answer]
     is_right = weights.index(max(weights)) == expected["right"]
     return {"is_correct": 1.0 if is_right else 0.0}, {}
 
 
 def record_score(file: Path) -> Callable[..., Compared]:
-    """The score under the record's own metric, after its own rule."""
+    """Return a function that scores an answer with the record's own metric and rule."""
     code = runpy.run_path(str(file))
 
     def score(answer: str, expected: dict[str, Any]) -> Compared:
@@ -90,8 +91,8 @@ def record_score(file: Path) -> Callable[..., Compared]:
     return score
 
 
-class Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
-    """The scores of a sample by name; None if the task's rules leave it out."""
+class Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
+    """Scores of a sample by name; None if the task's rules exclude it."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # l
         self.compare = compare
 
     def num_samples(self) -> int:
-        """Answers to each document."""
+        """Return the number of answers to each document."""
         return int(self.task["trials"])
 
     def __str__(self) -> str:
@@ -118,7 +119,7 @@ class Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # l
         model_response: ModelResponse,
         **_: Any,
     ) -> dict[str, float] | None:
-        """The scores of one document."""
+        """Return the scores of one document."""
         details = json.loads(doc.specific["expected"])
         if details["excluded"]:
             return None
@@ -133,7 +134,7 @@ class Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # l
         return over_trials(scores, self.task["aggregators"])
 
     def score(self, answer: Any, expected: dict[str, Any]) -> dict[str, float]:
-        """The scores of one answer."""
+        """Return the scores of one answer."""
         if isinstance(answer, str):
             answer = compared_text(answer, expected, self.about["methods"])
         scores, _ = self.compare(answer, expected, **self.about["settings"])
@@ -146,7 +147,7 @@ def scored(
     read: Callable[..., list[Any]],
     compare: Callable[..., Compared],
 ) -> SampleLevelMetric:
-    """A scorer of the task with its metrics."""
+    """Return a scorer of the task with its metrics."""
     about = task["scorers"][number]
 
     def metrics(values: list[dict[str, float] | None]) -> dict[str, float]:

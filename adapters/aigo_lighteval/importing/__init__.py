@@ -1,6 +1,6 @@
-"""`aigo-bridge import` for lighteval's results, whoever ran it; lighteval itself is not needed for it.
+"""`aigo-bridge import` for lighteval results from any source. lighteval itself is not required.
 
-A run leaves one results file (JSON: configuration, and every metric of every task) and one details file per
-task (Parquet: documents, answers and the metrics of each). Formats: lighteval's `EvaluationTracker` and
-`DetailsLogger`, releases 0.11 to 0.13.
+A run has one results file and one details file per task. The results file is JSON with the configuration and
+all metrics. A details file is Parquet with documents, answers and their metrics. Supported
+releases of lighteval are 0.11 to 0.13 (see its `EvaluationTracker` and `DetailsLogger`).
 """

@@ -1,8 +1,8 @@
-"""The details file of a task: its rows read within bounds, what is damaged left out and named, put in the
-order of the documents.
+"""Reader of a task's details file: checks limits, reports and skips damaged rows, and restores the document
+order.
 
-lighteval writes a row for each document and way of asking (answers, likelihoods), all rows of one way after
-the other, in an order of its own.
+lighteval writes one row per document and request type (answers or likelihoods). Rows are grouped by request
+type and shuffled.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]  # ships none
-import pyarrow.compute as pc  # type: ignore[import-untyped]  # ships none
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+import pyarrow as pa  # type: ignore[import-untyped]  # no type stubs
+import pyarrow.compute as pc  # type: ignore[import-untyped]  # no type stubs
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # no type stubs
 
 from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
@@ -30,28 +30,28 @@ from aigo_lighteval.importing.footer import RowGroup, read_footer
 from aigo_lighteval.importing.rows import COLUMN, Asked, Json, Row
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, TypeError)
-"""What pyarrow raises at a damaged file; texts that are no UTF-8 are ValueErrors."""
+"""Errors that pyarrow raises for a damaged file. Text that is not UTF-8 raises a ValueError."""
 
 PARTS = ("doc", "model_response", "metric")
 _OLD = frozenset({"full_prompt", "predictions", "gold", "metrics"})
 """Columns that only releases before 0.11 wrote."""
 _SLICE = 256
-"""Rows that are turned into Python values at a time."""
+"""Number of rows that are converted to Python values together."""
 _BATCH_BYTES = 1 << 30
-"""What the rows of one batch may come to when every one of them is as large as its whole column."""
+"""Maximum bytes of a batch, assuming that each row is as large as its whole column."""
 
 
 class Details:
-    """The rows of a details file.
+    """Rows of a details file.
 
     Args:
-        location: where the file is.
-        bounds: what it may ask of the machine.
-        note: told of what could not be read.
-        worker: where the footer is read.
+        location: path or URL of the file.
+        bounds: limits on memory and time.
+        note: callback for damage.
+        worker: process that reads the footer.
 
     Raises:
-        EvidenceError: nothing can be read, or more is asked for than the bounds allow.
+        EvidenceError: the file cannot be read at all, or it exceeds the bounds.
     """
 
     def __init__(self, location: str, bounds: Bounds, note: Callable[[Damage], None], worker: Worker):
@@ -69,7 +69,7 @@ class Details:
                 f"the details cannot be read: {named_summary_of(error)[:300]}", code=Code.UNREADABLE_LOG
             ) from error
         self.renamed = 0
-        """Documents whose id another document has."""
+        """Number of documents with the id of another document."""
 
     def _read(self, place: Place, worker: Worker) -> Any:
         size = place.size()
@@ -86,7 +86,7 @@ class Details:
         return pa.concat_tables(tables, promote_options="permissive") if tables else None
 
     def _parts(self, schema: Any) -> list[str]:
-        """The columns that are there; the others are noted."""
+        """Return the columns that exist, and report missing ones."""
         if "doc" not in schema.names:
             if len(_OLD & set(schema.names)) > 1:
                 raise EvidenceError(
@@ -117,7 +117,7 @@ class Details:
             packed = sum(chunk.packed for chunk in group.chunks)
             self._bounds.check_member(f"row group {number}", group.size, packed)
             values += sum(chunk.values for chunk in group.chunks)
-        # A number takes eight bytes of memory, however often it is repeated in the file.
+        # A number takes eight bytes in memory, even if the file stores a repeated value only once.
         if values * 8 > self._bounds.room(size):
             raise TooLargeError(
                 f"the details have {plural(values, 'value', form=',')} in {size:,} bytes (raise"
@@ -126,10 +126,10 @@ class Details:
             )
 
     def _row_group(self, file: Any, number: int, group: RowGroup, names: list[str], size: int) -> list[Any]:
-        """The rows of one group, as far as they can be read."""
+        """Return the readable rows of one group."""
 
         def rows(names: list[str]) -> list[Any] | str:
-            """The rows with some of their columns, or why these cannot be read."""
+            """Return the rows with these columns, or the reason why they cannot be read."""
             try:
                 return self._batches(file, number, group, names, size)
             except TooLargeError:
@@ -154,7 +154,7 @@ class Details:
         return []
 
     def _batches(self, file: Any, number: int, group: RowGroup, names: list[str], size: int) -> list[Any]:
-        # A value that stands once in the file may be that of every row.
+        # The file can store a value once that is repeated in every row.
         largest = max((chunk.unpacked for chunk in group.chunks), default=0)
         batch = max(1, min(512, _BATCH_BYTES // max(largest, 1)))
         room = max(self._bounds.room(size), 2 * group.size)
@@ -177,7 +177,9 @@ class Details:
             )
 
     def documents(self) -> Iterator[Asked]:
-        """Every document with its rows, in the order of the ids where these are numbers, else of the file."""
+        """Yield every document with its rows, sorted by id if all ids are numbers, otherwise in file
+        order.
+        """
         if self._table is None:
             return
         table, self._table = self._table, None
@@ -206,8 +208,8 @@ class Details:
                 queries, metrics = _field(table, "query"), _metric_names(table)
             same: list[list[int]] = []
             for number in numbers:
-                # Rows of one document ask in different ways and so have different metrics; ids are unique
-                # within a split only.
+                # Rows of one document have different request types and thus different metrics. Ids are unique
+                # only within a split.
                 place = next(
                     (
                         group
@@ -233,7 +235,7 @@ class Details:
         return order
 
     def _values(self, table: Any, numbers: list[int]) -> Iterator[Row | None]:
-        """The rows of the table; `None` for those that cannot be had."""
+        """Yield the rows of the table; `None` for an unreadable row."""
         spoiled = 0
         for start in range(0, len(numbers), _SLICE):
             self._check_time()
@@ -290,17 +292,17 @@ def _one(table: Any, name: str) -> Any:
 
 
 def _taken(table: Any, order: list[int]) -> Any:
-    """The rows of a table in another order."""
+    """Return the rows of a table in another order."""
     if order == list(range(table.num_rows)):
         return table
-    # One piece, because `take` joins the pieces anew for every column otherwise.
-    # `pa.array` would import pandas where it is installed, which takes longer than all the rest.
+    # Combine the chunks first because `take` would join them again for every column. `pa.array` is avoided
+    # because it imports an installed pandas, which takes longer than the rest.
     numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(array("q", order))])
     return table.combine_chunks().take(numbers)
 
 
 def _field(table: Any, name: str) -> list[Any]:
-    """A field of the documents as Python values; nothing but `None` where there is none."""
+    """Return a field of the documents as Python values; all `None` if the field does not exist."""
     kind = table.schema.field("doc").type
     if kind.get_field_index(name) < 0:
         return [None] * table.num_rows
@@ -310,13 +312,13 @@ def _field(table: Any, name: str) -> list[Any]:
         try:
             values += column.to_pylist()
         except ValueError:
-            # Texts that are no UTF-8: which rows they spoil is found out row by row.
+            # Text that is not UTF-8. The affected rows are found later, row by row.
             values += [None] * len(column)
     return values
 
 
 def _metric_names(table: Any) -> list[frozenset[str]]:
-    """Names of the metrics that each row has."""
+    """Return the metric names of each row."""
     if "metric" not in table.schema.names:
         return [frozenset()] * table.num_rows
     kind = table.schema.field("metric").type
@@ -331,7 +333,7 @@ def _metric_names(table: Any) -> list[frozenset[str]]:
     return names_by_row
 
 
-# Arrow columns → Python values that JSON can hold
+# Conversion of Arrow columns to JSON-serializable Python values
 
 
 _KINDS = (
@@ -343,10 +345,10 @@ _KINDS = (
 
 
 def columns_of(array: Any) -> dict[str, list[Any]]:
-    """The fields of a struct array as columns; those without any value are left out.
+    """Return the fields of a struct array as columns. Columns without any value are omitted.
 
     Raises:
-        ValueError: a text is no UTF-8, or a time is beyond what Python can hold.
+        ValueError: a text is not UTF-8, or a time is out of Python's range.
     """
     return {
         field.name: values(column)
@@ -356,17 +358,17 @@ def columns_of(array: Any) -> dict[str, list[Any]]:
 
 
 def values(array: Any) -> list[Any]:
-    """The values of an array as JSON has them; bytes as `data:` URLs.
+    """Return the values of an array as JSON-serializable values, with bytes as `data:` URLs.
 
     Raises:
-        ValueError: a text is no UTF-8, or a time is beyond what Python can hold.
+        ValueError: a text is not UTF-8, or a time is out of Python's range.
     """
     items: list[Any] = array.to_pylist()
     return [_without_bytes(value) for value in items] if _has(array.type, _is_binary) else items
 
 
 def has_odd_numbers(array: Any) -> bool:
-    """Whether any number in an array, however deep, is not finite."""
+    """Return whether an array contains a number that is not finite, at any depth."""
     kind = array.type
     if pa.types.is_floating(kind):
         return pc.all(pc.is_finite(array)).as_py() is False
@@ -376,7 +378,7 @@ def has_odd_numbers(array: Any) -> bool:
         return any(has_odd_numbers(column) for column in array.flatten())
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return has_odd_numbers(array.flatten())
-    # Kinds that lighteval does not write: looked at value by value.
+    # lighteval does not write these types. Every value must be checked.
     return True
 
 
@@ -401,7 +403,7 @@ def _without_bytes(value: Any) -> Any:
 
 
 def data_url(data: bytes) -> str:
-    """Bytes as a `data:` URL, with the type of the usual image formats."""
+    """Return bytes as a `data:` URL, with the type of the usual image formats."""
     kind = next((kind for sign, kind in _KINDS if data.startswith(sign)), None)
     if kind is None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         kind = "image/webp"

@@ -1,6 +1,6 @@
-"""The footer of a Parquet file: how much its columns claim to hold, before anything is unpacked.
+"""Footer of a Parquet file, which contains the size of its columns before decompression.
 
-pyarrow reads it, in a process of its own: a damaged one that does not add up may end the process.
+pyarrow reads the footer in a separate process, because an inconsistent footer can crash it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _MAGIC = b"PAR1"
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One column in one row group."""
+    """Column in a row group."""
 
     path: str
-    """Names from the outermost column to the value, with dots between them."""
+    """Column path: names from the outermost column to the value, separated by dots."""
     values: int
-    """Number of values, nulls included."""
+    """Number of values, including nulls."""
     packed: int
-    """Bytes in the file."""
+    """Compressed size in bytes."""
     unpacked: int
-    """Bytes after decompression; a value that is repeated counts once."""
+    """Decompressed size in bytes. A repeated value counts once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,21 @@ class RowGroup:
 
     rows: int
     size: int
-    """Bytes after decompression."""
+    """Decompressed size in bytes."""
     chunks: tuple[Chunk, ...]
 
 
 def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGroup]:
-    """The row groups of a file.
+    """Return the row groups of a file.
 
     Args:
-        file: the file, open for reading bytes; its position is changed.
-        size: its length in bytes.
-        most: bytes that the footer may have.
-        worker: where it is read.
+        file: binary file. Its position is changed.
+        size: file size in bytes.
+        most: maximum footer size in bytes.
+        worker: process that reads the footer.
 
     Raises:
-        EvidenceError: it is no Parquet file, it is cut off, or its footer is damaged.
+        EvidenceError: the file is not a Parquet file, is truncated, or has a damaged footer.
         TooLargeError: the footer is too long.
     """
     if size < 12:
@@ -83,9 +83,9 @@ def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGrou
 
 
 def _row_groups(footer: bytes) -> list[RowGroup] | str:
-    """The row groups that a footer tells of, or what is wrong with it."""
-    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+    """Return the row groups in a footer, or an error message."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # no type stubs
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # no type stubs
 
     file = _MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC
     try:

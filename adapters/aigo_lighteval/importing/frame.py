@@ -1,8 +1,8 @@
-"""Everything of a `TaskResultLog` but its samples, metrics with their standard errors among it, from what
-the results file says about one task.
+"""All parts of a `TaskResultLog` except its samples, from the results file's content for one task. Metrics
+include their standard errors.
 
-lighteval knows no AI GO entities: ids and keys are derived from names, so the same files always give the same
-specification. What the results file says about the task, and about the run, is kept whole in
+lighteval does not have AI GO entities. Ids and keys are derived from names, so the same files always produce
+the same specification. The results file's content for the task and the run is kept in
 `specification.config["lighteval"]`.
 """
 
@@ -41,16 +41,16 @@ def frame_of(
     damage: list[Damage],
     loss: LossReport,
 ) -> Json:
-    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+    """Return a `TaskResultLog` as JSON whose `evidence` does not contain `samples` yet.
 
     Args:
-        run: the files.
-        header: what the results file says.
-        task: the task's name in lighteval, with suite and shots as the release has them.
-        totals: what the documents added up to.
-        scorers: metrics that the documents have.
-        damage: what could not be read.
-        loss: where counts go.
+        run: files of the run.
+        header: content of the results file.
+        task: lighteval's task name, with suite and shots as in this release.
+        totals: totals over the documents.
+        scorers: metric names in the documents.
+        damage: unreadable parts.
+        loss: report for loss counts.
     """
     config = own_part(header.tasks, task)
     config = config if isinstance(config, dict) else {}
@@ -77,14 +77,14 @@ def frame_of(
 
 
 def functions_of(config: Any) -> dict[str, str]:
-    """Metric → name of the function that computed it of all documents."""
+    """Return the name of the function that aggregated each metric over all documents."""
     functions: dict[str, str] = {}
     for metric in _metric_configs(config):
         function = metric.get("corpus_level_fn")
         for name in _names(metric):
             function_name = function.get(name) if isinstance(function, dict) else function
             if isinstance(function_name, str) and function_name:
-                # Instances are written with their settings, some with an address in memory.
+                # Instances are written with their settings, some with a memory address.
                 functions[name] = (
                     function_name.split("(")[0].split(" object at ")[0].strip("<") or function_name
                 )
@@ -139,8 +139,8 @@ def _specification(
 
 
 def _name_and_shots(task: str, config: Json, totals: Totals) -> tuple[str, int]:
-    """The task's name without suite and shots, and the number of shots: `community|demo:gen|2` → `demo:gen`,
-    2.
+    """Return the task name without suite and shots, and the number of shots: `community|demo:gen|2` →
+    `demo:gen`, 2.
     """
     parts = task.split("|")
     if len(parts) == 1 and ":" in task:
@@ -201,7 +201,7 @@ def _model(name: str, config: Json) -> StoredModel:
 
 
 def _execution(run: Run, header: Header, totals: Totals) -> Json:
-    # The date in the names of the files is local time without a zone.
+    # The date in the file names is local time without a time zone.
     ended = unix_time_of(run.date) or 0
     runtime = header.runtime or 0.0
     execution: Json = {
@@ -215,13 +215,12 @@ def _execution(run: Run, header: Header, totals: Totals) -> Json:
 
 
 def metrics_of(results: Any, functions: dict[str, str], loss: LossReport) -> tuple[list[Json], list[Json]]:
-    """`MetricData` of a task, and errors for what is no finite number.
+    """Return the `MetricData` of a task, and errors for values that are not finite numbers.
 
     Args:
-        results: metric → value, standard errors as `<metric>_stderr`.
-        functions: metric → name of the function that computed it of all documents, where the configuration
-            tells.
-        loss: where counts go.
+        results: values by metric, with standard errors as `<metric>_stderr`.
+        functions: name of the aggregation function by metric, if the configuration contains it.
+        loss: report for loss counts.
     """
     metrics: list[Json] = []
     errors: list[Json] = []

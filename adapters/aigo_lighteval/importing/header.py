@@ -1,4 +1,4 @@
-"""The results file of a run: read within bounds, and asked for what one task's result needs."""
+"""Reader of a run's results file, with limits, and the parts that one task's result needs."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from aigo_bridge.text.json_text import DEEPEST, dumps, without_depths
 
 Json = dict[str, Any]
 BY_TASK = {"summary_tasks": "summary_task", "versions": "version"}
-"""Tables by task in the results file, and what a task's own part of them is called."""
+"""Tables by task in the results file, and the name of one task's entry."""
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the results file says; empty when there is none."""
+    """Content of the results file; empty if the file is missing."""
 
     general: Json = field(default_factory=dict)
-    """`config_general`."""
+    """Content of `config_general`."""
     results: Json = field(default_factory=dict)
-    """Task → metric → value, averages over tasks included."""
+    """Metrics by task, including averages over tasks."""
     tasks: Json = field(default_factory=dict)
-    """Task → its configuration."""
+    """Configurations by task."""
     rest: Json = field(default_factory=dict)
-    """Everything else in the file."""
+    """All other content of the file."""
     size: int = 0
-    """Bytes of the file."""
+    """File size in bytes."""
 
     @property
     def model(self) -> str | None:
-        """Name of the model; `None` when the file does not say."""
+        """Return the model name; `None` if the file does not contain it."""
         config = self.general.get("model_config")
         for name in (
             self.general.get("model_name"),
@@ -52,13 +52,13 @@ class Header:
 
     @property
     def model_config(self) -> Json:
-        """The model's configuration; empty when the file has none."""
+        """Return the model's configuration; empty if the file does not contain it."""
         config = self.general.get("model_config")
         return config if isinstance(config, dict) else {}
 
     @property
     def runtime(self) -> float | None:
-        """Seconds that the run took; its start and end are readings of a clock without a date."""
+        """Return the runtime in seconds. Start and end are clock readings without a date."""
         try:
             seconds = float(str(self.general.get("total_evaluation_time_secondes")))
         except ValueError:
@@ -66,11 +66,12 @@ class Header:
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
     def within(self, bounds: Bounds, tasks: int) -> Header:
-        """This header, without what would fill the disk because it stands in the result of every task.
+        """Return this header without parts that would fill the disk, because every task's result repeats
+        them.
 
         Args:
-            bounds: `growth` says how much the results may have in common.
-            tasks: how many results there will be.
+            bounds: limits; `growth` limits the repeated content.
+            tasks: number of results.
         """
         common = {name: part for name, part in self.rest.items() if name not in BY_TASK}
         if len(dumps([self.general, common])) * tasks <= bounds.room(self.size):
@@ -79,7 +80,7 @@ class Header:
         return replace(self, general=kept, rest={k: v for k, v in self.rest.items() if k in BY_TASK})
 
     def averages(self, task: str) -> Json:
-        """The averages that a task is part of: over all tasks, and over those of its group."""
+        """Return the averages that include a task: over all tasks and over its group."""
         group = re.split(r"[:|]", task.rsplit("|", 2)[-2] if "|" in task else task)[0]
         return {
             name: value
@@ -89,7 +90,7 @@ class Header:
 
     @cached_property
     def _group_averages(self) -> dict[str, list[str]]:
-        """First part of the tasks' names → names of the averages over them."""
+        """Return the names of averages by group, which is the first part of a task name."""
         averages: dict[str, list[str]] = {}
         for name in self.results:
             if is_average(name) and name != "all":
@@ -97,24 +98,24 @@ class Header:
         return averages
 
     def task_names(self) -> list[str]:
-        """The tasks that have metrics, in the order of the file."""
+        """Return the tasks that have metrics, in file order."""
         return [name for name in self.results if not is_average(name)]
 
 
 def is_average(name: str) -> bool:
-    """Whether a name in the results is an average over tasks: `all`, `mmlu:_average|5`."""
+    """Return whether a name in the results is an average over tasks: `all`, `mmlu:_average|5`."""
     return name == "all" or bool(re.search(r":_average([|:]\d+)?$", name))
 
 
 def plain_name(name: str) -> str:
-    """A task's name without its signs: `|` is `:` in some files, and another sign in names of files that
-    were moved.
+    """Return a task name without special characters. Some files write `:` for `|`, and moved files use other
+    characters.
     """
     return _SPLIT.sub("_", name)
 
 
 def own_part(table: Any, name: str) -> Any:
-    """The part of a table by task that is this task's; `None` when it has none."""
+    """Return a task's entry in a table; `None` if missing."""
     if not isinstance(table, dict):
         return None
     if name in table:
@@ -125,10 +126,10 @@ def own_part(table: Any, name: str) -> Any:
 
 
 def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> tuple[Json, Header]:
-    """The results file as it stands, and its parts.
+    """Return the content of the results file, and its parts.
 
     Raises:
-        EvidenceError: it cannot be read, is no results file, or asks for more than the bounds allow.
+        EvidenceError: the file cannot be read, is not a results file, or exceeds the bounds.
     """
     place = Place.of(location)
     try:

@@ -1,8 +1,8 @@
-"""The engine's side of `aigo-bridge import`: results of lighteval, whoever ran it; our own runs come back as
-they were written.
+"""lighteval's part of `aigo-bridge import`. It imports results from any source, and restores aigo-bridge's
+own runs unchanged.
 
-Each task of a run becomes a result log of its own, `<task>_<date>.tasklog.json`, with its loss report.
-lighteval need not be installed.
+Each task of a run becomes a separate result log, `<task>_<date>.tasklog.json`, with its loss report.
+lighteval is not required.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from aigo_lighteval.running.evidence import BLOCK, read
 from aigo_lighteval.versions import require_parquet
 
 _LONGEST_STEM = 150
-"""Bytes of a file's name without its suffix."""
+"""Maximum bytes of a file name without its suffix."""
 
 
 def run_import(
     locations: Sequence[str], out: Path, options: ImportOptions, tell: Callable[[ImportReport], None]
 ) -> int:
-    """Import results, one report per task as they are done; returns the worst exit code (see `ImportReport`).
+    """Import results with one report per finished task. Return the worst exit code (see `ImportReport`).
 
     Raises:
-        UsageError: a location has no results, or an option is wrong or not to be had here.
-        MissingEngineError: details cannot be read here; what has none was imported.
+        UsageError: a location does not contain results, or an option is wrong or not supported here.
+        MissingEngineError: details cannot be read here. Runs without details are imported.
     """
     if options.output_format == "parquet":
         raise UsageError(
@@ -86,7 +86,7 @@ def run_import(
 
 
 class LightevalLogs:
-    """Reads what lighteval leaves behind."""
+    """Importer of lighteval's output files."""
 
     expected = "results of lighteval (results_<date>.json, details_<task>_<date>.parquet)"
 
@@ -96,12 +96,12 @@ class LightevalLogs:
 
 
 def _contained(run: Run, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
-    """The reports of a run; whatever is wrong with its files, the other runs have nothing to do with it."""
+    """Yield the reports of a run. Damage in its files does not affect other runs."""
     try:
         yield from reports
     except (UsageError, MissingEngineError):
         raise
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one run: it takes no other with it
+    except Exception as error:  # noqa: BLE001  # a damaged run must not stop the import of other runs
         reason = str(error) if isinstance(error, BridgeError) else unmapped("the results", error)
         yield _nothing(run, [Damage(run.location, None, reason, UNMAPPED)])
 
@@ -112,11 +112,11 @@ def import_run(
     """Import one run, task by task.
 
     Args:
-        run: its files.
-        out: folder of the result logs.
-        options: how it is imported.
-        taken: names of files that were written; those of the run are added.
-        worker: where footers of details are read.
+        run: files of the run.
+        out: folder for the result logs.
+        options: import options.
+        taken: names of files written so far. The run's files are added.
+        worker: process that reads the footers of details.
     """
     header, damage, secrets = Header(), list[Damage](), options.redaction()
     if run.results is None:
@@ -144,7 +144,7 @@ def import_run(
     if not tasks:
         yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
     for task, details in tasks:
-        # What was found in the results file was found in every task's part of it.
+        # Secrets in the results file count as found in every task's part of it.
         own_secrets = options.redaction()
         own_secrets.found.update(secrets.found)
         stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
@@ -155,8 +155,8 @@ def import_run(
 
 
 def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
-    """Every task of the run with its details, in the order of the results file; those without metrics
-    follow.
+    """Return every task of the run with its details, in the order of the results file. Tasks without metrics
+    come last.
     """
     unmatched = dict(run.details)
     plain: dict[str, list[str]] = {}
@@ -174,15 +174,15 @@ def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
 def _own_report(
     location: str, content: dict[str, Any], out: Path, options: ImportOptions, taken: set[str]
 ) -> tuple[ImportReport | None, str | None]:
-    """What became of a run of ours, written as it was; no report for every other run, and for one that has
-    to be salvaged, with the reason.
+    """Restore a run of aigo-bridge unchanged and return its report. For any other run, return no report. If
+    the restored run must be salvaged, also return the reason.
     """
     if BLOCK not in content or "://" in location:
         return None, None
     seen = set(taken)
     try:
         return _import_own(location, out, options, taken), None
-    except Exception as error:  # noqa: BLE001  # damaged, or of a release whose plans this one cannot read: then it is a run like any other
+    except Exception as error:  # noqa: BLE001  # a damaged run, or one of another release, is imported like any other run
         taken.intersection_update(seen)
         is_told = isinstance(error, BridgeError)
         return None, str(error) if is_told else unmapped("the results as its own", error)
@@ -209,21 +209,21 @@ def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
 
 
 def _shortened(name: str) -> str:
-    """A name that fits into a file system with every suffix."""
+    """Shorten a name so that the file system accepts it with every suffix."""
     data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
     return data[:_LONGEST_STEM].decode("utf-8", "ignore")
 
 
-# One task of a run
+# Import of one task
 
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What code that reads well-formed rows raises at others."""
+"""Errors that code for well-formed rows raises for malformed ones."""
 _MANY = 64
-"""Samples that are written together."""
+"""Number of samples that are written together."""
 
 Samples = Callable[[SampleMapper, list[Damage]], Iterator[bytes]]
-"""The documents of a task as JSON, mapped; what cannot be read of them is added to the damage."""
+"""Callable that yields a task's mapped documents as JSON, and adds unreadable ones to the damage."""
 
 
 def _write_task(
@@ -237,13 +237,13 @@ def _write_task(
     damage: list[Damage],
     worker: Worker,
 ) -> ImportReport:
-    """Write `<target>.tasklog.<format>` and `<target>.loss.json` (see `write_documents`); `details` may be
+    """Write `<target>.tasklog.<format>` and `<target>.loss.json` (see `write_documents`). `details` can be
     missing.
     """
     where = f"{run.location}: {task}"
 
     def samples(mapper: SampleMapper, damage: list[Damage]) -> Iterator[bytes]:
-        """The documents as JSON, several at a time; damage ends them or leaves out one."""
+        """Yield the documents as JSON, several at a time. Damage skips a document or ends the iteration."""
         if details is None:
             damage.append(Damage(where, None, "no details: lighteval writes them with --save-details only"))
             return
@@ -299,17 +299,17 @@ def write_documents(
     """Write `<target>.tasklog.<format>`.
 
     Args:
-        run: the files.
-        header: what the results file says.
-        task: the task's name.
-        source: where the documents are.
-        samples: gives them.
-        target: the files that are written, without their suffixes.
-        options: how it is imported.
-        redaction: what is taken out.
-        damage: what could not be read of the run as a whole.
-        amend: adds to the frame what the files have no place for.
-        clean: take out what this process knows to be secret, also where nothing else is taken out.
+        run: files of the run.
+        header: content of the results file.
+        task: task name.
+        source: location of the documents.
+        samples: callable that yields the documents.
+        target: path of the written files without suffixes.
+        options: import options.
+        redaction: secrets to remove.
+        damage: unreadable parts of the run as a whole.
+        amend: callable that adds content to the frame that the files cannot store.
+        clean: whether to remove secrets known to this process, even if other redaction is off.
     """
     loss = LossReport()
     damage = list(damage)
@@ -349,7 +349,7 @@ def write_documents(
 
 
 def prompting(header: Header) -> Prompting:
-    """How the model was prompted, from its configuration."""
+    """Return the prompt settings of the model from its configuration."""
     prompt = header.model_config.get("system_prompt")
     chat = header.model_config.get("override_chat_template") is not False
     return Prompting(prompt if isinstance(prompt, str) else None, chat)

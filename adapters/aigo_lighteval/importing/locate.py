@@ -1,5 +1,4 @@
-"""Which files make up a run: results and details lie in folders of their own and are joined by the date in
-their names.
+"""Files of a run: results and details are in separate folders and are matched by the date in their names.
 
 ```text
 <out>/results/<model>/results_<date>.json     (a model's name may have slashes, a template may move this file)
@@ -26,32 +25,32 @@ _DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"
 _RESULTS = re.compile(rf"results_{_DATE}\.json")
 _DETAILS = re.compile(rf"details_(?P<task>.+)_{_DATE}\.parquet", re.DOTALL)
 _FIRST_MEMBER = "config_general"
-"""Where every results file begins."""
+"""First key of every results file."""
 _HIGHEST = 12
-"""Folders above a file in which its counterpart is looked for."""
+"""Maximum number of parent folders that are searched for the matching file."""
 
 
 @dataclass
 class Run:
-    """The files of one run."""
+    """Files of one run."""
 
     date: str
-    """As in the files' names: when the run ended, in the local time of its machine; `""` when unknown."""
+    """End of the run as in the file names, in the local time of its machine; `""` if unknown."""
     results: str | None = None
-    """The results file; `None` when there is none."""
+    """Results file; `None` if missing."""
     details: dict[str, str] = field(default_factory=dict)
-    """Task, as in the name of the file → its details."""
+    """Details files by the task in their names."""
     only: set[str] | None = None
-    """Tasks that were asked for, by the names of their details; `None`: all."""
+    """Tasks to import, by the names in their details files; `None`: all."""
 
     @property
     def location(self) -> str:
-        """The file that the run is called by."""
+        """Return the file that identifies the run."""
         return self.results or next(iter(self.details.values()))
 
     @property
     def model(self) -> str | None:
-        """The model's name as the folders have it; `None` when they do not tell."""
+        """Return the model name from the folders; `None` if they do not contain it."""
         for path, kind, below in (
             *((path, "details", 2) for path in self.details.values()),
             *([(self.results, "results", 1)] if self.results else []),
@@ -66,7 +65,7 @@ class Run:
 
 
 def result_files(location: str) -> list[str]:
-    """What there is of lighteval at a location: a file, a folder, a pattern or a URL."""
+    """Return lighteval's files at a location: a file, a folder, a pattern or a URL."""
     try:
         place = Place.of(location)
         named = place.exists(place.path)
@@ -76,10 +75,10 @@ def result_files(location: str) -> list[str]:
 
 
 def run_files(location: str) -> list[str]:
-    """The files of the run that a results file, or details, belong to: itself first.
+    """Return all files of the run of a results or details file, starting with that file.
 
     Raises:
-        UsageError: as `find_runs`.
+        UsageError: as in `find_runs`.
     """
     files = {location: None}
     for run in find_runs([location]):
@@ -88,12 +87,13 @@ def run_files(location: str) -> list[str]:
 
 
 def find_runs(locations: Sequence[str]) -> list[Run]:
-    """The runs that the locations name, in the order of their files.
+    """Return the runs at the locations, in file order.
 
-    A results file brings its details with it and details their results file, also from outside the location.
+    A results file includes its details, and details include their results file, even from outside the
+    location.
 
     Raises:
-        UsageError: a location has no results of lighteval.
+        UsageError: a location does not contain lighteval results.
     """
     runs: dict[str, Run] = {}
     for location in locations:
@@ -125,7 +125,7 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
 
 
 def log_files(results: Path) -> list[Path]:
-    """The files of a run on this machine: its results, and its details where they are found."""
+    """Return the local files of a run: its results and the details that are found."""
     try:
         runs = find_runs([str(results)])
     except (UsageError, OSError):
@@ -134,15 +134,15 @@ def log_files(results: Path) -> list[Path]:
 
 
 def _kind(place: Place, path: str, *, named: bool) -> str | None:
-    """`results`, `details`, or `None` for any other file; the content decides of results, and of a file that
-    was named outright.
+    """Return `results`, `details`, or `None` for any other file.
 
-    Details are known in a folder by their names: any dataset may lie there as Parquet.
+    In a folder, details are recognized by name only, because it can contain other Parquet datasets. Results
+    and directly named files are recognized by content.
     """
     name = _base(path)
     for kind, pattern in (("results", _RESULTS), ("details", _DETAILS)):
         if pattern.fullmatch(name):
-            # A pipe of that name would be waited for. lm-evaluation-harness calls its results so, too.
+            # Opening a named pipe would block. lm-evaluation-harness uses the same name for its results.
             is_own = place.exists(path) and not (kind == "results" and is_lm_eval_results(place.head(path)))
             return kind if is_own else None
     if not named and (not name.endswith(".json") or not place.exists(path)):
@@ -161,7 +161,7 @@ def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iter
         date = _date(_RESULTS, path)
         own_details = [file for file in details if date and _date(_DETAILS, file) == date]
         if len(own_details) > 1 and sum(_date(_RESULTS, result) == date for result in results) > 1:
-            # Copies of a run: each with the details that lie nearest.
+            # Copies of one run: each gets the nearest details.
             own_details = [file for file in own_details if _nearest(file, results, date) == path]
         own_details = own_details or _details_of(place, path, date)
         taken.update(own_details)
@@ -181,7 +181,7 @@ def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iter
 
 
 def _details_of(place: Place, results: str, date: str) -> list[str]:
-    """Details of a results file, looked for in the folders above it."""
+    """Return the details of a results file, searching its parent folders."""
     if not date:
         return []
     results = place.absolute(results)
@@ -196,8 +196,7 @@ def _details_of(place: Place, results: str, date: str) -> list[str]:
             ]
             if paths:
                 return paths
-        # A template may have put the results where the model's name is not a folder: any details of the very
-        # date.
+        # A template may have moved the results out of the model's folder. Accept any details with this date.
         for path in place.below(_join(folder, "details")):
             for nested in (path, *place.below(path)):
                 paths = [path for path in place.below(_join(nested, date)) if _DETAILS.fullmatch(_base(path))]
@@ -207,7 +206,7 @@ def _details_of(place: Place, results: str, date: str) -> list[str]:
 
 
 def _results_of(place: Place, details: str, date: str) -> str | None:
-    """The results file of details, looked for in the folders above them."""
+    """Return the results file of details, searching their parent folders."""
     if not date:
         return None
     details = place.absolute(details)
@@ -232,13 +231,13 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _parts_between(folder: str, path: str) -> list[str]:
-    """Folders from `folder` down to the file."""
+    """Return the folder names from `folder` down to the file."""
     inside = path[len(folder) :].replace("\\", "/").strip("/")
     return inside.split("/")[:-1]
 
 
 def _nearest(details: str, results: Iterable[str], date: str) -> str:
-    """The results file with the most folders in common, from the top."""
+    """Return the results file that shares the most leading folders."""
 
     def shared(path: str) -> int:
         pairs = zip(_parts(path), _parts(details), strict=False)
@@ -256,7 +255,7 @@ def _base(path: str) -> str:
 
 
 def _folder(path: str) -> str:
-    return os.path.dirname(path)  # noqa: PTH120  # also paths inside other file systems
+    return os.path.dirname(path)  # noqa: PTH120  # also handles paths inside other file systems
 
 
 def _join(*parts: str) -> str:

@@ -1,10 +1,9 @@
-"""Rows of details, wherever they were read, and what one tells: failures, the conversation, the right
-answers.
+"""Rows of details from any reader, and their content: failures, conversation and correct answers.
 
-Loaded without the packages that read details. lighteval has no place for failures. Runs of aigo-bridge leave
-them where it takes them along: those of lighteval's own tasks in a column of their own, those of tasks
-exported to it in the texts that carry what solver and scorers came to. Of other documents it is only seen
-that they have no score.
+This module does not import the packages that read details. lighteval's format does not store failures. Runs
+of aigo-bridge store them in places that lighteval copies. For lighteval's own tasks, that is a separate
+column. For exported tasks, it is the JSON text with the solver and scorer outcomes. For all other documents,
+a missing score is the only sign.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A document with one way of asking; parts that could not be read are `None`."""
+    """Document with one request type. Parts that could not be read are `None`."""
 
     number: int
     """Position in the file, from 0."""
@@ -31,63 +30,62 @@ class Row:
     response: Json | None
     metric: Json | None
     odd: bool
-    """Whether it may hold a number that is not finite."""
+    """Whether the row may contain a number that is not finite."""
     failure: str | None = None
-    """Why the document failed, as a run of aigo-bridge wrote it; `None` when it did not, or nobody says."""
+    """Failure of the document, as written by aigo-bridge; `None` if it did not fail or this is unknown."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A document with everything that it was asked."""
+    """Document with all its rows."""
 
     sample_id: str
-    """The document's id, with a number where another document has the same."""
+    """Document id, with a number added if another document has the same id."""
     rows: list[Row]
-    """One for each way of asking."""
+    """Rows of the document, one for each request type."""
 
 
-# Failures, as far as details tell
+# Failures in details
 
 
 COLUMN = "aigo_failure"
-"""Column of details with a document's failure as JSON; null for the others."""
+"""Details column with a document's failure as JSON; null for other documents."""
 CARRIER = "aigo"
-"""Field of a response, and name of a metric, under which a hosted task's own results stand, one for each
-trial."""
+"""Response field and metric name for the results of aigo-bridge tasks, one for each trial."""
 
 _STAGES = frozenset(stage.value for stage in TaskResultErrorStage)
 
 
 @dataclass(frozen=True)
 class Failures:
-    """What is known to have gone wrong with one document."""
+    """Known failures of one document."""
 
     errors: tuple[tuple[int | None, Json], ...] = ()
-    """Trial, from 0, or `None` for all trials, and its error."""
+    """Errors with their trial from 0; `None`: all trials."""
     failed: bool = False
-    """Whether the document as a whole has failed: some scorer has nothing to say of it in any trial."""
+    """Whether the document as a whole failed: a scorer is without a result in all trials."""
 
 
 NONE = Failures()
 
 
 def stored_failure(text: str | None) -> Failures:
-    """The failure in the column of its own."""
+    """Return the failure in the separate column."""
     error = None if text is None else _error(_parsed(text))
     return NONE if error is None else Failures(((0, error),), failed=True)
 
 
 def carried_failures(response: Json, metric: Json) -> Failures:
-    """The failures in what a hosted task has left of a document; texts that are none of ours tell nothing."""
+    """Return the failures in the stored outcomes of an aigo-bridge task. Other texts are ignored."""
     texts = [part.get(CARRIER) for part in (response, metric)]
     if not any(isinstance(text, str) and '"failure"' in text for text in texts):
         return NONE
     solved, scored = (_trials(text) for text in texts)
     errors: list[tuple[int, Json]] = []
     heard: dict[tuple[str, str], bool] = {}
-    """Scorer and row → whether there is a result of any trial."""
+    """Whether a scorer and row have a result in any trial."""
     for index in range(max(len(solved), len(scored))):
-        # A solver's stands with the scores where a backend gave the answers.
+        # If a backend generated the answers, the solver's failure is stored with the scores.
         of_solver = [
             _error(trials[index].get("failure")) for trials in (solved, scored) if index < len(trials)
         ]
@@ -103,7 +101,7 @@ def carried_failures(response: Json, metric: Json) -> Failures:
 
 
 def unscored(*, answered: bool) -> Failures:
-    """The failure of a document of which there is no score, and nobody says why."""
+    """Return the failure of a document without a score, whose reason is unknown."""
     what = "an answer and no score" if answered else "neither an answer nor a score"
     error = {"error_type": "UnscoredDocument", "message": f"lighteval kept {what} of the document"}
     return Failures(((None, error),), failed=True)
@@ -115,7 +113,7 @@ def _trials(text: Any) -> Sequence[Json]:
 
 
 def _results(scored: Json) -> Iterator[tuple[str, Any, Json]]:
-    """Scorer, id of the row (`None`: the sample itself), result."""
+    """Yield scorer, row id (`None`: the sample itself) and result."""
     for scorer, rows in scored.items():
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, list) and len(row) >= 2 and isinstance(row[1], dict):
@@ -123,7 +121,7 @@ def _results(scored: Json) -> Iterator[tuple[str, Any, Json]]:
 
 
 def _error(raw: Any, where: str | None = None) -> Json | None:
-    """A failure as evidence; `None` for what is no failure."""
+    """Return a failure as evidence; `None` if it is not a failure."""
     if not isinstance(raw, dict) or not all(isinstance(raw.get(name), str) for name in ("kind", "message")):
         return None
     error = {
@@ -153,28 +151,28 @@ _ROLES = frozenset({"system", "user", "assistant", "developer"})
 
 @dataclass(frozen=True)
 class Prompting:
-    """How a model was prompted, as far as its configuration tells."""
+    """Prompt settings of a model, from its configuration."""
 
     system_prompt: str | None = None
     chat: bool = True
-    """Whether as a chat; else as one text. Models with a chat template are, unless `override_chat_template`
-    says otherwise."""
+    """Whether prompts are chats. Otherwise they are one text. Models with a chat template use chats unless
+    `override_chat_template` is false."""
 
 
 def prompt_items(
     doc: Json, response: Json, prompting: Prompting, loss: LossReport
 ) -> tuple[list[Item], bool]:
-    """The prompt as items, and whether it had to be put together again.
+    """Return the prompt as items, and whether it was reconstructed.
 
-    Backends that lighteval runs itself keep the prompt as one text, API backends as messages, and
-    transformers none at all. Then it is put together as lighteval's `PromptManager` does: the text that a
-    chat template made of it is not known.
+    lighteval's local servers store the prompt as text, API backends store messages, and transformers stores
+    nothing. A missing prompt is reconstructed like in lighteval's `PromptManager`. The text after the chat
+    template is unknown.
 
     Args:
         doc: the document.
         response: the model's response.
-        prompting: how the model was prompted.
-        loss: where changes are counted.
+        prompting: prompt settings of the model.
+        loss: report for changes.
     """
     prompt = response.get("input")
     images = [part for image in doc.get("images") or [] if (part := image_part(image)) is not None]
@@ -216,7 +214,7 @@ def _rebuilt(doc: Json, prompting: Prompting, images: list[Json]) -> list[Item]:
 
 
 def _query(doc: Json) -> str:
-    """A document's question without the instruction in front of it."""
+    """Return a document's question without the instruction at its start."""
     query, instruction = _as_text(doc.get("query")), doc.get("instruction")
     if isinstance(instruction, str) and query.startswith(instruction):
         return query[len(instruction) :].strip()
@@ -224,7 +222,7 @@ def _query(doc: Json) -> str:
 
 
 def golds_of(doc: Json) -> list[str]:
-    """The right answers, as lighteval's `Doc.get_golds` finds them; those that do not exist are left out."""
+    """Return the correct answers like lighteval's `Doc.get_golds`. Indexes out of range are skipped."""
     choices, index = doc.get("choices"), doc.get("gold_index")
     golds: list[str] = []
     for at in index if isinstance(index, list) else [index]:
@@ -240,13 +238,12 @@ def golds_of(doc: Json) -> list[str]:
 
 
 def answer_items(number: int, text: str, reasoning: Any) -> list[Item]:
-    """What the model said; its reasoning goes into a message of its own, or it would count as text of the
-    answer.
+    """Return an answer as items. Reasoning is a separate message, so that it does not count as answer text.
 
     Args:
         number: position of the first item in the conversation.
-        text: the answer as the model gave it.
-        reasoning: its reasoning, if it was given apart from the answer.
+        text: answer of the model.
+        reasoning: reasoning, if it is separate from the answer.
     """
     items = []
     if reasoning is not None and reasoning != "":
@@ -257,7 +254,7 @@ def answer_items(number: int, text: str, reasoning: Any) -> list[Item]:
 
 
 def image_part(image: Any) -> Json | None:
-    """An image of a document: `{"bytes": …, "path": …}`, the bytes as a `data:` URL."""
+    """Convert an image of a document, `{"bytes": …, "path": …}`. Bytes are a `data:` URL."""
     url = image
     if isinstance(image, dict):
         url = image.get("bytes") or image.get("path")

@@ -1,4 +1,6 @@
-"""Documents with their answers and metrics → AI GO sample evidence, as JSON-ready dictionaries."""
+"""Conversion of documents with answers and metrics to AI GO sample evidence, as JSON-serializable
+dictionaries.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from aigo_lighteval.importing.rows import (
 
 Json = dict[str, Any]
 _PER_TEXT = ("output_tokens", "logits")
-"""Fields of a response that have one entry for each answer."""
+"""Response fields with one entry per answer."""
 _BULK = ("input_tokens", "output_tokens", "logits")
 _SPOKEN = frozenset({"input", "text", "text_post_processed", "reasonings"})
 _ZERO = frozenset({"truncated_tokens_count", "padded_tokens_count"})
@@ -37,33 +39,33 @@ _ZERO = frozenset({"truncated_tokens_count", "padded_tokens_count"})
 
 @dataclass
 class Totals:
-    """What the documents of a task add up to."""
+    """Totals over the documents of a task."""
 
     samples: int = 0
     trials: int = 0
     most_trials: int = 0
-    """Answers of the document that was asked most often."""
+    """Maximum number of answers of a document."""
     answered: int = 0
-    """Documents with a response."""
+    """Number of documents with a response."""
     failed: int = 0
-    """Documents that are known to have failed, or have no score."""
+    """Number of documents that failed or are without a score."""
     task_name: str | None = None
-    """The task's name as its documents have it."""
+    """Task name in the documents."""
     num_fewshots: int | None = None
-    """Examples in front of the first document."""
+    """Number of few-shot examples of the first document."""
 
 
 @dataclass
 class SampleMapper:
-    """Maps the documents of one task.
+    """Converter of the documents of one task.
 
     Args:
-        run: name of the run, a part of the ids of traces.
-        source: where the details are.
-        model: name of the model; `None` when it is unknown.
-        prompts: how the model was prompted.
-        options: how it is imported.
-        loss: where counts go.
+        run: name of the run, used in trace ids.
+        source: location of the details.
+        model: model name; `None` if unknown.
+        prompts: prompt settings of the model.
+        options: import options.
+        loss: report for loss counts.
     """
 
     run: str
@@ -73,20 +75,20 @@ class SampleMapper:
     options: ImportOptions
     loss: LossReport
     totals: Totals = field(default_factory=Totals)
-    """What was mapped so far."""
+    """Totals over the documents converted so far."""
 
     def __post_init__(self) -> None:
         self.scores = Scores(self.loss)
 
     def sample(self, document: Asked) -> Json:
-        """The evidence of one document.
+        """Return the evidence of one document.
 
-        Each of several answers is a trial. lighteval measures all answers of a document together, so the
-        scores then stand with the sample.
+        Each answer is a trial. lighteval scores all answers of a document together, so several answers share
+        the scores of the sample.
 
         Raises:
-            AttributeError, IndexError, KeyError, TypeError, ValueError: the rows are so malformed that they
-                cannot be mapped.
+            AttributeError, IndexError, KeyError, TypeError, ValueError: the rows are too malformed to
+                convert.
         """
         odd = any(row.odd for row in document.rows)
         rows = [self._finite(row) for row in document.rows] if odd else document.rows
@@ -96,7 +98,7 @@ class SampleMapper:
         doc = next((row.doc for row in rows if row.doc is not None), None)
         data = None if doc is None else sample_data(doc)
         calls = [self._calls(row, data or {}) for row in rows if row.response is not None]
-        # What is said comes last: the conversation of a trace is that of its last call.
+        # Generated answers come last because a trace contains the conversation of its last call.
         calls.sort(key=lambda row_calls: row_calls[0].spoken)
         count = max((len(row_calls) for row_calls in calls), default=1)
         several = count > 1
@@ -137,12 +139,12 @@ class SampleMapper:
             if failures is not NONE:
                 self.loss.kept["failure"] += len(failures.errors)
                 return failures
-        # Metrics that could not be read are damage, which is reported with the log.
+        # Unreadable metrics are damage, which is reported with the log.
         metrics = [row.metric for row in rows if row.metric is not None]
         answered = any(
             row.response and (row.response.get("text") or row.response.get("logprobs")) for row in rows
         )
-        # A metric without a value for an answer is unscored, which is not a failure.
+        # A metric without a value for an answer is unscored, not failed.
         if not metrics or any(value is not None or answered for row in metrics for value in row.values()):
             return NONE
         what = "without a score" if answered else "without an answer and a score"
@@ -187,7 +189,7 @@ class SampleMapper:
         return {"output": {"trace": trace, "raw_outputs": [call.output for call in calls], "direct_ios": []}}
 
     def _calls(self, row: Row, data: Json) -> list[_Call]:
-        """The calls behind one row: one for each answer, or a single one for likelihoods."""
+        """Return the calls of one row: one for each answer, or a single one for likelihoods."""
         response: Json = row.response or {}
         prompt, rebuilt = prompt_items(row.doc or {}, response, self.prompts, self.loss)
         notes = {
@@ -221,7 +223,7 @@ class SampleMapper:
 
     def _said(self, prompt: list[Item], response: Json, texts: list[Any], at: int, notes: Json) -> _Call:
         text = texts[at] if isinstance(texts[at], str) else "" if texts[at] is None else str(texts[at])
-        # What belongs to all answers stands with the first of them.
+        # Values for all answers are stored with the first one.
         answer_notes = dict(notes) if at == 0 else {}
         if len(texts) > 1:
             for name in _PER_TEXT:
@@ -238,20 +240,20 @@ class SampleMapper:
 
 @dataclass(frozen=True)
 class _Call:
-    """One answer of the model, or its likelihoods."""
+    """Answer of the model, or its likelihoods."""
 
     prompt: list[Item]
     answer: list[Item]
     output: Any
-    """For `raw_outputs`."""
+    """Entry for `raw_outputs`."""
     notes: Json
     spoken: bool
-    """Whether the model was asked to say something, not how likely something is."""
+    """Whether the model generated an answer. Otherwise it computed likelihoods."""
 
     def event(self, name: str, model: str | None) -> Json:
-        """The `ModelCallEvent`."""
-        # No usage: token ids of a batch may be padded on both sides, so their number is not that of the
-        # tokens.
+        """Return the `ModelCallEvent`."""
+        # Usage is omitted: batches can be padded on both sides, so the number of token ids is not the number
+        # of tokens.
         return {
             "type": "model_call_event",
             "id": name,
@@ -263,7 +265,9 @@ class _Call:
 
 
 def sample_data(doc: Json) -> Json:
-    """A document as a row: every field with a value, images as URLs, and the right answers as `golds`."""
+    """Return a document as a row: every field with a value, images as URLs, and the correct answers as
+    `golds`.
+    """
     data = {name: value for name, value in doc.items() if value is not None}
     images = doc.get("images")
     if isinstance(images, list):
@@ -274,8 +278,8 @@ def sample_data(doc: Json) -> Json:
 
 
 def _likelihoods(response: Json, data: Json) -> Json:
-    """What a model that is asked for likelihoods answers: as in our own runs where it tells everything, so
-    that it can be scored again.
+    """Return a likelihood answer in aigo-bridge's own form if it is complete, so that it can be scored
+    again.
     """
     logprobs, choices = response["logprobs"], data.get("choices")
     greedy, tokens = response.get("argmax_logits_eq_gold"), response.get("output_tokens") or []
@@ -291,7 +295,7 @@ def _likelihoods(response: Json, data: Json) -> Json:
             {
                 "continuation": choice,
                 "log_likelihood": logprob,
-                # Shorter continuations are padded with -1 to the length of the longest.
+                # Shorter continuations are padded with -1 to the length of the longest one.
                 "num_tokens": sum(isinstance(token, int) and token >= 0 for token in token_ids),
                 "is_greedy": is_greedy,
             }
@@ -313,10 +317,10 @@ def _at(values: Any, at: int) -> Any:
 
 
 class Scores:
-    """Scores of documents, in the order of the file; keys of names are made once.
+    """Scores of documents in file order. The keys of names are computed once.
 
     Args:
-        loss: where counts go.
+        loss: report for loss counts.
     """
 
     def __init__(self, loss: LossReport):
@@ -326,19 +330,19 @@ class Scores:
 
     @property
     def names(self) -> list[str]:
-        """The metrics met so far."""
+        """Return the metric names found so far."""
         return list(self._keys)
 
     def of(self, metrics: Sequence[Json], *, odd: bool, failed: bool) -> list[Json]:
-        """`ScoresData` of one document.
+        """Return the `ScoresData` of one document.
 
-        What a corpus metric prepared (answers and golds, sums of log likelihoods) is no score of the
-        document: it is kept under its own names.
+        Intermediate values of a corpus metric, such as answers or sums of log-likelihoods, are not scores of
+        the document. They are kept under their own names.
 
         Args:
-            metrics: its metrics, one dictionary for each way of asking; a metric that is null there was
-                measured in another.
-            odd: whether a value may be no finite number.
+            metrics: metrics of the document, one dictionary for each request type. A metric that is null
+                in one was measured in another.
+            odd: whether a value may be a number that is not finite.
             failed: whether the document failed, so that metrics without a value are not unscored.
         """
         measured = [(name, value) for row in metrics for name, value in row.items() if value is not None]
@@ -382,12 +386,12 @@ class Scores:
         return score
 
     def disagreements(self, results: Any, functions: dict[str, str]) -> Iterator[str]:
-        """Metrics that are not the mean of their documents though they are said to be: then the files are of
-        different runs.
+        """Yield the metrics that differ from the mean of their documents, although they are configured as
+        means. In that case the files belong to different runs.
 
         Args:
-            results: metric → value.
-            functions: metric → name of the function that computed it of all documents.
+            results: values by metric.
+            functions: name of the aggregation function by metric.
         """
         for name, numbers in self._numbers.items():
             value = finite_number(results.get(name)) if isinstance(results, dict) else None

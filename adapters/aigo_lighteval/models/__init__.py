@@ -1,1 +1,1 @@
-"""lighteval's models behind the core's Model protocol, and the core's models behind lighteval's."""
+"""lighteval models as aigo-bridge models, and aigo-bridge models as lighteval models."""

@@ -1,10 +1,10 @@
-"""lighteval's own model classes as models of our runs: which there are, and how they are named.
+"""lighteval's model classes as models for aigo-bridge runs: available backends and their model strings.
 
-A backend gets documents, and a document says less than a chat request: examples and a question in text, a
-length, stop sequences. lighteval writes a document's examples and question as turns of a chat, behind the
-model's system prompt; without a chat template it is the bare text of the question. What more a task asks for
-is refused before anything is loaded. Where a class of lighteval does something else than it is asked (its
-faults are named where they are handled), that is refused as well. `loading` loads them.
+A backend receives documents, and a document contains less than a chat request: examples and a question as
+text, a maximum length, and stop sequences. lighteval writes the examples and the question as chat turns after
+the model's system prompt. Without a chat template, the prompt is the plain question. Requests that need more
+are refused before a model is loaded. Requests are also refused if lighteval's class would handle them
+wrongly. Comments in the code explain each of these faults. `loading` loads the models.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 PREFIX = "lighteval/"
-"""In front of a backend's name; needed where the bare name is that of a server (`vllm/…`, `sglang/…`)."""
+"""Prefix of a backend name. It is required if the plain name means a server, for example `vllm/…` or
+`sglang/…`."""
 
 
 @dataclass(frozen=True)
@@ -36,38 +37,38 @@ class Backend:
     name: str
     module: str
     model: str
-    """Name of the class."""
+    """Name of the model class."""
     config: str
-    """Name of its configuration."""
+    """Name of the configuration class."""
     passes_on: str
-    """Method of lighteval's generation parameters that says which of them reach the model."""
+    """Method of lighteval's generation parameters that selects the parameters passed to the model."""
     packages: tuple[str, ...] = ()
-    """What it needs beside lighteval's own requirements."""
+    """Packages that the backend needs in addition to lighteval's own requirements."""
     remedy: str = ""
-    """The command that installs them."""
+    """Command that installs the packages."""
     named_by: str = "model_name"
-    """Field of the configuration that takes what stands behind the backend's name; others of our fields are
+    """Configuration field for the model in the model string. Other fields set by aigo-bridge are in
     `fixed`."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     secret: tuple[str, str] | None = None
-    """Field of the configuration that takes a key, and the environment's variable that says it."""
+    """Configuration field of an API key, and the environment variable that contains it."""
     unused: tuple[str, ...] = ()
-    """Fields of the configuration that change nothing."""
+    """Configuration fields without any effect."""
     batch: str | None = "batch_size"
-    """Field that says how many documents are worked on at a time."""
+    """Configuration field for the number of documents processed together."""
     default_batch: int = 1
     has_server_name: bool = False
-    """Whether the bare name means a server that is already running."""
+    """Whether the plain name means a server that is already running."""
     loads_weights: bool = False
-    """Whether the model is loaded into this process, prompts are counted in its tokens, and too long ones
-    would be cut silently."""
+    """Whether the model is loaded into this process. If so, prompts are counted in the model's tokens because
+    lighteval would silently truncate them."""
     writes_prompts: bool = False
-    """Whether lighteval writes the text that the model is given; else a server gets messages."""
+    """Whether lighteval writes the prompt text. Otherwise a server receives messages."""
     tells_likelihoods: bool = False
     takes_length: bool = True
-    """Whether a document's length limit reaches the model as it is."""
+    """Whether a document's maximum length reaches the model unchanged."""
     takes_timeout: bool = False
-    """Whether its configuration has a `timeout` for a call, in seconds."""
+    """Whether the configuration has a `timeout` in seconds for a call."""
     hides_failures: bool = False
     """Whether a failed call looks like an empty answer."""
 
@@ -103,7 +104,7 @@ BACKENDS: Mapping[str, Backend] = {
             writes_prompts=True,
             tells_likelihoods=True,
         ),
-        # Its `loglikelihood` gives one number per token, and a text in place of the tokens.
+        # The method `loglikelihood` returns one number per token, and a text instead of the tokens.
         Backend(
             "sglang",
             "lighteval.models.sglang.sglang_model",
@@ -118,8 +119,7 @@ BACKENDS: Mapping[str, Backend] = {
             loads_weights=True,
             writes_prompts=True,
         ),
-        # Models that reason get ten times the length that was asked for; a call that fails comes back as an
-        # empty text.
+        # Reasoning models get ten times the requested length. A failed call returns an empty text.
         Backend(
             "litellm",
             "lighteval.models.endpoints.litellm_model",
@@ -128,7 +128,7 @@ BACKENDS: Mapping[str, Backend] = {
             "to_litellm_dict",
             packages=("litellm", "diskcache"),
             remedy="pip install 'lighteval[litellm]'",
-            # Else it would ask a server of another provider for the length.
+            # Otherwise the class would ask another provider's server for the length.
             fixed={"max_model_length": 2**31},
             secret=("api_key", "LITELLM_API_KEY"),
             batch="concurrent_requests",
@@ -137,7 +137,7 @@ BACKENDS: Mapping[str, Backend] = {
             takes_timeout=True,
             hides_failures=True,
         ),
-        # It reads the length and the stop sequences of its configuration, and not those of documents.
+        # The class uses the length and stop sequences of its configuration and ignores a document's.
         Backend(
             "inference-providers",
             "lighteval.models.endpoints.inference_providers_model",
@@ -149,7 +149,7 @@ BACKENDS: Mapping[str, Backend] = {
             takes_length=False,
             takes_timeout=True,
         ),
-        # Likelihoods of both use a field that documents no longer have.
+        # Both classes read likelihoods with a field that documents no longer have.
         Backend(
             "inference-endpoint",
             "lighteval.models.endpoints.endpoint_model",
@@ -157,7 +157,7 @@ BACKENDS: Mapping[str, Backend] = {
             "InferenceEndpointModelConfig",
             "to_tgi_ie_dict",
             named_by="endpoint_name",
-            # One that does not exist would be made, and paid for.
+            # Otherwise lighteval would create a missing endpoint, which costs money.
             fixed={"reuse_existing": True},
             writes_prompts=True,
         ),
@@ -190,27 +190,27 @@ NOT_SETTINGS: Mapping[str, str] = {
     "stop_tokens": "the task says them",
     "truncate_prompt": "it cuts prompts silently",
 }
-"""Fields of lighteval's configurations that cannot be set in a model string, and why."""
+"""Fields of lighteval's configurations that a model string cannot set, with the reason."""
 
 
 @dataclass(frozen=True)
 class BackendModel:
-    """A model string of a backend, taken apart: `[lighteval/]backend/model[,setting=value]…`."""
+    """Parsed model string of a backend: `[lighteval/]backend/model[,setting=value]…`."""
 
     name: str
-    """As the user wrote it."""
+    """Model string as the user wrote it."""
     backend: Backend
     model: str
-    """Path, repository or address."""
+    """Path, repository or address of the model."""
     settings: Mapping[str, str]
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder here, and no name of a hub."""
+        """Return whether the model is a local folder, not a repository on a hub."""
         return self.backend.loads_weights and Path(self.model).expanduser().is_dir()
 
     def has_chat_template(self) -> bool | None:
-        """Whether the model has a template for chats; `None`: that is not known before it is loaded."""
+        """Return whether the model has a chat template; `None` if this is unknown before loading."""
         override = self.settings.get("override_chat_template", "").lower()
         if override:
             return override in ("true", "1", "yes", "on")
@@ -228,10 +228,10 @@ class BackendModel:
 
 
 def backend_model(name: str | None) -> BackendModel | None:
-    """The backend that a model string means; `None` for strings that mean something else.
+    """Return the backend model of a model string; `None` if the string names another kind of model.
 
     Raises:
-        UsageError: the string names a backend, and cannot be taken apart.
+        UsageError: the string names a backend but cannot be parsed.
     """
     if name is None:
         return None
@@ -255,10 +255,10 @@ def backend_model(name: str | None) -> BackendModel | None:
 
 
 def check_packages(model: BackendModel) -> None:
-    """Make sure that a backend's packages are there, without importing any.
+    """Check that a backend's packages are installed, without importing them.
 
     Raises:
-        UsageError: some are missing; the message has the command that installs them.
+        UsageError: packages are missing. The message contains the install command.
     """
     backend = model.backend
     missing = [package for package in backend.packages if not _is_installed(package)]
@@ -286,11 +286,11 @@ def _is_installed(package: str) -> bool:
 
 
 def message_problem(roles: Sequence[str], *, chat: bool | None) -> str | None:
-    """Why a chat of these roles is no document; `None`: it is one.
+    """Return why a chat with these roles does not fit into a document; `None` if it fits.
 
     Args:
-        roles: of the messages.
-        chat: whether messages are written in the model's own form.
+        roles: roles of the messages.
+        chat: whether the model has a chat template.
     """
     if list(roles[-1:]) != ["user"]:
         return "its last message is not the user's"
@@ -302,12 +302,12 @@ def message_problem(roles: Sequence[str], *, chat: bool | None) -> str | None:
 
 
 def option_problem(request: ModelRequest, backend: Backend, generation: Mapping[str, Any]) -> str | None:
-    """Why a request's options have no place in a document, or would not reach the model; `None`: they have.
+    """Return why a document cannot carry a request's options to the model; `None` if it can.
 
     Args:
-        request: what is asked.
-        backend: who is asked.
-        generation: generation parameters that the backend was given, by lighteval's names.
+        request: the request.
+        backend: backend that receives it.
+        generation: generation parameters of the backend, by lighteval's names.
     """
     options = request.options
     if isinstance(request.input.response_format, ChatCompletionResponseFormatJSONSchema):
@@ -340,16 +340,18 @@ def option_problem(request: ModelRequest, backend: Backend, generation: Mapping[
 
 @dataclass(frozen=True)
 class Question:
-    """A document, and what belongs to it but stands elsewhere in lighteval."""
+    """Document with the parts of a request that lighteval stores in other places."""
 
     doc: Doc
     system: str | None
-    """System prompt; lighteval has one per model."""
+    """System prompt. lighteval has one per model."""
     stop: tuple[str, ...]
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What questions of one batch share: system prompt, stop sequences, length."""
+        """Return the properties that all questions of a batch share: system prompt, stop sequences and
+        length.
+        """
         return self.system, self.stop, self.doc.generation_size
 
 
@@ -363,19 +365,19 @@ def question(
     stage: Stage,
     choices: tuple[str, ...] = (),
 ) -> Question:
-    """The document of a request.
+    """Convert a request to a document.
 
     Args:
-        request: what is asked.
-        backend: who is asked.
-        generation: its generation parameters, by lighteval's names.
-        chat: whether messages are written in the model's own form.
-        max_tokens: length of the answer where the request says none.
-        stage: of errors.
-        choices: continuations whose likelihoods are asked; none when an answer is generated.
+        request: the request.
+        backend: backend that receives it.
+        generation: generation parameters of the backend, by lighteval's names.
+        chat: whether the model has a chat template.
+        max_tokens: maximum answer length if the request sets none.
+        stage: stage for errors.
+        choices: continuations to compute likelihoods for; empty to generate an answer.
 
     Raises:
-        SampleError: a document cannot say what the request asks.
+        SampleError: a document cannot carry the request.
     """
     from lighteval.tasks.requests import Doc
 

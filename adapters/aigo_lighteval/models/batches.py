@@ -1,9 +1,9 @@
-"""A backend of lighteval as a model: single requests in, batches of documents to the backend.
+"""A lighteval backend as a model: callers make single requests, and the backend gets batches of documents.
 
-Whoever finds the model free takes the waiting requests of its own kind along. So samples keep their own
-failures, progress and limits, and the backend still gets batches. A limit on a sample's time takes effect
-when its batch has ended. lighteval's classes are guarded against what they do silently: cut prompts, ignored
-stop sequences, hidden failures.
+The first caller that finds the model free also takes the waiting requests of the same kind. Every sample
+keeps its own failures, progress and limits, although the backend gets batches. A sample's time limit takes
+effect when its batch has ended. aigo-bridge guards against silent faults of lighteval's classes: truncated
+prompts, ignored stop sequences and hidden failures.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ Ask = Callable[[Loaded, Sequence[Question]], list[Any]]
 
 @dataclass(eq=False)
 class _Waiting:
-    """A question on its way."""
+    """Question that waits for its answer."""
 
     asked: Question
     ask: Ask
     result: Any = None
-    """What became of it: what `ask` gives for it, or the exception; `None` before."""
+    """Result of `ask` for this question, or the exception; `None` while it waits."""
 
 
 @dataclass
 class _Queue:
-    """What waits for the model."""
+    """Questions that wait for the model."""
 
     waiting: list[_Waiting] = field(default_factory=list)
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     def take(self, head: _Waiting, size: int) -> list[_Waiting]:
-        """A question with others of its kind, which then wait no longer."""
+        """Remove a question and others of the same kind from the queue, and return them."""
         same = [
             waiter
             for waiter in self.waiting
@@ -65,7 +65,7 @@ class _Queue:
 
 
 class BackendCaller:
-    """A model of a lighteval backend; `load` comes before the first call.
+    """Model of a lighteval backend. Call `load` before the first request.
 
     Raises:
         UsageError: the model string is not valid, or packages are missing.
@@ -76,17 +76,17 @@ class BackendCaller:
         self.name = asked.name
         self._prepared = prepare(asked, attempt_timeout)
         self._loaded: Loaded | None = None
-        # While one batch is worked on, the next one gathers.
+        # The next batch collects while the model processes the current one.
         self.max_concurrent = 2 * self._prepared.batch_size
         self._queue = _Queue()
-        # torch's switches are per thread, so it is always the same kind of thread, and one at a time.
+        # torch settings are per thread, so all batches run in one worker thread at a time.
         self._thread = anyio.CapacityLimiter(1)
 
     def load(self) -> Loaded:
-        """Load the model, once.
+        """Load the model on the first call.
 
         Raises:
-            UsageError: it cannot be loaded.
+            UsageError: the model cannot be loaded.
         """
         if self._loaded is None:
             self._loaded = load(self._prepared)
@@ -94,20 +94,20 @@ class BackendCaller:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The length of answers, where the model string says one that is no part of lighteval's own
-        configuration.
+        """Return the maximum answer length if the model string sets it and lighteval's configuration does not
+        take it.
         """
         length = self._prepared.max_tokens
         return {"max_tokens": length} if length is not None and self.asked.backend.takes_length else {}
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it can be called."""
+        """Return whether the model is loaded."""
         return self._loaded is not None
 
     @property
     def loaded(self) -> Loaded:
-        """The model; it has been loaded."""
+        """Return the loaded model."""
         assert self._loaded is not None
         return self._loaded
 
@@ -115,7 +115,7 @@ class BackendCaller:
         """Generate an answer.
 
         Raises:
-            SampleError: a document cannot say the request.
+            SampleError: a document cannot carry the request.
             AttemptError: the backend failed.
         """
         document = self._question(request, stage, ())
@@ -128,10 +128,10 @@ class BackendCaller:
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage
     ) -> tuple[tuple[Likelihood, ...], Exchange]:
-        """How likely the model finds texts behind a request's prompt.
+        """Return the likelihoods of texts after a request's prompt.
 
         Raises:
-            SampleError: a document cannot say the request.
+            SampleError: a document cannot carry the request.
             AttemptError: the backend failed.
         """
         document = self._question(request, stage, tuple(continuations))
@@ -153,7 +153,7 @@ class BackendCaller:
         )
 
     def _sent(self, query: Question, stage: Stage) -> str:
-        """What the model is given, as kept in evidence: the very text, where lighteval writes it."""
+        """Return the model's input for the evidence: the exact prompt text if lighteval writes it."""
         try:
             prompt = given_text(self.loaded, query)
         except (jinja2.TemplateError, ValueError) as error:
@@ -198,10 +198,10 @@ class BackendCaller:
         return mine.result
 
     async def aclose(self) -> None:
-        """Give the model's memory back."""
+        """Free the model's memory."""
         if self._loaded is None:
             return
-        async with self._queue.lock:  # an interrupted run may have left a batch at work
+        async with self._queue.lock:  # an interrupted run may still have a batch in progress
             await anyio.to_thread.run_sync(self._loaded.model.cleanup)
 
 
@@ -210,37 +210,37 @@ def _text(value: Any) -> str:
 
 
 def contained_answers(loaded: Loaded, questions: Sequence[Question], ask: Ask) -> list[Any]:
-    """An answer or an exception for each question; what fails together is asked again one by one."""
+    """Return an answer or an exception for each question. If a batch fails, ask its questions one by one."""
     import torch
 
     with torch.no_grad():
         try:
             return ask(loaded, questions)
-        except Exception as error:  # noqa: BLE001  # whatever a backend raises is the failure of those who asked
+        except Exception as error:  # noqa: BLE001  # any error of a backend is a failure of these questions only
             if len(questions) == 1:
                 return [error]
         return [result for single in questions for result in contained_answers(loaded, [single], ask)]
 
 
-# Calls of lighteval's classes, in the thread of a batch
+# Calls of lighteval's classes, in the worker thread
 
 
 Result = TypeVar("Result")
 
 
 class BackendError(RuntimeError):
-    """A backend cannot do, or has not done, what it was asked."""
+    """Error for a request that the backend cannot process or has not processed."""
 
 
 def given_text(loaded: Loaded, query: Question) -> Any:
-    """What the model is given: a text, or the messages where a server writes the text.
+    """Return the model's input: a text, or messages if a server writes the text.
 
     Raises:
         jinja2.TemplateError: the model's template refuses the messages.
-        ValueError: it has none.
+        ValueError: the model does not have a template.
     """
     native = loaded.model.prompt_manager
-    # Not the model's own: that one belongs to the batch that is worked on.
+    # The model's own prompt manager belongs to the batch in progress.
     manager = PromptManager(native.use_chat_template, native.tokenizer, query.system)
     if loaded.backend.writes_prompts:
         return manager.prepare_prompt(query.doc)
@@ -248,10 +248,10 @@ def given_text(loaded: Loaded, query: Question) -> Any:
 
 
 def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | BackendError]:
-    """Answers to questions of one kind.
+    """Return answers to questions of one kind.
 
     Raises:
-        Exception: of whatever kind the backend raises.
+        Exception: any error of the backend.
     """
 
     def replies(fitting: Sequence[Question]) -> list[Reply | BackendError]:
@@ -265,16 +265,17 @@ def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | Back
     lengths = [len(prompt_tokens(loaded, single)) for single in questions]
     size = questions[0].doc.generation_size
     if size is not None and max(lengths) - min(lengths) > size and len(questions) > 1:
-        # A batch is cut to the length of the prompt that has the most characters, plus the answer's.
+        # lighteval truncates the whole batch to the length of its longest prompt in characters, plus the
+        # answer.
         return [reply for single in questions for reply in generate(loaded, [single])]
     return _of_fitting(questions, [length_problem(loaded, length, size) for length in lengths], replies)
 
 
 def weigh(loaded: Loaded, questions: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
-    """How likely the continuations of questions of one kind are.
+    """Return the likelihoods of the continuations of questions of one kind.
 
     Raises:
-        Exception: of whatever kind the backend raises.
+        Exception: any error of the backend.
     """
 
     def likelihoods(fitting: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
@@ -289,7 +290,7 @@ def _of_fitting(
     problems: Sequence[str | None],
     ask: Callable[[Sequence[Question]], Sequence[Result | BackendError]],
 ) -> list[Result | BackendError]:
-    """Results in the order of the questions; those with a problem are not asked."""
+    """Return results in the order of the questions. A question with a problem is not asked."""
     fitting = [single for single, problem in zip(questions, problems, strict=True) if problem is None]
     answers = iter(ask(fitting) if fitting else ())
     return [next(answers) if problem is None else BackendError(problem) for problem in problems]
@@ -324,7 +325,7 @@ def _reply(loaded: Loaded, query: Question, text: str, response: ModelResponse) 
             "the backend gave an empty text, which is also what it gives for a call that failed"
         )
     for stop in query.stop:
-        # With a chat template, lighteval generates on to the end of the turn.
+        # With a chat template, lighteval ignores stop sequences and generates to the end of the turn.
         text = text.split(stop, 1)[0]
     usage, reason = _spent(loaded, query, response)
     reasoning = response.reasonings[0] if response.reasonings else None
@@ -332,14 +333,14 @@ def _reply(loaded: Loaded, query: Question, text: str, response: ModelResponse) 
 
 
 def _spent(loaded: Loaded, query: Question, response: ModelResponse) -> tuple[Usage | None, str | None]:
-    """Tokens without padding, and why the answer ended; `None` where that is not known."""
+    """Return the tokens without padding, and the stop reason; `None` if unknown."""
     if not response.input_tokens or len(response.output_tokens) != 1:
         return None, None
     written = _numbers(response.output_tokens[0])
     prompt = len(response.input_tokens) - response.padded_tokens_count
     if loaded.backend.name != "transformers":
         return Usage(prompt, len(written)), None
-    # Behind its end, an answer is filled up with the end token.
+    # After its end, an answer is padded with the end token.
     end = loaded.model.tokenizer.eos_token_id
     ended = end in written
     spoken = written[: written.index(end) + 1] if ended else written
@@ -372,8 +373,8 @@ def _weighed(
 
 
 def _pairs(loaded: Loaded, query: Question) -> tuple[list[list[int]], list[list[int]]]:
-    """Tokens of prompt and continuation, for each continuation, as the backend makes them."""
-    # Models of transformers are always given both apart, whatever the setting says.
+    """Return the tokens of prompt and continuation for each continuation, encoded as the backend does it."""
+    # The transformers backend always encodes the two parts separately and ignores its setting.
     apart = loaded.backend.name == "transformers" or loaded.model.pairwise_tokenization
     contexts, continuations = loaded.model.tok_encode_pair(
         given_text(loaded, query), list(query.doc.choices), pairwise=apart
@@ -382,7 +383,7 @@ def _pairs(loaded: Loaded, query: Question) -> tuple[list[list[int]], list[list[
 
 
 def continuation_problem(loaded: Loaded, query: Question) -> str | None:
-    """Why likelihoods would be wrong: no tokens give 0, and what does not fit loses its prompt."""
+    """Return why likelihoods would be wrong: empty continuations get 0, and long ones lose their prompt."""
     contexts, continuations = _pairs(loaded, query)
     for context, tokens, text in zip(contexts, continuations, query.doc.choices, strict=True):
         if not context:
@@ -402,7 +403,7 @@ def continuation_problem(loaded: Loaded, query: Question) -> str | None:
 
 
 def prompt_tokens(loaded: Loaded, query: Question) -> list[int]:
-    """A prompt as the backend's tokenizer encodes it."""
+    """Return the tokens of a prompt from the backend's tokenizer."""
     encoded = loaded.model.tokenizer(
         given_text(loaded, query), add_special_tokens=loaded.model.add_special_tokens
     )
@@ -410,9 +411,9 @@ def prompt_tokens(loaded: Loaded, query: Question) -> list[int]:
 
 
 def length_problem(loaded: Loaded, length: int, size: int | None) -> str | None:
-    """Why a prompt would be cut: lighteval takes its beginning away until it fits."""
+    """Return why a prompt would be truncated: lighteval removes its beginning until it fits."""
     limit = loaded.model.max_length
-    # Classes of servers in this process make room for the whole answer, transformers models for one token.
+    # Server classes in this process reserve room for the whole answer, transformers for one token only.
     room = 1 if loaded.backend.name == "transformers" else max(1, size or 1)
     if limit is None or length + room <= limit:
         return None
@@ -426,7 +427,7 @@ def _numbers(tokens: Iterable[Any]) -> list[int]:
 
 @contextmanager
 def _without_bars(loaded: Loaded) -> Iterator[None]:
-    """No progress bar for every batch: the run has its own."""
+    """Hide the progress bars of single batches because the run has its own."""
     with ExitStack() as bars:
         for module in {cls.__module__ for cls in type(loaded.model).__mro__}:
             bars.enter_context(replaced(sys.modules[module], "tqdm", _no_bar))

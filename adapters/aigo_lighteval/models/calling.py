@@ -1,5 +1,5 @@
-"""Models by what users call them: the scripted one, and those behind a `Connection` of the core; one attempt
-each.
+"""Models by name: scripted models, and models with a `Connection` of aigo-bridge. Each call is one
+attempt.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from aigo_lighteval.models.messages import (
 )
 
 DEFAULT_CONNECTIONS = 10
-"""Calls of a model at a time where nobody says otherwise; Inspect's default."""
+"""Default number of concurrent model calls, as in Inspect."""
 
 SAMPLE_ROW: ContextVar[Mapping[str, Any] | None] = ContextVar("sample_row", default=None)
-"""The row that is being solved or scored, for models whose answer depends on it."""
+"""Row that is currently solved or scored, for models whose answer depends on it."""
 
 
 class ScriptedCaller:
-    """`scripted/FILE`: answers from a file of rules.
+    """Scripted model `scripted/FILE`, which answers from a file of rules.
 
     Raises:
         SpecError: the rules cannot be read.
@@ -75,7 +75,7 @@ class ScriptedCaller:
         self._calls = 0
 
     async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
-        """Answer from the first rule that matches."""
+        """Answer from the first matching rule."""
         messages = [(message["role"], text_of(message)) for message in chat_messages(request, stage)]
         reply = self._script.reply(messages)
         if reply.delay:
@@ -98,7 +98,7 @@ class ScriptedCaller:
         return Answer(_reply(reply, messages, self._calls)), Exchange(sent, _json(response))
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are open."""
 
 
 def _reply(reply: ScriptedReply, messages: list[tuple[str, str]], number: int) -> Reply:
@@ -125,7 +125,7 @@ def _is_transient(status: int) -> bool:
 
 
 class ConnectionCaller:
-    """A model at an address, or in the author's code."""
+    """Model at an address or in task code."""
 
     def __init__(self, name: str, connection: Connection, settings: Mapping[str, Any] | None = None):
         self.name = name
@@ -134,7 +134,7 @@ class ConnectionCaller:
         self.max_concurrent = connection.max_concurrent or DEFAULT_CONNECTIONS
 
     async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
-        """One call, when the model's rate allows."""
+        """Make one call as soon as the model's rate limit allows it."""
         connection = self.connection
         call = self._input(request, stage)
         if connection.rate_limit:
@@ -185,7 +185,7 @@ class ConnectionCaller:
         return {**request.input.model_dump(mode="json", by_alias=True, exclude_unset=True), **request.options}
 
     async def aclose(self) -> None:
-        """Close connections, end workers."""
+        """Close connections and end worker processes."""
         await self.connection.aclose()
 
 
@@ -205,10 +205,10 @@ def _json(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Provider:
-    """Who serves models over OpenAI's chat completion protocol."""
+    """Provider that serves models with OpenAI's chat completion protocol."""
 
     url: str | None
-    """Base URL; `None`: the environment must say it."""
+    """Base URL; `None` if only the environment can set it."""
     needs_key: bool = True
 
 
@@ -224,26 +224,27 @@ PROVIDERS: Mapping[str, Provider] = {
     "sglang": Provider(None, needs_key=False),
     "vllm": Provider(None, needs_key=False),
 }
-"""By the name in front of the model; `<NAME>_BASE_URL` and `<NAME>_API_KEY` of the environment say the rest.
-Any other server is `openai-api/<name>/<model>`."""
+"""Providers by the first part of the model name. `<NAME>_BASE_URL` and `<NAME>_API_KEY` in the environment
+configure them. Any other server is `openai-api/<name>/<model>`."""
 
 
 def make_caller(
     name: str | None, arguments: Mapping[str, Any] | None = None, *, attempt_timeout: int | None = None
 ) -> Caller:
-    """A model by what a user calls it.
+    """Return the model with this name.
 
     Args:
-        name: `cassette/MODEL` (a model as it was recorded), `scripted/FILE`, a model entity's file
-            (`model.yaml`, `run.yaml#key`), `provider/model` of a server that speaks OpenAI's chat completion
-            protocol, each with its settings (see `generation`), or a model of a backend of lighteval (see
-            `backends`), which is not loaded yet.
-        arguments: `base_url` and `api_key`, in place of the environment's.
-        attempt_timeout: seconds that one call of a backend may take; whoever calls other models limits them.
+        name: `cassette/MODEL` for a recorded model, `scripted/FILE`, a model entity's file (`model.yaml`,
+            `run.yaml#key`), or `provider/model` for a server with OpenAI's chat completion protocol. Each can
+            have settings (see `generation`). A lighteval backend (see `backends`) is also possible and is not
+            loaded yet.
+        arguments: `base_url` and `api_key`, which override the environment.
+        attempt_timeout: maximum seconds for one call of a backend. For other models, the caller enforces
+            the limit.
 
     Raises:
-        UsageError: there is no such model, or it cannot be reached from here.
-        SpecError: its file is not valid.
+        UsageError: the model is unknown or not reachable from here.
+        SpecError: the model file is not valid.
     """
     if name is None:
         raise UsageError(NO_MODEL, code=Code.NO_MODEL)
@@ -272,7 +273,7 @@ def make_caller(
 
 
 def _with_suffix(caller: ConnectionCaller, suffix: str) -> ConnectionCaller:
-    """A caller whose name says its settings, so that no answers are taken over from other ones."""
+    """Add the settings to a caller's name, so that answers with other settings are never reused."""
     caller.name += suffix
     if suffix and not caller.connection.takes_options:
         raise UsageError(
@@ -294,8 +295,7 @@ def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -
     url = arguments.pop("base_url", None)
     _refuse(file, arguments)
     target = load_model(file, settings=ConnectionSettings(url=url))
-    # The version is part of the name, so that no resumed run takes the answers of one model for those of
-    # another.
+    # The name contains the version, so that a resumed run never reuses answers of another version.
     name = f"aigo_bridge/{file}@{target.digest[:8]}"
     if isinstance(target, ProviderTarget):
         if target.task != "chat_completion":
@@ -311,7 +311,7 @@ def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -
 def _endpoint(
     name: str, url: str | None, api_key: str | None, target: ProviderTarget | None = None
 ) -> Connection:
-    """A model of a server that speaks OpenAI's protocol."""
+    """Return a connection to a server with OpenAI's protocol."""
     provider, _, model = name.partition("/")
     if provider == "openai-api":
         service, _, model = model.partition("/")

@@ -1,4 +1,6 @@
-"""Calls past the tape of the run: recorded, or answered from a cassette (`cassette/<model>`)."""
+"""Recorded model calls: writing them to the tape of the run, or answering from a cassette
+(`cassette/<model>`).
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from aigo_lighteval.models.messages import Answer, AttemptError, chat_messages
 T = TypeVar("T", bound=Answer | tuple[Likelihood, ...])
 
 _CONCURRENT = 10
-"""Calls at a time, as of other models."""
+"""Number of concurrent calls, as for other models."""
 
 
 @contextmanager
 def taped(call: Call | None, stage: Stage) -> Iterator[None]:
-    """In this block a call is made, with all its attempts; that it came to nothing goes past its tape.
+    """Make a call with all its attempts in this block. A call that fails is also recorded on the tape.
 
     Raises:
         SampleError: a cassette answers, and the call is not in it.
@@ -41,7 +43,7 @@ def taped(call: Call | None, stage: Stage) -> Iterator[None]:
     try:
         yield
     except SampleError as error:
-        if error.kind != "LimitExceeded":  # then nobody was asked
+        if error.kind != "LimitExceeded":  # with this error, the model was not called
             failed = Failed(error.message, error.kind, error.hint)
             tape.keep(CallOutcome(failed), started, steady_time() - started)
         raise
@@ -53,7 +55,7 @@ def taped(call: Call | None, stage: Stage) -> Iterator[None]:
 
 
 async def recorded(call: Call | None, attempt: Coroutine[Any, Any, tuple[T, Exchange]]) -> tuple[T, Exchange]:
-    """What an attempt gives, which goes past the tape."""
+    """Await an attempt, record its outcome on the tape and return it."""
     if call is None or call.tape is None:
         return await attempt
     started, before = steady_time(), time.perf_counter()
@@ -64,7 +66,7 @@ async def recorded(call: Call | None, attempt: Coroutine[Any, Any, tuple[T, Exch
 
 
 class CassetteCaller:
-    """What a model said when a run was recorded."""
+    """Model that returns the recorded answers of an earlier run."""
 
     def __init__(self, name: str):
         self.name = name
@@ -72,15 +74,17 @@ class CassetteCaller:
         self.max_concurrent = _CONCURRENT
 
     async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
-        """The answer that was recorded.
+        """Return the recorded answer.
 
         Raises:
             SampleError: the call is not in the cassette.
-            AttemptError: it came to nothing when it was recorded.
+            AttemptError: the recorded call failed.
         """
         tape, outcome = self._outcome(stage)
         if outcome.task == "chat_completion":
-            chat_messages(request, stage)  # what has no form on this engine is told as ever
+            chat_messages(
+                request, stage
+            )  # raises the usual error for content that this engine does not support
         if not isinstance(outcome.said, Reply):
             raise _other("likelihoods were recorded, not an answer", stage)
         if outcome.native:
@@ -92,11 +96,11 @@ class CassetteCaller:
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage
     ) -> tuple[tuple[Likelihood, ...], Exchange]:
-        """The likelihoods that were recorded.
+        """Return the recorded likelihoods.
 
         Raises:
             SampleError: the call is not in the cassette.
-            AttemptError: it came to nothing when it was recorded.
+            AttemptError: the recorded call failed.
         """
         tape, outcome = self._outcome(stage)
         if not isinstance(outcome.said, tuple):
@@ -114,7 +118,7 @@ class CassetteCaller:
         return tape, outcome
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are open."""
 
 
 def _other(message: str, stage: Stage) -> SampleError:
@@ -126,7 +130,7 @@ def _exchange(tape: TapedCall, outcome: CallOutcome) -> Exchange:
 
 
 def played_task(model_key: str) -> MLTask:
-    """What a model is for that a cassette answers for."""
+    """Return the task type of a recorded model."""
     asker = ASKER.get()
     tape = None if asker is None else asker.tape
     return "chat_completion" if tape is None else tape.model_task(model_key) or "chat_completion"

@@ -1,4 +1,4 @@
-"""Settings behind a model's name: `openai/gpt-4.1-nano,temperature=0.7,seed=1`, by lighteval's names."""
+"""Settings in a model string, by lighteval's names: `openai/gpt-4.1-nano,temperature=0.7,seed=1`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GROUP = "generation_parameters"
 """lighteval's own form: `generation_parameters={temperature:0.7,top_p:0.9}`."""
 
 ALIASES: Mapping[str, str] = {"max_tokens": "max_new_tokens", "stop_seqs": "stop_tokens"}
-"""Inspect's names of settings → lighteval's."""
+"""lighteval's setting names by Inspect's names."""
 
 SERVER_NAMES: Mapping[str, str] = {
     "temperature": "temperature",
@@ -31,7 +31,7 @@ SERVER_NAMES: Mapping[str, str] = {
     "max_new_tokens": "max_tokens",
     "stop_tokens": "stop",
 }
-"""lighteval's generation parameters that a server of chat completion can be sent → by its names."""
+"""Chat completion options by lighteval's generation parameters."""
 
 _WHOLE = frozenset({"top_k", "seed", "max_new_tokens"})
 _SIGNED = frozenset({"frequency_penalty", "presence_penalty"})
@@ -39,22 +39,22 @@ _SIGNED = frozenset({"frequency_penalty", "presence_penalty"})
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model string taken apart."""
+    """Parsed model string."""
 
     name: str
-    """The model without its settings."""
+    """Model name without its settings."""
     settings: Mapping[str, str]
-    """As written, by lighteval's names."""
+    """Settings as written, by lighteval's names."""
 
 
 def named_model(text: str) -> NamedModel:
-    """A model string's name and settings.
+    """Split a model string into name and settings.
 
-    A comma may stand in a path; settings are the last parts that have the form of one, and a file that is
-    there is no setting.
+    A comma can be part of a path. Settings are the last parts of the form `name=value`, unless the string up
+    to that part is an existing file.
 
     Raises:
-        UsageError: lighteval's group of settings cannot be read, or a setting is there twice.
+        UsageError: lighteval's group of settings cannot be parsed, or a setting occurs twice.
     """
     parts = list(_parts(text))
     cut = len(parts)
@@ -78,7 +78,7 @@ def _is_file(name: str) -> bool:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between commas that are in no brackets."""
+    """Split a text at commas that are outside of brackets."""
     start = depth = 0
     for at, sign in enumerate(text):
         depth += (sign in "[{") - (sign in "]}")
@@ -94,7 +94,7 @@ def _pairs(model: str, part: str) -> Iterator[tuple[str, str]]:
         yield name, value
         return
     try:
-        # Names without quotes, as lighteval's command line has them.
+        # lighteval's command line writes names without quotes.
         values = json.loads(re.sub(r"([{,]\s*)(\w+)\s*[:=]", r'\1"\2":', value))
     except ValueError:
         values = None
@@ -111,11 +111,12 @@ def _pairs(model: str, part: str) -> Iterator[tuple[str, str]]:
 
 
 def server_options(model: NamedModel) -> dict[str, Any]:
-    """What settings of a server's model say, by the names of chat completion; `temperature=none` is `None`:
-    nothing is sent, and the server takes its own.
+    """Return the settings of a server's model as chat completion options.
+
+    With `temperature=none` the option is `None`: it is not sent, and the server uses its default.
 
     Raises:
-        UsageError: a setting is not known, or its value is none; all are named.
+        UsageError: a setting is unknown or has an invalid value. The message lists all of them.
     """
     options: dict[str, Any] = {}
     problems: list[str] = []
@@ -167,11 +168,11 @@ def _texts(text: str) -> list[str]:
 
 
 def with_settings(options: Mapping[str, Any], settings: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
-    """A request's options, and the settings of the model that it says nothing about; of length and stop
-    sequences, the request's own are taken.
+    """Return a request's options, with the model settings for options that the request does not set. For the
+    length and the stop sequences, the request always wins.
 
     Raises:
-        SampleError: the request says another value than the user.
+        SampleError: the request and the user set different values.
     """
     for name, value in settings.items():
         if name not in ("max_tokens", "stop") and options.get(name, value) != value:

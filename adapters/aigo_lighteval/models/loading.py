@@ -1,4 +1,4 @@
-"""Loading lighteval's model classes, without their caches, questions to a hub, and notes."""
+"""Loading of lighteval's model classes without their response caches, hub requests and log messages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from aigo_lighteval.versions import prepare_imports
 
 @dataclass(frozen=True)
 class Prepared:
-    """A backend's model with everything said that it needs, not loaded yet."""
+    """Fully configured backend model that is not loaded yet."""
 
     asked_as: BackendModel
     config: Any
-    """lighteval's configuration."""
+    """Configuration object of lighteval."""
     batch_size: int
-    """Documents that are worked on at a time."""
+    """Number of documents that are processed together."""
     max_tokens: int | None
-    """Length of answers if the request does not set one; `None`: as long as the model allows."""
+    """Maximum answer length if the request sets none; `None`: the model's own limit."""
     generation: Mapping[str, Any]
-    """Generation parameters that the model is given, by lighteval's names."""
+    """Generation parameters of the model, by lighteval's names."""
 
     @property
     def backend(self) -> Backend:
@@ -40,26 +40,26 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Loaded(Prepared):
-    """A backend's model, ready to be asked."""
+    """Loaded backend model."""
 
     model: Any
-    """lighteval's object."""
+    """Model object of lighteval."""
 
     @property
     def uses_chat_template(self) -> bool:
-        """Whether messages are written in the model's own form; else the model gets the bare text."""
+        """Return whether the model has a chat template. Otherwise it gets the plain text."""
         return bool(self.model.prompt_manager.use_chat_template)
 
 
 def prepare(model: BackendModel, attempt_timeout: int | None = None) -> Prepared:
-    """Check a backend's model string; lighteval is imported, and nothing loaded.
+    """Check a backend's model string. This imports lighteval but does not load the model.
 
     Args:
         model: the model string.
-        attempt_timeout: seconds that one call may take, of a backend that can limit that.
+        attempt_timeout: maximum seconds for one call, if the backend supports it.
 
     Raises:
-        UsageError: a setting is wrong, a package or the model's folder is missing.
+        UsageError: a setting is wrong, or a package or the model folder is missing.
     """
     check_packages(model)
     prepare_imports()
@@ -75,7 +75,7 @@ def prepare(model: BackendModel, attempt_timeout: int | None = None) -> Prepared
 
 
 def _limited(model: BackendModel, attempt_timeout: int | None) -> BackendModel:
-    """Return the model with the time limit as the setting that its class has for it."""
+    """Return the model with the time limit in its settings."""
     if attempt_timeout is None or "timeout" in model.settings:
         return model
     if not model.backend.takes_timeout:
@@ -91,7 +91,7 @@ def load(prepared: Prepared) -> Loaded:
     """Load a backend's model.
 
     Raises:
-        UsageError: it cannot be loaded.
+        UsageError: the model cannot be loaded.
     """
     asked, backend = prepared.asked_as, prepared.backend
     module = importlib.import_module(backend.module)
@@ -99,7 +99,7 @@ def load(prepared: Prepared) -> Loaded:
         with _guarded_loading(module, local=asked.is_local):
             model = getattr(module, backend.model)(prepared.config)
     except Exception as error:
-        # Whatever keeps a library's model from loading is the user's to see, in one line.
+        # Any error that a library raises while loading is shown to the user in one line.
         message = summary_of(error)
         if backend.loads_weights and not asked.is_local and isinstance(error, OSError):
             message = f"{_not_here(asked.model)}: {message}"
@@ -118,7 +118,7 @@ def load(prepared: Prepared) -> Loaded:
 
 
 def _not_here(model: str) -> str:
-    """What is to be known first when weights are not found: libraries speak of a hub alone."""
+    """Return the main reason for missing weights. Libraries only mention the hub."""
     from huggingface_hub import constants
 
     missing = f"there is no folder {model!r}"
@@ -128,10 +128,10 @@ def _not_here(model: str) -> str:
 
 
 def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
-    """The configuration of lighteval, and the length of answers if the task does not set one.
+    """Return lighteval's configuration, and the maximum answer length if the task sets none.
 
-    The length is kept out of the configuration of backends that take a document's: transformers models would
-    cut every prompt to it.
+    For backends that use a document's length, the configuration does not contain the length. Otherwise
+    transformers models would truncate every prompt to it.
     """
     from lighteval.models.model_input import GenerationParameters
     from pydantic import ValidationError
@@ -197,21 +197,21 @@ def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
 
 
 def _is_heard(name: str, parameters: Any, backend: Backend) -> bool:
-    """Whether a generation parameter reaches the model, or means what it would mean without it."""
+    """Return whether a generation parameter reaches the model or equals its default."""
     kind = type(parameters)
     if getattr(parameters, name) == getattr(kind(), name) or (
         backend.takes_length and name == "max_new_tokens"
     ):
         return True
     if backend.name == "transformers" and name == "seed":
-        return True  # set here, see `_mean_the_temperature`
+        return True  # set by `_mean_the_temperature`
     alone = kind(**{name: getattr(parameters, name)})
     return bool(getattr(alone, backend.passes_on)() != getattr(kind(), backend.passes_on)())
 
 
 @contextmanager
 def replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    """Put something else in place of a name of lighteval's modules, where the module has it."""
+    """Replace a name of a lighteval module in this block, if the module has it."""
     if not hasattr(module, name):
         yield
         return
@@ -225,11 +225,11 @@ def replaced(module: Any, name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def _guarded_loading(module: Any, *, local: bool) -> Iterator[None]:
-    """Keep a model from what it does beside loading.
+    """Load a model without unwanted side effects.
 
-    It makes lighteval's response cache, which gives stale answers, and whose folder for a local path lies
-    inside the model's; a model whose `_cache` is `None` is called directly. And it asks the hub for the
-    revision of a repository, also when it is a folder here.
+    lighteval creates a response cache that returns outdated answers. For a local path, its folder would be
+    inside the model folder. A model with `_cache` set to `None` is called directly. lighteval also asks the
+    hub for a repository's revision, even for a local folder.
     """
     with replaced(module, "SampleCache", lambda config: None), quiet_logs(), _bars_for_people():
         if not local:
@@ -241,7 +241,7 @@ def _guarded_loading(module: Any, *, local: bool) -> Iterator[None]:
 
 @contextmanager
 def quiet_logs() -> Iterator[None]:
-    """No notes of lighteval and transformers for every batch; what fails is raised all the same."""
+    """Hide log messages of lighteval and transformers for every batch. Errors are still raised."""
     loggers = [logging.getLogger("lighteval"), logging.getLogger("transformers")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -255,7 +255,7 @@ def quiet_logs() -> Iterator[None]:
 
 @contextmanager
 def _bars_for_people() -> Iterator[None]:
-    """A bar while weights are loaded, where somebody looks at it."""
+    """Show a progress bar for loading weights only on a terminal."""
     bars: Any = importlib.import_module("transformers.utils.logging")
     if sys.stderr.isatty() or not bars.is_progress_bar_enabled():
         yield
@@ -268,7 +268,7 @@ def _bars_for_people() -> Iterator[None]:
 
 
 def _tame_litellm(backend: Backend) -> None:
-    """Turn off litellm's cache, which makes answers empty where a package is missing, and its advice."""
+    """Turn off litellm's advice and its cache, which empties answers if a package is missing."""
     litellm: Any = sys.modules.get("litellm")
     if backend.name == "litellm" and litellm is not None:
         litellm.cache = None
@@ -276,10 +276,10 @@ def _tame_litellm(backend: Backend) -> None:
 
 
 def _mean_the_temperature(model: Any, backend: Backend, generation: Mapping[str, Any]) -> None:
-    """Make 0 mean the most likely token, and anything else that tokens are drawn.
+    """Make temperature 0 mean the most likely token, and any other temperature mean sampling.
 
-    lighteval passes a temperature on as a number, without saying that tokens are to be drawn; and servers of
-    text-generation-inference take no 0.
+    lighteval passes a temperature as a number without enabling sampling. Servers of text-generation-inference
+    reject 0.
     """
     draws = bool(generation.get("temperature"))
     match backend.name:

@@ -1,4 +1,6 @@
-"""A request of the core → messages of chat completion; an answer → AI GO's `ModelResponse`; who is asked."""
+"""Conversion of requests to chat completion messages and of answers to AI GO's `ModelResponse`, and the
+caller protocols.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,10 @@ ChatMessage = dict[str, Any]
 
 
 def chat_messages(request: ModelRequest, stage: Stage) -> list[ChatMessage]:
-    """The messages of a request; earlier reasoning is not told again.
+    """Return the messages of a request, without earlier reasoning.
 
     Raises:
-        SampleError: something in them has no form in a chat.
+        SampleError: a part cannot be expressed as a chat message.
     """
     if request.items is not None:
         return _of_items(request.items, stage)
@@ -68,7 +70,7 @@ def chat_messages(request: ModelRequest, stage: Stage) -> list[ChatMessage]:
 
 
 def text_of(message: ChatMessage) -> str:
-    """The text of a chat message, parts joined by line breaks."""
+    """Return the text of a chat message, with line breaks between its parts."""
     content = message["content"]
     if isinstance(content, str):
         return content
@@ -132,7 +134,7 @@ def _unsupported(message: str, stage: Stage, hint: str | None = None) -> SampleE
     return SampleError(message, stage=stage, hint=hint, kind="UnsupportedContent")
 
 
-# Answers: the raw output, and the items that join the conversation
+# Answers: raw output, and items for the conversation
 
 
 _model_response = maker(ModelResponse)
@@ -142,19 +144,19 @@ _model_usage = maker(ModelUsage)
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
 _INCOMPLETE = frozenset({"length", "max_tokens", "model_length", "content_filter", "refusal"})
-"""Reasons to stop in the middle of an answer."""
+"""Stop reasons of incomplete answers."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one call of a model gave."""
+    """Answer of one model call."""
 
     reply: Reply
     task: MLTask = "chat_completion"
-    """What the model is for."""
+    """Task type of the model."""
 
     def response(self) -> ModelResponse:
-        """As the core wants it."""
+        """Return the answer as a `ModelResponse` for aigo-bridge."""
         reply = self.reply
         if not reply.choices:
             raw = reply.raw
@@ -168,7 +170,7 @@ class Answer:
 
 
 def tokens_of(usage: Usage | None) -> tuple[int, int] | None:
-    """Tokens read and written; what an endpoint does not tell counts as none."""
+    """Return input and output tokens. A count that the endpoint omits is 0."""
     return None if usage is None else (usage.prompt or 0, usage.completion or 0)
 
 
@@ -180,7 +182,7 @@ def _usage(usage: Usage | None) -> ModelUsage | None:
 
 
 def chat_output(reply: Reply) -> ChatCompletionModelOutput:
-    """All choices in AI GO's chat form."""
+    """Return all choices in AI GO's chat form."""
     return _model_output(
         {
             "choices": [output_choice(_whole_text(choice)) for choice in reply.choices],
@@ -191,7 +193,7 @@ def chat_output(reply: Reply) -> ChatCompletionModelOutput:
 
 def _items(choice: Choice) -> list[TraceItem]:
     if choice.refusal is None and choice.reasoning is None and not choice.tool_calls and not choice.logprobs:
-        # Most answers are a text and nothing else.
+        # Shortcut for the most common case, a plain text answer.
         status = MessageStatus(_status(choice))
         return [message_of(MessageRole.assistant, output_text(choice.text), item_id=_new_id(), status=status)]
     return _ITEMS.validate_python(items_of(choice))
@@ -206,7 +208,7 @@ def _new_id() -> str:
 
 
 def items_of(choice: Choice) -> list[dict[str, Any]]:
-    """An answer as items: its reasoning in a message of its own, the text, then the calls it asks for."""
+    """Convert an answer to items: a message with its reasoning, the text, then the tool calls."""
     status = _status(choice)
     answer_id = _new_id()
     items: list[dict[str, Any]] = []
@@ -256,22 +258,22 @@ def _logprob(token: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Answers kept while a run is under way
+# Answers kept during a run
 
 
 async def attempted(
     call: Call | None, attempt: Coroutine[Any, Any, tuple[Answer, Exchange]]
 ) -> tuple[Answer, Exchange]:
-    """What an attempt gives, or has given in the run that is resumed."""
+    """Await an attempt and return its answer, or reuse the answer from the run that is resumed."""
     earlier = None if call is None else _from_json(call.answer())
     if earlier is not None:
         attempt.close()
         return earlier
     answer, exchange = await attempt
     if call is not None:
-        with suppress(TypeError, ValueError):  # lone surrogates: such an answer is not kept
+        with suppress(TypeError, ValueError):  # text with lone surrogates is not kept
             entry = orjson.dumps({"task": answer.task, "reply": answer.reply, "exchange": exchange})
-            # Not what JSON cannot say (not a number, in a custom answer).
+            # Keep only answers that JSON can represent, for example without NaN.
             if _from_json(orjson.loads(entry)) == (answer, exchange):
                 call.keep(entry)
     return answer, exchange
@@ -286,7 +288,7 @@ def _from_json(entry: Any) -> tuple[Answer, Exchange] | None:
         fields["usage"] = None if usage is None else Usage(**usage)
         fields["choices"] = tuple(_choice(choice) for choice in fields["choices"])
         return Answer(Reply(**fields), entry["task"]), Exchange(**entry["exchange"])
-    except (KeyError, TypeError):  # of another release
+    except (KeyError, TypeError):  # written by another release
         return None
 
 
@@ -295,11 +297,11 @@ def _choice(fields: dict[str, Any]) -> Choice:
     return Choice(**{**fields, "tool_calls": calls, "logprobs": tuple(fields["logprobs"])})
 
 
-# Who answers
+# Model callers
 
 
 class AttemptError(Exception):
-    """One attempt gave no answer."""
+    """Error for an attempt without an answer."""
 
     def __init__(
         self,
@@ -317,17 +319,17 @@ class AttemptError(Exception):
 
 
 class Caller(Protocol):
-    """A model that is called once, without being asked again."""
+    """Model that makes single attempts without retries."""
 
     name: str
-    """What the user calls the model."""
+    """Model name as the user wrote it."""
     max_concurrent: int
-    """Calls at a time."""
+    """Maximum number of concurrent calls."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Options that the user set behind the model's name, by the names of chat completion; `None`: left to
-        the server.
+        """Return the options in the user's model string, as chat completion options; `None`: server
+        default.
         """
         ...
 
@@ -335,40 +337,40 @@ class Caller(Protocol):
         """Call the model.
 
         Raises:
-            SampleError: the request has no form for this model.
-            AttemptError: there is no answer.
+            SampleError: the model does not support the request.
+            AttemptError: the call returned no answer.
         """
         ...
 
     async def aclose(self) -> None:
-        """Give up what is held open."""
+        """Release open resources."""
         ...
 
 
 @runtime_checkable
 class LikelihoodCaller(Protocol):
-    """A model that tells how likely given texts are."""
+    """Model that returns the likelihoods of given texts."""
 
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage
     ) -> tuple[tuple[Likelihood, ...], Exchange]:
-        """How likely the model finds texts behind a request's prompt.
+        """Return the likelihoods of texts after a request's prompt.
 
         Raises:
-            SampleError: the request has no form for this model.
-            AttemptError: there is no answer.
+            SampleError: the model does not support the request.
+            AttemptError: the call returned no answer.
         """
         ...
 
 
 @runtime_checkable
 class LoadingCaller(Protocol):
-    """A model that has to be loaded before it can be called."""
+    """Model that must be loaded before it is called."""
 
     def load(self) -> object:
-        """Load it, once.
+        """Load the model on the first call.
 
         Raises:
-            UsageError: it cannot be loaded.
+            UsageError: the model cannot be loaded.
         """
         ...

@@ -1,6 +1,6 @@
-"""A model as the sample program sees it: limited, called again after failures, every call recorded.
+"""Models for the sample program, with limits, retries and a recording of every call.
 
-Of a call is kept what was sent and received, tokens, times and the raw exchange.
+A recording contains the messages sent and received, tokens, times, and the raw exchange.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ TOKEN_COUNTS = ("num_prompt_tokens", "num_completion_tokens")
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call that has ended; it becomes JSON only where it is kept."""
+    """Finished model call. It is converted to JSON only when it is saved."""
 
     model: str
     asked: Sequence[Any]
-    """What was sent: chat messages, or items of a trace."""
+    """Input of the call: chat messages or trace items."""
     said: Sequence[TraceItem]
-    """What came back; nothing when the call failed."""
+    """Output items; empty if the call failed."""
     started_at: float
     ended_at: float
     error: str | None
-    """Why there was no answer; `None` when there was one."""
+    """Error message; `None` if the call returned an answer."""
     tokens: tuple[int, int] | None
-    """Read and written; `None` when unknown."""
+    """Input and output tokens; `None` if unknown."""
     exchange: Exchange | None
 
     def to_json(self) -> Json:
-        """As kept in logs."""
+        """Return the call as stored in logs."""
         call: Json = {
             "model": self.model,
             "input": [dumped(_item(message)) for message in self.asked],
@@ -91,13 +91,13 @@ class RecordedCall:
 
 @dataclass(slots=True)
 class Recording:
-    """The calls of one piece of work: those that are made inside of a `with` statement."""
+    """Recording of all model calls inside a `with` block."""
 
     name: str
     kind: str
-    """`solver` or `scorer`."""
+    """Kind of work: `solver` or `scorer`."""
     token_limit: int | None = None
-    """Tokens that may be used; `None`: no limit."""
+    """Maximum number of tokens; `None`: no limit."""
     started_at: float = field(default_factory=steady_time)
     ended_at: float | None = None
     calls: list[RecordedCall] = field(default_factory=list)
@@ -125,14 +125,14 @@ class Recording:
         tokens: tuple[int, int] | None,
         exchange: Exchange | None,
     ) -> None:
-        """One call has ended, with an answer or without."""
+        """Add a finished call, with an answer or an error."""
         if tokens is not None:
             self.tokens += sum(tokens)
         sent = request.input.messages if request.items is None else request.items
         received: Sequence[TraceItem] = ()
         error = None
         if isinstance(outcome, SampleError):
-            # Of an exception the text alone: it would keep all frames that it came through.
+            # Keep only the message, because an exception would keep all its stack frames in memory.
             error = outcome.message
         else:
             received = outcome.items
@@ -141,10 +141,10 @@ class Recording:
         )
 
     def check_limit(self, stage: Stage) -> None:
-        """Refuse to go on above the limit.
+        """Raise an error if the token limit is exceeded.
 
         Raises:
-            SampleError: more tokens were used than allowed.
+            SampleError: the sample used more tokens than allowed.
         """
         if self.token_limit is not None and self.tokens > self.token_limit:
             raise SampleError(
@@ -154,7 +154,7 @@ class Recording:
             )
 
     def to_json(self) -> Json:
-        """As kept in logs."""
+        """Return the recording as stored in logs."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -168,7 +168,7 @@ _CURRENT: ContextVar[Recording | None] = ContextVar("recording", default=None)
 
 
 def current() -> Recording | None:
-    """The recording that calls belong to; `None` outside of a run."""
+    """Return the current recording; `None` outside of a run."""
     return _CURRENT.get()
 
 
@@ -178,12 +178,12 @@ def _item(message: Any) -> Any:
 
 
 def dumped(value: Any) -> Json:
-    """A value of AI GO's types, complete."""
+    """Return all fields of an AI GO object as JSON."""
     fields: Json = make_explicit(value).model_dump(mode="json")
     return fields
 
 
-# Back from the log
+# Reading from logs
 
 
 def tokens_used(recorded: Recording | Mapping[str, Any]) -> list[tuple[str, tuple[int, int] | None]]:
@@ -198,7 +198,7 @@ def tokens_used(recorded: Recording | Mapping[str, Any]) -> list[tuple[str, tupl
 
 
 def direct_ios(recorded: Mapping[str, Any]) -> list[Json]:
-    """Raw exchanges; the status is 0 where no HTTP was spoken."""
+    """Return the raw exchanges. The status is 0 if the call did not use HTTP."""
     ios: list[Json] = []
     for call in recorded["calls"]:
         if "exchange" in call:
@@ -216,7 +216,7 @@ def direct_ios(recorded: Mapping[str, Any]) -> list[Json]:
 
 
 def call_events(recorded: Mapping[str, Any], span_id: str) -> list[Json]:
-    """A span with a model call event for each call, as the events of a trace."""
+    """Return the trace events of a recording: a span with one model call event per call."""
     begin, end = _time(recorded["started_at"]), _time(recorded["ended_at"])
     span: list[Json] = [
         {
@@ -252,19 +252,19 @@ def _time(seconds: float) -> str:
 
 
 RETRIES: ContextVar[Callable[[Retry], None] | None] = ContextVar("retries", default=None)
-"""Who is told of calls that will be made again; `None`: nobody."""
+"""Callback for every retry; `None`: no callback."""
 
 
 ATTEMPT_SECONDS: ContextVar[int | None] = ContextVar("attempt_seconds", default=None)
-"""Seconds that one attempt at a call may take; `None`: as long as the model's client waits."""
+"""Maximum seconds of one attempt; `None`: no limit except the client's own."""
 
 
 _Called = tuple[Any, ModelResponse, tuple[int, int] | None, Exchange]
-"""What a call gives its caller, and what is kept of it: response, tokens, raw exchange."""
+"""Result of a call for its caller, and the recorded parts: response, tokens and raw exchange."""
 
 
 class HostedModel:
-    """A model as the sample program sees it; made per use, the caller and its limit are shared."""
+    """Model for the sample program. Objects are created per use and share the caller and its limit."""
 
     def __init__(self, key: str, caller: Caller, limiter: anyio.CapacityLimiter, stage: Stage = "solver"):
         self._key = key
@@ -274,17 +274,17 @@ class HostedModel:
 
     @property
     def key(self) -> str:
-        """AI GO key; `""` for the evaluated model."""
+        """Return the AI GO key; `""` for the evaluated model."""
         return self._key
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """Return the model name as the user wrote it."""
         return self._caller.name
 
     @property
     def task(self) -> MLTask:
-        """What the model is for."""
+        """Return the task type of the model."""
         if isinstance(self._caller, CassetteCaller):
             return played_task(self._key)
         return (
@@ -292,10 +292,10 @@ class HostedModel:
         )
 
     async def predict(self, request: ModelRequest) -> ModelResponse:
-        """Call the model; again, as long as its failures are transient.
+        """Call the model, with retries after transient failures.
 
         Raises:
-            SampleError: the request has no form for the model, or there was no answer.
+            SampleError: the model does not support the request, or all attempts failed.
         """
         asker = ASKER.get()
         call = None if asker is None else asker.call(self._key, self.name, request)
@@ -306,10 +306,10 @@ class HostedModel:
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str]
     ) -> tuple[Likelihood, ...]:
-        """How likely the model finds texts behind a request's prompt; tried again as `predict` does.
+        """Return the likelihoods of texts after a request's prompt, with retries as in `predict`.
 
         Raises:
-            SampleError: the request has no form for the model, or it tells no likelihoods.
+            SampleError: the model does not support the request or does not return likelihoods.
         """
         asker = ASKER.get()
         call = None if asker is None else asker.call(self._key, self.name, request, continuations)
@@ -341,7 +341,7 @@ class HostedModel:
         return response, response, tokens_of(answer.reply.usage), exchange
 
     async def _called(self, request: ModelRequest, call: Callable[[ModelRequest], Awaitable[_Called]]) -> Any:
-        """What one kind of call gives, kept in the recording, within the limits."""
+        """Make one kind of call within the limits, record it and return its result."""
         record = current()
         if record is not None:
             record.check_limit(self._stage)
@@ -365,7 +365,7 @@ class HostedModel:
                 if (tell := RETRIES.get()) is not None:
                     tell(Retry(self.name, attempt, wait, redact(failed.error.message)))
             except anyio.get_cancelled_exc_class():
-                # A limit has ended the sample: what was asked is evidence, too.
+                # A limit has ended the sample. Evidence still includes the request.
                 if record is not None:
                     record.add(self.name, request, started, _unanswered(self._stage), None, None)
                 raise
@@ -390,10 +390,9 @@ class HostedModel:
 
 
 async def _take_place(limiter: anyio.CapacityLimiter) -> None:
-    """Wait for one of a limiter's places.
+    """Wait for a free slot of a limiter.
 
-    Its own `acquire` holds the place while others have their turn, so that most of them would have to be
-    woken up again.
+    `acquire` of anyio would hold the slot while other tasks run, and wake most of them up in vain.
     """
     await checkpoint()
     try:
@@ -403,7 +402,7 @@ async def _take_place(limiter: anyio.CapacityLimiter) -> None:
 
 
 def _own_limit(caller: Caller) -> int | None:
-    """Calls at a time that a model's file allows; `None`: it does not say."""
+    """Return the maximum number of concurrent calls in the model file; `None` if not set."""
     return caller.connection.max_concurrent if isinstance(caller, ConnectionCaller) else None
 
 
@@ -412,25 +411,25 @@ def _unanswered(stage: Stage) -> SampleError:
 
 
 def limiter(caller: Caller, most: int | None = None) -> anyio.CapacityLimiter:
-    """The places of a model: calls at a time, `most` at most."""
+    """Return a limiter with the caller's concurrency, reduced to `most` if given."""
     return anyio.CapacityLimiter(max(1, min(caller.max_concurrent, most or caller.max_concurrent)))
 
 
 def load_caller(caller: Caller) -> None:
-    """Load the model behind a caller, where it is one that runs in this process.
+    """Load a caller's model if it runs in this process.
 
     Raises:
-        UsageError: it cannot be loaded.
+        UsageError: the model cannot be loaded.
     """
     if isinstance(caller, LoadingCaller):
         caller.load()
 
 
 def single_model(name: str) -> HostedModel:
-    """A model for calls outside a run.
+    """Return a model for calls outside a run.
 
     Raises:
-        UsageError: there is no such model.
+        UsageError: the model does not exist.
     """
     caller = make_caller(name)
     load_caller(caller)
@@ -438,7 +437,7 @@ def single_model(name: str) -> HostedModel:
 
 
 class Models:
-    """The other models of a task, by AI GO key.
+    """Other models of a task, by AI GO key.
 
     Raises:
         SampleError: (when called) no model was given for the key.
@@ -449,7 +448,7 @@ class Models:
         self._stage: Stage = stage
 
     def __call__(self, key: str) -> HostedModel:
-        """The model behind a key."""
+        """Return the model with this key."""
         if key not in self._callers:
             raise SampleError(
                 f"no model was given for {key!r}",

@@ -1,1 +1,1 @@
-"""A plan in lighteval's pipeline, its run, and the run's results read back as evidence."""
+"""Runs of plans in lighteval's pipeline, and their results as evidence."""

@@ -1,6 +1,4 @@
-"""What our runs leave in lighteval's files, written, read back as evidence, and gone on from: without
-lighteval.
-"""
+"""Evidence of aigo-bridge runs in lighteval's files: writing, reading and resuming it without lighteval."""
 
 from __future__ import annotations
 
@@ -44,45 +42,44 @@ from aigo_lighteval.models.models import Recording, call_events, direct_ios
 from aigo_lighteval.versions import require_parquet
 
 BLOCK = "aigo_bridge"
-"""Key of our block in the results file."""
+"""Key of aigo-bridge's block in the results file."""
 
 FORMAT = 1
-"""Version of the block and of the texts in the details."""
+"""Format version of the block and of the JSON texts in the details."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What a solver has come to in one trial; JSON is made of it when it is saved."""
+    """Solver outcome of one trial. It is converted to JSON when it is saved."""
 
     result: Solution | Failure
     record: Recording
     postprocessed: bool
-    """Whether the plan has a post-processor, whose rows are kept."""
+    """Whether the plan has a post-processor. If so, its rows are kept."""
 
     def to_json(self) -> Json:
-        """As it stands in the details."""
+        """Return the outcome as stored in the details."""
         try:
             fields = dump_solution(self.result, _dump, postprocessed=self.postprocessed)
         except (ValueError, RecursionError) as error:
-            # Author's code can nest its output deeper than can be written: that sample fails, and no other.
+            # Task code can return output that is nested too deeply to be written. Only that sample fails.
             message = f"the output cannot be written as JSON: {error}"
             fields = {"failure": Failure("solver", "InvalidSolverOutput", message).to_json()}
         return {**fields, "record": self.record.to_json()}
 
 
 ScoredRow = tuple[str | None, Outcome | Failure, Recording | None]
-"""Id of a row that a post-processor made (`None`: the sample itself), what a scorer says of it, and its
-calls, where it made any."""
+"""Row id from a post-processor (`None`: the sample itself), the scorer's result, and its calls, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What the scorers have come to in one trial, by key of the scorer."""
+    """Scorer outcomes of one trial, by scorer key."""
 
     results: Mapping[str, Sequence[ScoredRow]]
 
     def to_json(self) -> Json:
-        """As it stands in the details."""
+        """Return the outcomes as stored in the details."""
         return {
             key: [
                 [row_id, dump_result(result), None if record is None else record.to_json()]
@@ -93,12 +90,12 @@ class Scored:
 
 
 def as_json(trial: Solved | Scored | Json) -> Json:
-    """What is kept of a trial as it stands in the details; trials of an earlier run come from there."""
+    """Return a trial as stored in the details. Trials of an earlier run already have that form."""
     return trial if isinstance(trial, dict) else trial.to_json()
 
 
 def is_plain(solved: Solved | Json) -> bool:
-    """Whether a trial was solved, and its sample itself is what is scored."""
+    """Return whether a trial was solved and its sample is scored directly, without a post-processor."""
     if isinstance(solved, Solved):
         return isinstance(solved.result, Solution) and not solved.postprocessed
     return "failure" not in solved and "rows" not in solved
@@ -107,7 +104,7 @@ def is_plain(solved: Solved | Json) -> bool:
 def results_of(
     scored: Scored | Json, key: str
 ) -> Iterable[tuple[str | None, Outcome | Failure, Json | None]]:
-    """What one scorer has come to in one trial: id of the row, result, calls."""
+    """Yield one scorer's results in one trial: row id, result and calls."""
     if isinstance(scored, Scored):
         for row_id, result, record in scored.results.get(key, ()):
             yield row_id, result, None if record is None else record.to_json()
@@ -117,44 +114,46 @@ def results_of(
 
 
 def calls_of_solver(solved: Solved | Json) -> Recording | Json | None:
-    """What a solver has called in one trial; `None` where there is no solver."""
+    """Return the solver's calls in one trial; `None` without a solver."""
     return solved.record if isinstance(solved, Solved) else solved.get("record")
 
 
 def calls_of_scorers(scored: Scored | Json) -> list[Recording | Json]:
-    """What the scorers have called in one trial."""
+    """Return the calls of all scorers in one trial."""
     results = scored.results if isinstance(scored, Scored) else scored
     return [record for rows in results.values() for _, _, record in rows if record is not None]
 
 
 def _dump(output: SolverOutput) -> Json:
-    # Complete: AI GO's default dump leaves out what was not set.
+    # AI GO's default dump omits fields that were not set.
     dumped: Json = output.model_dump(mode="json", exclude_unset=False, exclude_none=True)
     return dumped
 
 
 def open_details(path: Path, block: Mapping[str, Any]) -> BinaryIO:
-    """The details that a results file names: a regular file of the run's own folder, whatever else it names.
+    """Open the details file that a results file names.
+
+    The file must be a regular file in the run's own folder, even if the results file names another place.
 
     Raises:
-        OSError: it is none.
+        OSError: the file cannot be opened, is not a regular file, or is outside the folder.
     """
     folder = path.absolute().parent
     root = next((parent.parent for parent in (folder, *folder.parents) if parent.name == "results"), folder)
     return open_regular(path.parent / str(block["details"]), root)
 
 
-# Numbers, in our block
-#
-# They belong to the details that they were computed over, whose digest stands beside them: what anybody has
-# changed since makes them void.
+# Metrics in aigo-bridge's block. They belong to the details they were computed from, whose checksum is stored
+# with them. If the details were modified, the metrics are ignored.
 
 
 NUMBERS = "numbers"
 
 
 def numbers_in(path: Path, block: Mapping[str, Any]) -> StoredNumbers | None:
-    """The numbers of a results file; `None` where it has none, or others than belong to its details."""
+    """Return the stored metrics of a results file; `None` if missing or if they belong to other
+    details.
+    """
     stored = block.get(NUMBERS)
     if not isinstance(stored, dict):
         return None
@@ -167,10 +166,10 @@ def numbers_in(path: Path, block: Mapping[str, Any]) -> StoredNumbers | None:
 
 
 def store_numbers(path: Path, numbers: StoredNumbers) -> None:
-    """Write the results file anew, with these numbers in our block.
+    """Rewrite the results file with these metrics in aigo-bridge's block.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     results = json.loads(path.read_bytes())
     block = results[BLOCK]
@@ -190,15 +189,15 @@ def _digest(path: Path, block: Mapping[str, Any]) -> str | None:
 
 
 BATCH = 64
-"""Documents that are read from the details at a time."""
+"""Number of documents that are read from the details together."""
 
 
 def read(path: Path) -> Evidence:
-    """What a results file of ours, and the details beside it, say.
+    """Read a results file of aigo-bridge and the details that belong to it.
 
     Raises:
-        EvidenceError: the file is no results file of lighteval, or none that aigo-bridge has written; while
-            trials are read, also when details are missing or damaged, so that no sample goes missing
+        EvidenceError: the file is not a lighteval results file, or aigo-bridge did not write it. Also
+            raised while trials are read if details are missing or damaged, and samples are never lost
             silently.
     """
     block = block_of(path)
@@ -216,10 +215,11 @@ def read(path: Path) -> Evidence:
 
 
 def _execution(path: Path, block: Mapping[str, Any]) -> tuple[Execution, dict[str, str]]:
-    """How the run went, and AI GO model key (`""` for the evaluated model) → lighteval's name of the model.
+    """Return the execution, and a mapping from AI GO model key (`""`: evaluated model) to lighteval model
+    name.
 
     Raises:
-        EvidenceError: our block is damaged.
+        EvidenceError: aigo-bridge's block is damaged.
     """
     try:
         execution = Execution(
@@ -240,10 +240,10 @@ def _execution(path: Path, block: Mapping[str, Any]) -> tuple[Execution, dict[st
 
 
 def block_of(path: Path) -> Json:
-    """Our block in a results file.
+    """Return aigo-bridge's block of a results file.
 
     Raises:
-        EvidenceError: there is none, or a newer release wrote it.
+        EvidenceError: the block is missing, or a newer release wrote it.
     """
     try:
         results = json.loads(path.read_bytes())
@@ -267,7 +267,8 @@ def block_of(path: Path) -> Json:
 def stored_trials(
     path: Path, block: Mapping[str, Any]
 ) -> Iterator[tuple[str | int, Mapping[str, Any], list[Json | None], list[Any]]]:
-    """Id, row, and what solver and scorers left of each trial (`None`: not finished), sample by sample.
+    """Yield id, row, solver outcomes and scorer outcomes of each sample. A trial that did not finish is
+    `None`.
 
     Raises:
         EvidenceError: the details are missing or damaged.
@@ -276,8 +277,8 @@ def stored_trials(
         return
     details = path.parent / str(block["details"])
     require_parquet(str(details))
-    import pyarrow as pa  # type: ignore[import-untyped]  # ships none
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
+    import pyarrow as pa  # type: ignore[import-untyped]  # no type stubs
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # no type stubs
 
     try:
         with open_details(path, block) as opened, pq.ParquetFile(opened) as file:
@@ -305,14 +306,14 @@ def stored_trials(
 def trial_records(
     sample: Sample, index: int, solved: Json, scored: Scored | Json, outline: Outline
 ) -> list[TrialRecord]:
-    """Records of a trial: one, or one per row of its post-processor; none of a trial that never was.
+    """Return the records of a trial: one, or one for each row of its post-processor.
 
     Args:
         sample: the sample that was run.
-        index: number of the trial.
-        solved: what its solver left.
-        scored: what its scorers left, as it stands in the details or as they gave it.
-        outline: of the plan.
+        index: trial number.
+        solved: solver outcome.
+        scored: scorer outcomes, either as stored in the details or as objects.
+        outline: outline of the plan.
     """
     result = load_solution(solved, sample)
     if result is not None:
@@ -334,13 +335,13 @@ def trial_records(
 
 
 def _asked(solved: Json) -> list[Any]:
-    """What was said before a solver failed: the last call's conversation."""
+    """Return the conversation of the last call before the solver failed."""
     calls = solved["record"]["calls"] if "record" in solved else []
     return [*calls[-1]["input"], *calls[-1]["output"]] if calls else []
 
 
 def _add_run(output: SolverOutput | None, events: list[Json], ios: list[DirectModelIO]) -> None:
-    """Put everything that happened in the run into a solver's output."""
+    """Add all events and raw exchanges of the run to a solver's output."""
     solver = first_trace(output)
     if solver is not None:
         run = Trace.model_validate({"items": [], "events": events})
@@ -359,15 +360,15 @@ def _events(solved: Json, scored: Json) -> list[Json]:
     return events
 
 
-# Earlier runs in a folder, and their finished trials, as `execution.jobs` asks
+# Earlier runs in a folder and their finished trials, for `execution.jobs`
 
 
 Finished = dict[tuple[int, int], tuple[Json, Json]]
-"""Number of a sample and of its trial → what solver and scorers left."""
+"""Solver and scorer outcomes by sample number and trial number."""
 
 
 def earlier_runs(out: Path) -> list[EarlierRun]:
-    """Our results files in a folder, the newest first."""
+    """Return aigo-bridge's results files in a folder, newest first."""
     malformed = (AttributeError, RecursionError, TypeError, ValueError)
     return jobs.earlier_runs(out.glob("results/*/results_*.json"), _head, malformed)
 
@@ -380,7 +381,7 @@ def _head(path: Path) -> EarlierRun:
         plan=block["plan"],
         status=execution.status,
         models=models,
-        # There is no limit on cost here.
+        # lighteval does not support a cost limit.
         limits=(*(block.get("limits") or ()), None),
         datasets=block.get("datasets") or {},
         times=(execution.started_at, execution.ended_at),
@@ -392,7 +393,7 @@ def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
 
 
 def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[Finished, int]:
-    """What solver and scorers left of the trials that ended without a failure."""
+    """Return the solver and scorer outcomes of all trials that finished without a failure."""
     numbers = {str(sample.id): number for number, sample in enumerate(plan.samples)}
     finished: Finished = {}
     for sample_id, _, solved, scored in stored_trials(run.path, block_of(run.path)):
@@ -408,4 +409,4 @@ def _has_failed(scored: Json) -> bool:
 
 
 EARLIER_LOGS = EarlierLogs(earlier_runs, _count_finished, _finished)
-"""What jobs may go on from."""
+"""Earlier runs that a job can resume."""

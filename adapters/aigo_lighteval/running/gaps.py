@@ -1,6 +1,6 @@
-"""What lighteval's own backends can carry out of a plan, told before any is loaded.
+"""Gaps between plans and lighteval's own backends, reported before any model is loaded.
 
-One question per sample, text only: that is what a document can say (see `backends.question`).
+A lighteval document contains one question per sample, as text only (see `backends.question`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ SERVED = (
 
 
 def refuse_gaps(jobs: Sequence[Job], *, chat_templates: Mapping[str, bool] | None = None) -> None:
-    """Make sure that the models which were chosen for plans can be asked what the plans ask.
+    """Check that the chosen models support the requests of the plans.
 
     Args:
         jobs: plans with their models.
-        chat_templates: whether a loaded model has one, by its name; `None` before any is loaded.
+        chat_templates: whether each loaded model has a chat template, by name; `None` before models are
+            loaded.
 
     Raises:
-        UnsupportedPlanError: some cannot; the message lists all.
-        UsageError: a model string cannot be taken apart.
+        UnsupportedPlanError: a model does not support a plan. The message lists all gaps.
+        UsageError: a model string cannot be parsed.
     """
     lines = [
         f"  - {gap.part}: {gap.reason}{f' ({gap.hint})' if gap.hint else ''}"
@@ -61,7 +62,7 @@ def refuse_gaps(jobs: Sequence[Job], *, chat_templates: Mapping[str, bool] | Non
 
 
 def _has_news(job: Job, chat_templates: Mapping[str, bool]) -> bool:
-    """Whether a model of the job has turned out to be other than its folder said."""
+    """Return whether a loaded model differs from the information in its folder."""
     models = [backend_model(name) for name in (job.model, *job.model_map.values())]
     return any(
         candidate is not None
@@ -71,7 +72,7 @@ def _has_news(job: Job, chat_templates: Mapping[str, bool]) -> bool:
 
 
 def model_gaps(job: Job, chat_templates: Mapping[str, bool]) -> list[Gap]:
-    """What the models of a job cannot be asked."""
+    """Return the requests of a job that its models do not support."""
     plan = job.plan
     if plan.entity == "system":
         return []
@@ -81,7 +82,7 @@ def model_gaps(job: Job, chat_templates: Mapping[str, bool]) -> list[Gap]:
         chat = chat_templates.get(evaluated.name, evaluated.has_chat_template())
         gaps += evaluated_gaps(plan, evaluated, chat=chat)
     elif job.model is not None and job.model.startswith(CASSETTE):
-        pass  # what was recorded decides, call by call
+        pass  # the recorded calls decide, one by one
     elif plan.calls_model and job.model is not None and by_likelihood(plan.benchmark.scorers):
         reason = f"model {job.model!r} says texts, and not how likely given texts are"
         backends = " or ".join(
@@ -100,12 +101,12 @@ def model_gaps(job: Job, chat_templates: Mapping[str, bool]) -> list[Gap]:
 
 
 def evaluated_gaps(plan: TaskPlan, model: BackendModel, *, chat: bool | None) -> list[Gap]:
-    """What a backend cannot do as the evaluated model of a plan.
+    """Return the gaps between a plan and a backend for its evaluated model.
 
     Args:
         plan: the plan.
         model: the model.
-        chat: whether it has a template for chats; `None`: nobody knows yet.
+        chat: whether it has a chat template; `None` if unknown.
     """
     if not plan.calls_model:
         return []
@@ -137,13 +138,13 @@ def evaluated_gaps(plan: TaskPlan, model: BackendModel, *, chat: bool | None) ->
 
 
 def other_gaps(plan: TaskPlan, key: str, model: BackendModel, *, chat: bool | None) -> list[Gap]:
-    """What a backend cannot do as another model of a plan, e.g. its judge.
+    """Return the gaps between a plan and a backend for another model of the plan, for example its judge.
 
     Args:
         plan: the plan.
-        key: under which the plan names the model.
+        key: key of the model in the plan.
         model: the model.
-        chat: as in `evaluated_gaps`.
+        chat: whether it has a chat template; `None` if unknown.
     """
     backend = model.backend
     gaps: list[Gap] = []
@@ -171,7 +172,7 @@ def _input_problems(
 ) -> Iterator[str]:
     builder = solver.input_builder
     if isinstance(builder, solver_spec.ChatInputBuilder):
-        # The same roles for every row, and no options.
+        # The roles are the same for every row. Chat input builders do not set options.
         problem = message_problem([message.role for message in builder.input_messages], chat=chat)
         if problem is not None:
             yield problem
@@ -187,7 +188,9 @@ def _input_problems(
 
 
 def _requests(plan: TaskPlan, solver: _Asking) -> Iterator[ModelRequest]:
-    """What will be asked; a row that cannot be rendered is an error of its own, whoever is asked."""
+    """Yield the requests of all samples. Rows that cannot be rendered are skipped because they fail with any
+    model.
+    """
     group = GroupedSingleTurn(solver) if isinstance(solver, solver_spec.GroupedSingleTurnSolver) else None
     build = compile_input(solver.input_builder)
     for sample in plan.samples:
@@ -198,7 +201,7 @@ def _requests(plan: TaskPlan, solver: _Asking) -> Iterator[ModelRequest]:
 
 
 def _written(model: BackendModel) -> dict[str, Any]:
-    """Settings of a model string as numbers, where they are."""
+    """Return the numeric settings of a model string as numbers."""
     numbers: dict[str, Any] = {}
     for name, text in model.settings.items():
         try:

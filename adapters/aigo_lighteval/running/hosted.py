@@ -356,7 +356,7 @@ class TaskRun:
         return sum(sum(tokens) for _, tokens in used if tokens is not None)
 
     def solution(self, trial: Trial) -> Solution | Failure | None:
-        """Return the solver's outcome of a trial; `None` if the plan has no solver."""
+        """Return the solver's outcome of a trial; `None` without a solver."""
         solved = self.solved[trial]
         if isinstance(solved, Solved):
             return solved.result

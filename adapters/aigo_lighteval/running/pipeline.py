@@ -1,6 +1,6 @@
-"""lighteval's pipeline around one of our runs: offline, rows in memory, in the plan's order, saved at once.
+"""lighteval's pipeline for aigo-bridge runs: offline, rows in memory, plan order, results saved immediately.
 
-lighteval has its own ways with all of that; each one departed from is named where it is.
+lighteval handles each of these differently. Every deviation is explained in the code that makes it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, concatenate_datasets  # type: ignore[import-untyped]  # has no types
-from datasets.utils.logging import (  # type: ignore[import-untyped]  # has no types
+from datasets import Dataset, concatenate_datasets  # type: ignore[import-untyped]  # untyped
+from datasets.utils.logging import (  # type: ignore[import-untyped]  # untyped
     disable_progress_bar,
     enable_progress_bar,
     is_progress_bar_enabled,
@@ -43,19 +43,20 @@ from aigo_lighteval.running.hosted import TaskRun
 Json = dict[str, Any]
 
 BATCH_ROWS = 500
-"""Rows of the details that are made at a time."""
+"""Number of detail rows that are converted together."""
 
 _LOADING = threading.Lock()
-"""Held while lighteval's loaders are replaced, which is for the whole process."""
+"""Lock for replacing lighteval's loaders, which affects the whole process."""
 
 
-class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no types
-    """Writes lighteval's files, and our block into the results.
+class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
+    """Writer of lighteval's files, with aigo-bridge's block in the results file.
 
     Args:
-        run: what is saved; documents, responses and scores become texts then, and not while it runs.
-        out: the folder; lighteval's layout of `results/` and `details/` is made in it.
-        block: gives our block when all is done, from the name of the details beside the results file.
+        run: run to save. Documents, responses and scores are converted to text only when they are saved.
+        out: output folder. lighteval creates `results/` and `details/` in it.
+        block: callable that returns aigo-bridge's block, given the path of the details relative to the
+            results file.
     """
 
     def __init__(self, run: TaskRun, out: Path, block: Callable[[str | None], Mapping[str, Any]]):
@@ -64,10 +65,10 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         self._out = out
         self._block = block
         self.results_file: Path | None = None
-        """Where the results are; `None` before they were saved."""
+        """Path of the results file; `None` before results are saved."""
 
     def save(self) -> None:
-        """Write what lighteval makes of the run."""
+        """Write lighteval's results of the run."""
         details = self.details_logger.details.items()
         self._write(
             {name: _dataset(self._rows(documents)) for name, documents in details},
@@ -75,7 +76,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         )
 
     def salvage(self, task: str) -> None:
-        """Write what was run, without anything that lighteval makes of it."""
+        """Write the finished trials without lighteval's own results, after lighteval failed."""
         rows = [
             {
                 "doc": {"specific": {CARRIER: row_text(sample)}},
@@ -89,7 +90,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
     def _write(
         self, datasets: Mapping[str, Dataset], results: Callable[[Mapping[str, Any]], dict[str, Any]]
     ) -> None:
-        """Write details, then results: whoever finds the results finds their details."""
+        """Write the details first, then the results, so that a results file always has its details."""
         with finishing():
             self._write_files(datasets, results)
 
@@ -106,7 +107,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
         self.results_file = self._out / "results" / model / f"results_{date}.json"
 
     def _rows(self, details: list[Any]) -> Iterator[Json]:
-        # lighteval's order is shuffled; readers want the plan's.
+        # lighteval shuffles documents. Restore the plan's order.
         docs = {int(detail.doc.id): detail.doc for detail in details}
         for number in sorted(docs):
             row = {
@@ -118,10 +119,10 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval has no type
 
 
 def _dataset(rows: Iterable[Json]) -> Dataset:
-    """What lighteval saves.
+    """Convert rows to a dataset for lighteval to save.
 
-    Made in parts: the library keeps the texts of each three times while it makes one, as they are, in its
-    table, and where it computes a name for its cache (`benchmarks/shards.py --engine lighteval`).
+    The rows are converted in parts because the `datasets` library holds every text three times during a
+    conversion. To measure the memory, run `benchmarks/shards.py --engine lighteval`.
     """
     remaining = iter(rows)
     parts: list[Dataset] = []
@@ -131,9 +132,9 @@ def _dataset(rows: Iterable[Json]) -> Dataset:
 
 
 def _columns(value: Any) -> dict[str, Any]:
-    """A document or a response by its fields, as it stands in the details.
+    """Return the fields of a document or response for the details.
 
-    `asdict` copies everything that is in them, too; only of examples there is more to take apart.
+    `asdict` would also copy all nested values. Only few-shot examples need that.
     """
     if getattr(value, "fewshot_samples", None):
         return asdict(value)
@@ -147,21 +148,21 @@ def run_pipeline(
     out: Path,
     block: Callable[[str | None], Mapping[str, Any]],
 ) -> Path:
-    """Run one task of ours through lighteval's pipeline.
+    """Run one aigo-bridge task through lighteval's pipeline.
 
     Args:
         config: the task.
-        rows: its rows.
-        model: our model.
+        rows: rows of the task.
+        model: aigo-bridge's model.
         out: folder of the results.
-        block: as `Tracker` takes it.
+        block: callable that returns aigo-bridge's block (see `Tracker`).
 
     Returns:
-        The results file.
+        Path of the results file.
     """
     tracker = Tracker(model.run, out, block)
     if not rows:
-        # lighteval refuses a task without documents; its results are what they are without one.
+        # lighteval refuses a task without documents, so write its empty results directly.
         tracker.general_config_logger.log_model_info(model_config=model.config)
         tracker.save()
     else:
@@ -173,9 +174,9 @@ def run_pipeline(
                 pipeline_parameters=PipelineParameters(
                     launcher_type=ParallelismManager.NONE,
                     custom_tasks_directory=_module(config),
-                    # Its standard errors come from a thousand draws in a pool of processes.
+                    # lighteval's standard errors need a thousand bootstrap draws in a process pool.
                     bootstrap_iters=0,
-                    # Scorers see what the model said.
+                    # Scorers get the model's unmodified answer.
                     remove_reasoning_tags=False,
                 ),
             )
@@ -198,17 +199,16 @@ def run_pipeline(
 
 def _module(config: LightevalTaskConfig) -> types.ModuleType:
     module = types.ModuleType("aigo_bridge_tasks")
-    module.TASKS_TABLE = [config]  # type: ignore[attr-defined]  # how lighteval finds tasks in a module
+    module.TASKS_TABLE = [config]  # type: ignore[attr-defined]  # lighteval finds tasks by this attribute
     return module
 
 
 @contextmanager
 def one_task_only(config: LightevalTaskConfig, splits: Mapping[str, Any] | None) -> Iterator[None]:
-    """Keep lighteval from importing its built-in tasks, of which one downloads a file; give it the rows, if
-    any.
+    """Replace lighteval's task and dataset loaders with this one task and its rows, if any.
 
-    Its loader of local files would guess types of columns, and keep a copy that it takes for current when the
-    file has changed.
+    lighteval would import its built-in tasks, and one of them downloads a file. Its loader of local files
+    guesses column types, and keeps using a cached copy after the file has changed.
     """
     table = {config.name: config}
     with _LOADING:
@@ -229,7 +229,7 @@ def one_task_only(config: LightevalTaskConfig, splits: Mapping[str, Any] | None)
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars of the library that writes the files."""
+    """Disable the progress bars of the `datasets` library."""
     shown = is_progress_bar_enabled()
     disable_progress_bar()
     try:
@@ -242,11 +242,11 @@ def quiet() -> Iterator[None]:
 # The run as lighteval's model and metric
 
 
-class UncachedModel(LightevalModel):  # type: ignore[misc]  # lighteval has no types
-    """A model of ours where lighteval wants one: nothing of it is asked but what a class of ours answers.
+class UncachedModel(LightevalModel):  # type: ignore[misc]  # lighteval is untyped
+    """Base class of aigo-bridge's models for lighteval, without any of lighteval's own behavior.
 
-    It stands in place of lighteval's response cache, too, which gives old answers to changed rows and
-    prompts. Whoever made what is behind it gives that up again, as several tasks share it.
+    It also replaces lighteval's response cache, which returns outdated answers for changed rows and prompts.
+    It does not close the underlying model because several tasks share it.
     """
 
     disable_tqdm = True
@@ -257,77 +257,79 @@ class UncachedModel(LightevalModel):  # type: ignore[misc]  # lighteval has no t
 
     @property
     def tokenizer(self) -> Any:
-        """The model's own; `None` where prompts are messages."""
+        """Return `None` because prompts are messages."""
         return None
 
     @property
     def add_special_tokens(self) -> bool:
-        """As `tokenizer`."""
+        """Return `False`: prompts are not tokenized here."""
         return False
 
     @property
     def max_length(self) -> int:
-        """As `tokenizer`; whoever is asked refuses what is too long."""
+        """Return a limit that is never reached. The called model itself refuses prompts that are too long."""
         return 2**31
 
     def _init_registry(self, registry: object) -> None:
-        """Asked of the cache by the pipeline."""
+        """Do nothing. The pipeline calls this method of the cache."""
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """One response per document, in their order."""
+        """Return one response per document, in document order."""
         raise NotImplementedError
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """As `greedy_until`, for documents that ask for likelihoods."""
+        """Return one response per document with likelihoods, in document order."""
         raise NotImplementedError
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """No task that runs here is about the likelihood of prompts."""
+        """Raise an error: no supported task measures the likelihood of prompts."""
         raise NotImplementedError
 
 
 class AigoModel(UncachedModel):
-    """A lighteval model that runs the plan's solver on every document, and never raises."""
+    """lighteval model that runs the plan's solver on every document. It never raises errors."""
 
     def __init__(self, run: TaskRun, name: str):
         super().__init__(ModelConfig(model_name=name))
         self.run = run
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """One response per document, in the order of the documents."""
+        """Return one response per document, in document order."""
         self.run.solve_all()
-        # What else there is to say of them is made when they are saved (see `pipeline.Tracker`).
+        # The content of the responses is added when they are saved (see `pipeline.Tracker`).
         return [ModelResponse() for _ in docs]
 
     loglikelihood = greedy_until
 
 
-class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteval has no types
-    """Scores all documents of a task at once; the values, texts of all results, are made when saved."""
+class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
+    """Computation that scores all documents of a task together. The values are written when results are
+    saved.
+    """
 
     def __init__(self, run: TaskRun):
         self.run = run
 
     def __deepcopy__(self, memo: object) -> AigoComputation:
-        # lighteval copies the metrics of every task; a run has one state.
+        # lighteval copies the metrics of every task, but a run has one shared state.
         return self
 
     def __str__(self) -> str:
-        # Stands in the results file; the usual form has an address of memory.
+        # This text is written to the results file. The default form contains a memory address.
         return type(self).__name__
 
     def compute(self, responses: list[ModelResponse], docs: list[Doc], **_: Any) -> list[str]:
-        """One text per document, in the order of the documents."""
+        """Return one text per document, in document order."""
         self.run.score_all()
         return ["" for _ in docs]
 
 
 def aigo_metric(run: TaskRun, summary: Callable[[], Mapping[str, float]]) -> SampleLevelMetric:
-    """The metric under which all of a plan's scorers and metrics stand in lighteval's results.
+    """Return the lighteval metric that carries all scorers and metrics of a plan.
 
     Args:
         run: the run.
-        summary: the plan's metrics by name, computed when all is scored.
+        summary: callable that returns the plan's metrics by name, after scoring.
     """
 
     def aigo(values: list[str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Carrying out plans, each in a lighteval pipeline of its own, with models and their limits shared."""
+"""Running plans in lighteval pipelines, one for each plan, with shared models and limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SharedCaller = tuple[Caller, anyio.CapacityLimiter]
 
 @dataclass(frozen=True)
 class _Work:
-    """A job that starts, with its models."""
+    """Job that starts, with its models."""
 
     start: Start[Finished]
     models: JobModels[SharedCaller]
@@ -66,12 +66,12 @@ class _Work:
         return self.start.plan
 
     def names(self) -> dict[str, str]:
-        """AI GO model key (`""` for the evaluated model) → what the user calls the model."""
+        """Return a mapping from AI GO model key (`""`: evaluated model) to the user's model name."""
         return self.models.names(_name)
 
 
 def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-    """Run plans; see `Engine.run`."""
+    """Run plans. See `Engine.run`."""
     if settings.cost_limit is not None:
         raise UsageError(
             "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect",
@@ -106,13 +106,13 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
             for caller, _ in dict.fromkeys(shared for of_job in models for shared in of_job.all()):
                 with contextlib.suppress(
                     Exception
-                ):  # the runs are done, whatever a connection says in the end
+                ):  # an error while closing a connection does not change the results
                     portal.call(caller.aclose)
     return results
 
 
 def _shared_caller(settings: RunSettings, name: str, arguments: Mapping[str, Any]) -> SharedCaller:
-    """A model with its places, which all jobs share."""
+    """Return a model and its limiter. All jobs share them."""
     caller = make_caller(name, arguments, attempt_timeout=settings.attempt_timeout)
     return caller, limiter(caller, settings.max_connections)
 
@@ -122,7 +122,7 @@ def _name(shared: SharedCaller) -> str:
 
 
 def _replay(start: Start[Finished]) -> Replay | None:
-    """Solver outputs that are scored again; a log that cannot give them is refused before anything runs."""
+    """Return the stored solver outputs to score again. A log without them is refused before anything runs."""
     origin = start.plan.origin
     stored = None if origin is None or origin.stored is None else Path(origin.stored)
     try:
@@ -134,11 +134,11 @@ def _replay(start: Start[Finished]) -> Replay | None:
 
 
 def _load(works: Sequence[_Work]) -> None:
-    """Load the models that will be asked; what their tokenizers decide is checked now.
+    """Load the models that will be called, and check what only their tokenizers can decide.
 
     Raises:
-        UsageError: some cannot be loaded; all are named.
-        UnsupportedPlanError: a loaded model cannot be asked what a plan asks.
+        UsageError: a model cannot be loaded. The message lists all of them.
+        UnsupportedPlanError: a loaded model does not support a request of a plan.
     """
     problems: list[str] = []
     for work in works:
@@ -154,7 +154,7 @@ def _load(works: Sequence[_Work]) -> None:
 
 
 def _chat_templates(works: Sequence[_Work]) -> dict[str, bool]:
-    """Whether a loaded model has a chat template, by what the user calls it."""
+    """Return whether each loaded model has a chat template, by the user's model name."""
     callers = [caller for work in works for caller, _ in work.models.all()]
     return {
         caller.name: caller.loaded.uses_chat_template
@@ -166,7 +166,7 @@ def _chat_templates(works: Sequence[_Work]) -> dict[str, bool]:
 def _log_of(
     work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
 ) -> tuple[LogRef | EngineError, bool]:
-    """Run one plan; returns its log, or why there is none, and whether it was interrupted."""
+    """Run one plan. Return its log or the reason why there is none, and whether the run was interrupted."""
     journal = work.start.journal("lighteval", work.names(), settings.out)
     try:
         tape = work.start.tape("lighteval", work.names(), settings.tape)
@@ -183,7 +183,7 @@ def _log_of(
 def _run_one(
     work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
 ) -> tuple[Path, bool]:
-    """Run one plan; returns its results file, and whether it was interrupted."""
+    """Run one plan. Return its results file and whether the run was interrupted."""
     plan, evaluated = work.plan, work.models.evaluated
     host = snippet_host(plan)
     started = steady_time()
@@ -238,22 +238,24 @@ def _run_one(
 
 
 def _contained(compute: Callable[[], dict[str, T]]) -> dict[str, T]:
-    """What lighteval shows beside the evidence; the evidence says what is wrong with it."""
+    """Compute values that lighteval shows in addition to the evidence. On an error, return none: the evidence
+    reports it.
+    """
     try:
         return compute()
-    except Exception:  # noqa: BLE001  # samples that were run are saved, whatever cannot be shown of them
+    except Exception:  # noqa: BLE001  # save the samples even if their summary fails
         return {}
 
 
 def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
-    """Enough for calls and scoring at a time, and for full batches of a model in this process."""
+    """Return enough parallel samples for model calls, for scoring, and for full batches of a local model."""
     caller = None if work.models.evaluated is None else work.models.evaluated[0]
     batches = caller.max_concurrent if isinstance(caller, BackendCaller) else 0
     return max(DEFAULT_SAMPLES, 2 * (settings.max_connections or 0), batches)
 
 
 def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
-    """Return input and output tokens by model; models with a call of unknown tokens are left out."""
+    """Return input and output tokens by model. Models with a call of unknown tokens are omitted."""
     usage: dict[str, dict[str, int]] = {}
     unknown: set[str] = set()
     records = [record for record in map(calls_of_solver, run.solved.values()) if record is not None]
@@ -271,7 +273,9 @@ def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
 
 
 def _summary(run: TaskRun) -> dict[str, float]:
-    """The plan's metrics, as lighteval shows them: `<scorer>.<metric>`; evidence does not look at them."""
+    """Return the plan's metrics for lighteval's output, as `<scorer>.<metric>`. Evidence does not use
+    them.
+    """
     plan = run.plan
     tally = Tally(plan)
     if plan.entity == "system":
@@ -283,7 +287,7 @@ def _summary(run: TaskRun) -> dict[str, float]:
 
 
 def records_of(run: TaskRun) -> Iterator[TrialRecord]:
-    """Records for metrics, without the solver's output where nothing but the scorers has looked at it."""
+    """Yield records for metrics. The solver's output is omitted if only scorers have used it."""
     plan = run.plan
     needs_output = plan.entity == "system" or bool(plan.benchmark.actions)
     for number, sample in enumerate(plan.samples):

@@ -212,7 +212,7 @@ def _batch_of(delta: Any) -> int:
 
 def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
     """Return the imported logs of the batches after one, oldest first."""
-    from pyarrow import dataset  # type: ignore[import-untyped]  # has no types
+    from pyarrow import dataset  # type: ignore[import-untyped]  # untyped
 
     rows = _rows(files, LOGS, logs, filter=dataset.field("batch") > after)
     rows.sort(key=lambda row: (row["batch"], str(row["digest"])))

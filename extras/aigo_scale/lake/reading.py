@@ -101,7 +101,7 @@ class LakeReader:
         return use_delta(self.files, EVIDENCE, lambda: self._write_logs(folder))
 
     def _write_logs(self, folder: Path) -> list[Path]:
-        from pyarrow import dataset  # type: ignore[import-untyped]  # has no types
+        from pyarrow import dataset  # type: ignore[import-untyped]  # untyped
 
         results = self.results()
         names = _names(results)

@@ -290,7 +290,7 @@ def dataset_of(files: LakeFiles, table: str, delta: Any, selected: Mapping[str, 
     filesystem = None
     if isinstance(files.root, Path):
         # Arrow reads files of this machine faster than through the Delta library.
-        from pyarrow import fs  # type: ignore[import-untyped]  # has no types
+        from pyarrow import fs  # type: ignore[import-untyped]  # untyped
 
         filesystem = fs.SubTreeFileSystem(files.uri(table), fs.LocalFileSystem())
     wanted = [(name, "=", value) for name, value in (selected or {}).items()]

@@ -46,7 +46,7 @@ def problems_of(files: LakeFiles) -> Iterator[str]:
 
 def _count(table: str, fragment: Any) -> tuple[Counter[str], Counter[str]]:
     """Return the rows of a data file by their result, and the bytes of evidence in them."""
-    from pyarrow import compute  # type: ignore[import-untyped]  # has no types
+    from pyarrow import compute  # type: ignore[import-untyped]  # untyped
 
     rows, size = Counter[str](), Counter[str]()
     for batch in fragment.to_batches(schema=arrow_schema(table), batch_size=_ROWS):

@@ -47,7 +47,7 @@ _FINAL_NAMES = frozenset(
 @cache
 def _filesystem(scheme: Scheme) -> Any:
     require_package(scheme)
-    import fsspec  # type: ignore[import-untyped]  # has no types
+    import fsspec  # type: ignore[import-untyped]  # untyped
 
     # A listing that is kept would not show what others have put since.
     return fsspec.filesystem(scheme.protocol, use_listings_cache=False, skip_instance_cache=True)
@@ -165,7 +165,7 @@ def _below(filesystem: Any, folder: str, depth: int) -> Iterator[dict[str, Any]]
 
 def _matches(filesystem: Any, pattern: str) -> list[dict[str, Any]]:
     """What matches a pattern without `**`."""
-    from fsspec.utils import glob_translate  # type: ignore[import-untyped]  # has no types
+    from fsspec.utils import glob_translate  # type: ignore[import-untyped]  # untyped
 
     first = min(pattern.index(sign) for sign in "*?[" if sign in pattern)
     folder, _, below = pattern[:first].rpartition("/")
