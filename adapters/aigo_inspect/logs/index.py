@@ -81,8 +81,8 @@ def _encodable(text: str) -> bool:
 
 
 def names_of(sample_id: object) -> tuple[str, str, str]:
-    """Return the possible forms of an id in member names: unchanged, as written by zip on Windows (other
-    slashes, cut at NUL), and as written by aigo-bridge.
+    """Return the possible forms of an id in member names. It may be unchanged, written by zip on Windows
+    (other slashes, cut at NUL), or written by aigo-bridge.
     """
     text = str(sample_id)
     return text, text.replace("\\", "/").partition("\0")[0], name_of(text)

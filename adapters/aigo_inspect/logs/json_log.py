@@ -2,8 +2,8 @@
 time.
 
 A log in Inspect's own layout is split by lines and stays on disk. Inspect indents by two spaces, and JSON
-texts cannot contain raw line breaks, so the start of a line determines its role even in a broken document.
-Other documents are read as a whole, but not parsed as a whole. Broken documents are handled by
+texts cannot contain raw line breaks. The start of a line therefore determines its role, even in a broken
+document. Other documents are read as a whole, but not parsed as a whole. Broken documents are handled by
 `json_salvage`.
 """
 

@@ -1,8 +1,8 @@
 """Restoring of data that Inspect moves out of a sample before writing it, in place.
 
 Long texts are replaced by references `attachment://<hash>` to `sample.attachments`. The messages of a model
-call are replaced by ranges (`input_refs`) in a pool of distinct messages, and the messages of its raw request
-by ranges (`call_refs`) in another pool.
+call are replaced by ranges (`input_refs`) in a pool of distinct messages. The messages of its raw request are
+replaced by ranges (`call_refs`) in another pool.
 
 A sample may also be split into a small shell and four sequences, each in numbered members:
 

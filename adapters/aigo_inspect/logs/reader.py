@@ -1,8 +1,8 @@
 """Reader for Inspect logs that does not need Inspect: first the header, then one sample at a time.
 
-Inspect's own readers take 20 to 70 times as long as unzipping and parsing, load whole logs into memory, and
-fail at the first invalid sample. This reader returns plain dictionaries as in the log. Unreadable parts are
-listed in `LogReader.damage`, and reading continues.
+Inspect's own readers take 20 to 70 times as long as unzipping and parsing. They load whole logs into memory
+and fail at the first invalid sample. This reader returns plain dictionaries as in the log. Unreadable parts
+are listed in `LogReader.damage`, and reading continues.
 
 Layouts: an `.eval` log is a zip archive with `header.json`, `_journal/start.json`, `summaries.json`,
 `reductions.json` and one `samples/{id}_epoch_{n}.json` for each sample. A `.json` log is one document with

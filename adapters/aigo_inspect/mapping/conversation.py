@@ -10,8 +10,8 @@ The items are the same as in `Trace.from_events`, with three exceptions:
 - After a trim, `Trace.from_events` finds the cut by the id of the first item. In an Inspect log, this is
   usually the system prompt, so all trimmed items would be lost. Inspect's agents keep the whole conversation
   in the sample's messages, which are then used as the items. Otherwise the items are joined by content.
-- If an agent submits its answer by a tool call and copies it to the last message, the items end with this
-  text, as in Inspect's view of the sample.
+- An agent may submit its answer by a tool call and copy it to the last message. The items then end with this
+  text, as in Inspect's viewer.
 """
 
 from __future__ import annotations

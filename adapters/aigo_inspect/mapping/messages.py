@@ -221,9 +221,9 @@ def _assistant_items(
 def _reasoning_first(content: list[Any], loss: LossReport) -> list[Any]:
     """Return the parts with reasoning moved before the answer that it interrupts or follows.
 
-    An answer with reasoning in the middle would become two messages, and the second would contain only half
-    of the text that Inspect shows and scores. With reasoning after the answer, the conversation would end
-    with the reasoning. Provider-side tools still split an answer, so that their results keep their position.
+    An answer with reasoning in the middle would become two messages. The second would contain only half of
+    the text that Inspect shows and scores. With reasoning after the answer, the conversation would end with
+    the reasoning. Provider-side tools still split an answer, so that their results keep their position.
     """
     kinds = [_nature(part) for part in content]
     if "reasoning" not in kinds or "answer" not in kinds:

@@ -1,8 +1,7 @@
 """Detection of data in a sample's output that is not in any model call.
 
 Usually the output is the answer of the last model call, which is already in the evidence. But a solver may
-create its own output, for example from an external program, or change the existing one, and a log may not
-contain events.
+change the output or create another one, for example with an external program. A log may also lack events.
 """
 
 from __future__ import annotations
