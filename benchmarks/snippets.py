@@ -16,7 +16,7 @@ from ratios import record
 
 from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.snippets.process import choose, reached
-from aigo_bridge.snippets.worker import Place, load
+from aigo_bridge.snippets.worker import SnippetCode, load
 
 SOURCE = "def compute_scores(sample, output):\n    return {'same': float(sample['answer'] == output)}\n"
 SNIPPET = Snippet(SOURCE, "compute_scores", "scorer")
@@ -26,7 +26,7 @@ STRETCH = 20
 
 
 def bare(calls: int) -> float:
-    function = load(Place(SOURCE, "scorer", 1, known=False), "compute_scores")
+    function = load(SnippetCode(SOURCE, "scorer", 1, known=False), "compute_scores")
     start = time.perf_counter()
     for _ in range(calls):
         function(*ARGUMENTS)

@@ -14,7 +14,7 @@ from aigo_bridge.reading.locating import DATA_SUFFIXES
 from aigo_bridge.spec.scorer import SCORERS
 from aigo_editor import fields
 from aigo_editor.context import Context
-from aigo_editor.fields import Choice, FieldNote
+from aigo_editor.fields import FieldNote, ValueChoice
 from aigo_editor.parameters import Parameter
 from aigo_editor.positions import Span
 
@@ -194,7 +194,7 @@ def _in_task(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     return path[path.index("definition") :] if "definition" in path else path
 
 
-def _value(choice: Choice, context: Context) -> Suggestion:
+def _value(choice: ValueChoice, context: Context) -> Suggestion:
     return Suggestion(choice.text, choice.text, "value", context.replaced, notes=choice.meaning)
 
 

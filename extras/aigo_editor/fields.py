@@ -46,7 +46,7 @@ class FieldNote:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ValueChoice:
     """A value that may be written."""
 
     text: str
@@ -107,7 +107,7 @@ def field_at(root: Any, path: Path, data: Any) -> FieldNote | None:
     return next((note for note in every if note.name == path[-1]), None)
 
 
-def choices_at(root: Any, path: Path, data: Any) -> tuple[Choice, ...]:
+def choices_at(root: Any, path: Path, data: Any) -> tuple[ValueChoice, ...]:
     """The values that may be written at a path, where there is a list of them."""
     if path and path[-1] in TAG_KEYS:
         tagged = tuple(_tags(annotation_at(root, path[:-1], data)[0], str(path[-1])))
@@ -117,7 +117,7 @@ def choices_at(root: Any, path: Path, data: Any) -> tuple[Choice, ...]:
     return tuple(dict.fromkeys(_literals(annotation)))
 
 
-def types_at(root: Any, path: Path, data: Any) -> tuple[Choice, ...]:
+def types_at(root: Any, path: Path, data: Any) -> tuple[ValueChoice, ...]:
     """The types of mapping that a path may hold, by the key that tells them apart."""
     annotation = annotation_at(root, path, data)[0]
     return tuple(choice for key in ("type", "op") for choice in _tags(annotation, key))
@@ -128,10 +128,10 @@ def is_mapping_at(root: Any, path: Path, data: Any) -> bool:
     return next(_models(annotation_at(root, path, data)[0]), None) is not None
 
 
-def model_note(root: Any, path: Path, data: Any) -> Choice | None:
+def model_note(root: Any, path: Path, data: Any) -> ValueChoice | None:
     """The class of the mapping at a path: its word and meaning; `None` where there is none to name."""
     model = annotation_at(root, path, data)[1]
-    return None if model is None else Choice(tag_of_model(model) or model.__name__, model_meaning(model))
+    return None if model is None else ValueChoice(tag_of_model(model) or model.__name__, model_meaning(model))
 
 
 @lru_cache(maxsize=512)
@@ -200,18 +200,18 @@ def _has_default_tag(model: type[BaseModel]) -> bool:
     return field is not None and not field.is_required()
 
 
-def _tags(annotation: Any, key: str) -> Iterator[Choice]:
+def _tags(annotation: Any, key: str) -> Iterator[ValueChoice]:
     for model in _models(annotation):
         field = model.model_fields.get(key)
         if field is None:
             continue
         for value in _literals(field.annotation):
-            yield Choice(value.text, model_meaning(model), key)
+            yield ValueChoice(value.text, model_meaning(model), key)
 
 
-def _literals(annotation: Any) -> Iterator[Choice]:
+def _literals(annotation: Any) -> Iterator[ValueChoice]:
     for member in members(annotation) if annotation is not None else ():
         if get_origin(member) is Literal:
-            yield from (Choice(str(value)) for value in get_args(member))
+            yield from (ValueChoice(str(value)) for value in get_args(member))
         elif member is bool:
-            yield from (Choice("true"), Choice("false"))
+            yield from (ValueChoice("true"), ValueChoice("false"))

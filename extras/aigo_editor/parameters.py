@@ -13,7 +13,7 @@ from aigo_bridge.access.opening import is_below
 from aigo_editor import outline as trees
 from aigo_editor.outline import Node, Scalar, Sequence
 from aigo_editor.positions import Span
-from aigo_editor.project import Project, Source, inner_span
+from aigo_editor.project import Project, ProjectFile, inner_span
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\Z")
 """What a parameter may be called: a key that `<< config.… >>` can hold."""
@@ -50,7 +50,7 @@ ReadText = Callable[[Path], str | None]
 """The text of a file as it stands in the editor or on the disk; `None`: it cannot be read."""
 
 
-def declared(source: Source) -> tuple[Parameter, ...]:
+def declared(source: ProjectFile) -> tuple[Parameter, ...]:
     """The parameters of a file, in order."""
     root = source.root
     listed = root.get("config_spec") if isinstance(root, trees.Mapping) else None
@@ -124,7 +124,7 @@ def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -
     return edits
 
 
-def _parts(source: Source, project: Project) -> list[Path]:
+def _parts(source: ProjectFile, project: Project) -> list[Path]:
     """A file and all that it includes and refers to in its project."""
     waiting, seen = [source.file], [source.file]
     while waiting:
@@ -136,14 +136,14 @@ def _parts(source: Source, project: Project) -> list[Path]:
     return seen
 
 
-def _require_no_other_owner(file: Path, source: Source, project: Project) -> None:
+def _require_no_other_owner(file: Path, source: ProjectFile, project: Project) -> None:
     owners = {owner.file for owner in project.holders(file)} - {source.file}
     if owners:
         names = ", ".join(sorted(peer.relative_to(project.folder).as_posix() for peer in owners))
         raise RenameError(f"{file.name} also uses it and belongs to {names}; rename it there yourself")
 
 
-def _key_of(source: Source) -> str | None:
+def _key_of(source: ProjectFile) -> str | None:
     key = source.root.get("key") if isinstance(source.root, trees.Mapping) else None
     return key.text if isinstance(key, Scalar) and key.text else None
 

@@ -66,7 +66,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Source:
+class ProjectFile:
     """A YAML file as it stands."""
 
     file: Path
@@ -87,7 +87,7 @@ class Project:
     """The files that belong together."""
 
     folder: Path
-    sources: Mapping[Path, Source] = field(default_factory=dict)
+    sources: Mapping[Path, ProjectFile] = field(default_factory=dict)
 
     def entities(self, kind: Kind) -> Iterator[Entity]:
         """What there is of a kind."""
@@ -95,7 +95,7 @@ class Project:
             entity for source in self.sources.values() for entity in source.entities if entity.kind == kind
         )
 
-    def owners(self, file: Path) -> list[tuple[Source, Reference]]:
+    def owners(self, file: Path) -> list[tuple[ProjectFile, Reference]]:
         """The files that a file is a part of, directly."""
         return [
             (source, reference)
@@ -104,7 +104,7 @@ class Project:
             if reference.target == file
         ]
 
-    def holders(self, file: Path) -> list[Source]:
+    def holders(self, file: Path) -> list[ProjectFile]:
         """The files of a kind that a file is a part of, at any depth; itself, if it is of one."""
         waiting, seen, holders = [file], {file}, []
         while waiting:
@@ -129,12 +129,12 @@ def too_large(text: str) -> str | None:
     return None
 
 
-def source_of(file: Path, text: str) -> Source:
+def source_of(file: Path, text: str) -> ProjectFile:
     """A file as it stands in an editor, or on the disk."""
     root = outline(text)
     data = data_of(root)
     kind = kind_of(data, file)
-    return Source(
+    return ProjectFile(
         file, text, root, kind, tuple(_entities(kind, root, file)), tuple(_references(root, file, ()))
     )
 
@@ -153,7 +153,7 @@ class Projects:
     """Reads the files of projects, each again only when it has changed."""
 
     def __init__(self) -> None:
-        self._sources: dict[Path, tuple[object, Source]] = {}
+        self._sources: dict[Path, tuple[object, ProjectFile]] = {}
         self._listings: dict[Path, _Listing] = {}
         """By the folder of the file that was asked about."""
 
@@ -170,7 +170,7 @@ class Projects:
         """
         listing = self._listing(file)
         folder = listing.folder
-        sources: dict[Path, Source] = {}
+        sources: dict[Path, ProjectFile] = {}
         for path in listing.files:
             text = texts.get(os.path.realpath(path))
             source = self._source(path, text)
@@ -192,7 +192,7 @@ class Projects:
             self._listings[file.parent] = listing
         return listing
 
-    def _source(self, path: Path, text: str | None) -> Source | None:
+    def _source(self, path: Path, text: str | None) -> ProjectFile | None:
         state: object = text
         if text is None:
             try:

@@ -23,7 +23,7 @@ from aigo_editor.context import NOTHING, Context, context_at, in_text
 from aigo_editor.outline import Mapping as MappingNode
 from aigo_editor.outline import Node, Scalar, data_of, outline
 from aigo_editor.positions import Lines
-from aigo_editor.project import Project, Projects, Source, too_large
+from aigo_editor.project import Project, ProjectFile, Projects, too_large
 
 YAML = (".yaml", ".yml")
 MOST_WHOLES = 5
@@ -162,7 +162,7 @@ class Session:
             message = f"not checked: {error}"
             return [Issue(message, file=str(file), line=1, column=1, severity="warning", code=Code.TOO_MUCH)]
 
-    def _forget_others(self, file: Path, sources: Sequence[Source]) -> None:
+    def _forget_others(self, file: Path, sources: Sequence[ProjectFile]) -> None:
         """A file that is no longer one of ours, or has become a part, is not said anything of."""
         if file in self._findings and file not in {source.file for source in sources}:
             del self._findings[file]
@@ -294,7 +294,7 @@ class Session:
         return next((pair.start for pair in pairs if pair.key == "solver"), None)
 
     def _knowledge(
-        self, document: OpenDocument, project: Project, holder: Source | None, data: object
+        self, document: OpenDocument, project: Project, holder: ProjectFile | None, data: object
     ) -> Knowledge:
         return Knowledge(
             root=_root_of(document, project, data),
@@ -311,18 +311,18 @@ class Session:
             project=project.folder,
         )
 
-    async def _with_columns(self, knowledge: Knowledge, holder: Source | None) -> Knowledge:
+    async def _with_columns(self, knowledge: Knowledge, holder: ProjectFile | None) -> Knowledge:
         columns = await self._columns(holder)
         return replace(knowledge, columns=columns.get("values", {}), nested=columns.get("nested", {}))
 
-    async def _columns(self, holder: Source | None) -> dict[str, Any]:
+    async def _columns(self, holder: ProjectFile | None) -> dict[str, Any]:
         keys = dataset_keys(holder)
         if holder is None or not keys:
             return {}
         return await self.analysis.columns(holder.file, self.texts, keys)
 
 
-def _context(document: OpenDocument, offset: int, holder: Source | None) -> Context:
+def _context(document: OpenDocument, offset: int, holder: ProjectFile | None) -> Context:
     if document.is_yaml:
         return context_at(document.text, offset)
     if holder is None:
@@ -343,7 +343,7 @@ def _root_of(document: OpenDocument, project: Project, data: object) -> Any:
     return fields.root_of_part(data) or fields.root_of_kind(None)
 
 
-def _root_of_source(source: Source, project: Project) -> Any:
+def _root_of_source(source: ProjectFile, project: Project) -> Any:
     return fields.root_of_kind(source.kind) if source.kind else fields.root_of_part(source.data)
 
 
@@ -351,7 +351,7 @@ def _keys(project: Project, kind: Any) -> tuple[tuple[str, str], ...]:
     return tuple(sorted({(entity.key, entity.title) for entity in project.entities(kind)}))
 
 
-def dataset_keys(source: Source | None) -> list[str]:
+def dataset_keys(source: ProjectFile | None) -> list[str]:
     """The keys of a task's datasets, parameters put in where they have a default."""
     data = source.data if source is not None else None
     definition = data.get("definition") if isinstance(data, dict) else None

@@ -30,7 +30,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Place:
+class ValuePosition:
     """Where a value stands."""
 
     file: str
@@ -44,7 +44,7 @@ class Definition:
 
     path: Path
     values: Mapping[str, Any]
-    places: Mapping[KeyPath, Place]
+    places: Mapping[KeyPath, ValuePosition]
     warnings: tuple[Issue, ...] = ()
     """What is odd about it, and goes as the harness takes it."""
 
@@ -56,7 +56,7 @@ class Definition:
                 for length in range(len(path), 0, -1)
                 if path[:length] in self.places
             ),
-            Place(str(self.path), 1, 1),
+            ValuePosition(str(self.path), 1, 1),
         )
         return Issue(message, place.file, place.line, place.column, path=path, hint=hint, code=code, **more)
 
@@ -115,7 +115,7 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _plain)
 
 def read_yaml(
     path: Path, shown: str, dialect: Dialect, warnings: list[Issue]
-) -> tuple[dict[str, Any], dict[KeyPath, Place]]:
+) -> tuple[dict[str, Any], dict[KeyPath, ValuePosition]]:
     """A mapping and the places of its values.
 
     Args:
@@ -166,11 +166,11 @@ def _text(path: Path, shown: str) -> str:
 
 def _places(
     node: yaml.Node | None, file: str, dialect: Dialect, warnings: list[Issue]
-) -> dict[KeyPath, Place]:
+) -> dict[KeyPath, ValuePosition]:
     if not isinstance(node, yaml.MappingNode):
         message = f"{file!r} holds no mapping, as a task of {dialect.project} does"
         raise _failure(message, file, Code.UNKNOWN_KIND)
-    places: dict[KeyPath, Place] = {}
+    places: dict[KeyPath, ValuePosition] = {}
     issues: list[Issue] = []
     for number, (path, inner, issue) in enumerate(_walk(node, (), file, dialect)):
         if number > MOST_VALUES:
@@ -178,7 +178,9 @@ def _places(
         if issue is not None:
             (issues if issue.severity == "error" else warnings).append(issue)
         if path:
-            places.setdefault(path, Place(file, inner.start_mark.line + 1, inner.start_mark.column + 1))
+            places.setdefault(
+                path, ValuePosition(file, inner.start_mark.line + 1, inner.start_mark.column + 1)
+            )
     if issues:
         raise SpecError(issues)
     return places

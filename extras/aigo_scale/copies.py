@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Places:
+class RemoteAddresses:
     """The addresses of one command."""
 
     verb: str = ""
@@ -51,7 +51,7 @@ class Places:
 
 
 @contextlib.contextmanager
-def _ended(places: Places) -> Iterator[None]:
+def _ended(places: RemoteAddresses) -> Iterator[None]:
     with places.stack:
         try:
             yield
@@ -67,7 +67,7 @@ def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> 
     Raises:
         UsageError: an address stands where none is taken, or is none.
     """
-    places = Places(verb)
+    places = RemoteAddresses(verb)
     if ENDED in context.meta:
         context.meta[ENDED].enter_context(_ended(places))
     replaced, problems = list[str](), list[str]()
@@ -127,7 +127,7 @@ def _with_parameters(command: Any, words: Sequence[str]) -> Iterator[tuple[str, 
             yield word, argument
 
 
-def _replaced(places: Places, word: str, parameter: Any) -> str:
+def _replaced(places: RemoteAddresses, word: str, parameter: Any) -> str:
     """A word with the path of a copy where it has an address."""
     if parameter is None or "://" not in word:
         if parameter is not None and role_of(places.verb, parameter) == "results" and is_lake(word):
@@ -187,12 +187,12 @@ def _refuse_script(text: str, shown: str) -> None:
         )
 
 
-def _stays(places: Places, parameter: str, role: Role) -> bool:
+def _stays(places: RemoteAddresses, parameter: str, role: Role) -> bool:
     """Whether an address is left to those who import into a lake, piece by piece."""
     return role == "lake" or (places.into_lake and parameter in ("logs", "out"))
 
 
-def _mirror(places: Places) -> Mirror:
+def _mirror(places: RemoteAddresses) -> Mirror:
     if places.mirror is None:
         from aigo_scale.storage.mirror import Mirror
 
@@ -202,7 +202,7 @@ def _mirror(places: Places) -> Mirror:
     return places.mirror
 
 
-def _of_lake(places: Places, location: str) -> str:
+def _of_lake(places: RemoteAddresses, location: str) -> str:
     """The results of a lake of this machine, or its tables."""
     if places.verb in BY_TABLES:
         return location
@@ -214,7 +214,7 @@ def _of_lake(places: Places, location: str) -> str:
     return str(take_lake(location, folder))
 
 
-def _of_far_lake(places: Places, address: Address) -> str | None:
+def _of_far_lake(places: RemoteAddresses, address: Address) -> str | None:
     """The same of a lake in a storage; `None`: there is none."""
     if address.is_pattern:
         return None
@@ -253,7 +253,7 @@ def _value(word: str, parameter: Any) -> tuple[str, str]:
 # Copies
 
 
-def _take(places: Places, params: Mapping[str, Any]) -> None:
+def _take(places: RemoteAddresses, params: Mapping[str, Any]) -> None:
     """Take the copies of all that a verb reads, and hold the folders that it writes to."""
     from aigo_scale.storage.keeping import kept
 
@@ -300,7 +300,7 @@ def _take(places: Places, params: Mapping[str, Any]) -> None:
                 pass
 
 
-def _open_output(places: Places, role: Role, address: Address, params: Mapping[str, Any]) -> None:
+def _open_output(places: RemoteAddresses, role: Role, address: Address, params: Mapping[str, Any]) -> None:
     """Have what is written at an address put to the storage; what is there already is copied."""
     mirror = places.mirror
     assert mirror is not None
@@ -368,7 +368,7 @@ def _take_result(mirror: Mirror, address: Address) -> None:
     mirror.take_folder(folder, wanted=lambda key: key.rpartition("/")[2].startswith(f"{stem}."), depth=1)
 
 
-def _end(places: Places) -> None:
+def _end(places: RemoteAddresses) -> None:
     """Put what a verb has written; where that cannot be done, keep it here."""
     from aigo_bridge.cli.failing import reported
 

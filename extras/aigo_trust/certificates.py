@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import orjson
 
-from aigo_bridge.engine.model_calls import Place
+from aigo_bridge.engine.model_calls import CallSite
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.tape import task_name
 from aigo_bridge.evaluation.parity import Parity, SampleId, judged, parity
@@ -248,7 +248,7 @@ def _asked_differences(players: Mapping[str, Player], task: str) -> Iterator[tup
                 yield place.sample, difference
 
 
-def _asked_difference(place: Place, engines: tuple[str, str], sides: tuple[Any, Any]) -> Difference | None:
+def _asked_difference(place: CallSite, engines: tuple[str, str], sides: tuple[Any, Any]) -> Difference | None:
     one, another = sides
     if one == another:
         return None

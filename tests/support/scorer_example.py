@@ -9,7 +9,7 @@ from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import Issue
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring.scorer import Outcome, ScorerType
+from aigo_bridge.scoring.scorer import Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text, render_compared
 from aigo_bridge.spec.base import Path
 from aigo_bridge.spec.metrics import MeanMetric
@@ -47,10 +47,10 @@ class KnownWords:
         self._expected = SampleTemplate(spec.expected)
         self._min_length = spec.min_length
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         known = render_compared(self._expected, {"sample": sample.data}, "expected").split()
         words = [word for word in answer_text(output).split() if len(word) >= self._min_length]
-        return Outcome({"known_words": sum(word in known for word in words) / len(words) if words else None})
+        return Score({"known_words": sum(word in known for word in words) / len(words) if words else None})
 
 
 KNOWN_WORDS = ScorerType(

@@ -22,7 +22,7 @@ from aigo_bridge.text.json_text import without_non_finite
 from aigo_bridge.text.plurals import plural
 from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_evidence
 from aigo_inspect.importing.attempts import superseded
-from aigo_inspect.importing.frame import Totals, frame_of
+from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.logs.parsing import parse_json
 from aigo_inspect.logs.reader import LogReader, RawSample, open_log
 from aigo_inspect.logs.sources import find_logs
@@ -59,7 +59,7 @@ def import_log(
             `failure`, and its errors name them.
     """
     loss = loss if loss is not None else LossReport()
-    totals = Totals()
+    totals = LogTotals()
     with open_log(location, bounds=bounds, redaction=redaction) as log:
         if carries_evidence(log):
             try:
@@ -92,10 +92,12 @@ def iter_samples(
         if carries_evidence(log):
             yield from map(SampleEvidence.model_validate, carried_samples(log))
             return
-        yield from _samples(log, keep, loss if loss is not None else LossReport(), Totals())
+        yield from _samples(log, keep, loss if loss is not None else LossReport(), LogTotals())
 
 
-def _samples(log: LogReader, keep: EventChoice, loss: LossReport, totals: Totals) -> Iterator[SampleEvidence]:
+def _samples(
+    log: LogReader, keep: EventChoice, loss: LossReport, totals: LogTotals
+) -> Iterator[SampleEvidence]:
     aggregated = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
     for group in grouped(read_trials(log, keep=keep, loss=loss)):
         totals.count(group)

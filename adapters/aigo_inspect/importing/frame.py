@@ -36,7 +36,7 @@ _NO_MODEL = frozenset({"", "none", "none/none"})
 
 
 @dataclass
-class Totals:
+class LogTotals:
     """Totals over the samples of a log, updated while they are read."""
 
     trials: int = 0
@@ -100,7 +100,7 @@ class Totals:
         self.end_sample()
         self.failed = self._tally.counts(num_scorers).failed
 
-    def add(self, totals: Totals) -> None:
+    def add(self, totals: LogTotals) -> None:
         """Add the totals of other samples of the same log."""
         self.trials += totals.trials
         self.samples += totals.samples
@@ -119,7 +119,7 @@ class Totals:
 
 def frame_of(
     header: dict[str, Any],
-    totals: Totals,
+    totals: LogTotals,
     damage: list[Damage],
     loss: LossReport,
     marks: Mapping[str, Any] | None = None,
@@ -258,7 +258,7 @@ def _errors(header: dict[str, Any], *, is_damaged: bool) -> list[dict[str, Any]]
 # Specification
 
 
-def _specification(header: dict[str, Any], totals: Totals) -> dict[str, Any]:
+def _specification(header: dict[str, Any], totals: LogTotals) -> dict[str, Any]:
     spec = header["eval"]
     name = str(spec.get("task") or "task")
     arguments = spec.get("task_args")
@@ -284,7 +284,7 @@ def _dataset_name(spec: dict[str, Any]) -> str:
     return str(dataset.get("name") or dataset.get("location") or "dataset")
 
 
-def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: Totals) -> dict[str, Any]:
+def _task(header: dict[str, Any], name: str, arguments: dict[str, Any], totals: LogTotals) -> dict[str, Any]:
     spec = header["eval"]
     epochs = spec["config"].get("epochs")
     steps = header["plan"].get("steps") or []
@@ -335,7 +335,7 @@ def _parameters(arguments: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _scorers(header: dict[str, Any], totals: Totals) -> list[dict[str, Any]]:
+def _scorers(header: dict[str, Any], totals: LogTotals) -> list[dict[str, Any]]:
     names: dict[str, None] = dict(totals.scorers)
     metrics: dict[str, list[dict[str, Any]]] = {}
     for entry in metric_entries(header):
@@ -376,7 +376,7 @@ def _run_config(spec: dict[str, Any]) -> dict[str, Any]:
 # Execution
 
 
-def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, Any]:
+def _execution(header: dict[str, Any], totals: LogTotals, loss: LossReport) -> dict[str, Any]:
     stats = header["stats"]
     created = header["eval"].get("created")
     started = stats.get("started_at") or totals.started_at or created
@@ -396,7 +396,7 @@ def _execution(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict
     return execution
 
 
-def _usage(header: dict[str, Any], totals: Totals, loss: LossReport) -> dict[str, int] | None:
+def _usage(header: dict[str, Any], totals: LogTotals, loss: LossReport) -> dict[str, int] | None:
     """Return `ModelUsageStats` of the evaluated model, `None` if it is unknown.
 
     If all calls in the log were made to judges or sub-agents, the evaluated model used nothing.

@@ -20,7 +20,7 @@ from aigo_bridge.process.temporary import draft_folder_of
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_inspect.importing.attempts import superseded
-from aigo_inspect.importing.frame import Totals, frame_of
+from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.importing.writing import finish, reduced_scores, write_samples
 from aigo_inspect.logs.index import NO_TEXT, RENAMED, RENUMBERED, SampleRef
 from aigo_inspect.logs.reader import LogReader, open_log
@@ -56,8 +56,8 @@ class InspectRanges:
             with open_for_replacing(output, clean=False) as file, no_collections():
                 writer = DocumentWriter(file)
                 part = _write_range(reader, writer, options, first, end)
-                assert part is None or isinstance(part.totals, Totals)
-                if part is not None and isinstance(part.totals, Totals):
+                assert part is None or isinstance(part.totals, LogTotals)
+                if part is not None and isinstance(part.totals, LogTotals):
                     finish(writer, frame_of(reader.header, part.totals, [], LossReport()))
             return part
 
@@ -65,11 +65,11 @@ class InspectRanges:
         self, log: Path, output: Path, options: ImportOptions, ranges: Sequence[LogRange]
     ) -> ImportReport:
         """Write a result log without samples, with the totals of all ranges."""
-        totals, loss = Totals(), LossReport()
+        totals, loss = LogTotals(), LossReport()
         with open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader:
             reduced_scores(reader, loss)
             for part in ranges:
-                assert isinstance(part.totals, Totals)
+                assert isinstance(part.totals, LogTotals)
                 totals.add(part.totals)
                 loss.add(part.loss)
             with open_for_replacing(output, clean=False) as file:
@@ -174,7 +174,7 @@ def write_ranges(
     options: ImportOptions,
     loss: LossReport,
     writer: DocumentWriter,
-) -> Totals:
+) -> LogTotals:
     """Write all samples of an open log: the first ranges in this process, the others in other processes.
 
     Args:
@@ -199,7 +199,7 @@ def write_ranges(
         work = [(plan.log, folder / str(first), options, first, end) for first, end in others]
         with running(_range_text, work, plan.processes - 1) as futures:
             part = _write_range(reader, writer, options, 0, plan.ends[here - 1])
-            totals = _added(part, Totals(), loss, redacted)
+            totals = _added(part, LogTotals(), loss, redacted)
             for (_, text, *_), future in zip(work, futures, strict=True):
                 try:
                     part = future.result()
@@ -216,11 +216,11 @@ def write_ranges(
     return totals
 
 
-def _added(part: LogRange | None, totals: Totals, loss: LossReport, redacted: Counter[str]) -> Totals:
+def _added(part: LogRange | None, totals: LogTotals, loss: LossReport, redacted: Counter[str]) -> LogTotals:
     """Add the counts of a range to the totals of the log."""
     if part is None:
         raise UnsuitableForRangesError
-    assert isinstance(part.totals, Totals)
+    assert isinstance(part.totals, LogTotals)
     totals.add(part.totals)
     loss.add(part.loss)
     redacted.update(part.redacted)

@@ -31,7 +31,7 @@ from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_inspect.importing.attempts import superseded
-from aigo_inspect.importing.frame import Totals, frame_of
+from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.logs.index import SampleRef
 from aigo_inspect.logs.reader import LogReader
 from aigo_inspect.logs.shapes import FRAME
@@ -300,8 +300,8 @@ def write_json(
     output: Path,
     options: ImportOptions,
     loss: LossReport,
-    ranges: Callable[[DocumentWriter], Totals] | None = None,
-) -> Totals:
+    ranges: Callable[[DocumentWriter], LogTotals] | None = None,
+) -> LogTotals:
     """Write the result file of an open log, and return the totals of its samples.
 
     Args:
@@ -341,7 +341,7 @@ def write_samples(
     loss: LossReport,
     reductions: Mapping[str, list[dict[str, Any]]],
     refs: Sequence[SampleRef] | None = None,
-) -> Totals:
+) -> LogTotals:
     """Write samples of an open log, and return their totals.
 
     Args:
@@ -352,7 +352,7 @@ def write_samples(
         reductions: sample id → scores over all trials.
         refs: samples to write, grouped by id. `None` writes all samples.
     """
-    totals = Totals()
+    totals = LogTotals()
     _keep_freed_memory()
     for trial, is_first in marked(read_trials(log, refs, keep=options.events, loss=loss)):
         if is_first:
@@ -373,7 +373,7 @@ def write_samples(
     return totals
 
 
-def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | None:
+def _write_carried(log: LogReader, output: Path, loss: LossReport) -> LogTotals | None:
     """Write the evidence that a log was exported from; return `None` if the log was changed after the
     export.
     """
@@ -382,7 +382,7 @@ def _write_carried(log: LogReader, output: Path, loss: LossReport) -> Totals | N
 
     if not carries_evidence(log):
         return None
-    totals, tally = Totals(), CountsTally()
+    totals, tally = LogTotals(), CountsTally()
     with open_for_replacing(output, clean=False) as file:
         writer = DocumentWriter(file)
         for sample in carried_samples(log):
@@ -430,13 +430,13 @@ def _keep_freed_memory() -> None:
     bytes(_LARGE_BLOCK)
 
 
-def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossReport) -> Totals:
+def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossReport) -> LogTotals:
     """Write the tables of a log to `folder`. The folder appears when all tables are complete.
 
     Raises:
         UsageError: pyarrow is not installed.
     """
-    totals = Totals()
+    totals = LogTotals()
     reduced = reduced_scores(log, loss)
     with written_tables(folder, loss) as (tables, draft):
         for trial, first in marked(read_trials(log, keep=keep, loss=loss)):

@@ -18,7 +18,7 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
-from aigo_inspect.logs.sources import Source
+from aigo_inspect.logs.sources import ByteSource
 from aigo_inspect.logs.zip_members import (
     DEFLATED,
     LOCAL,
@@ -47,7 +47,7 @@ class Archive:
     appends.
     """
 
-    def __init__(self, source: Source, bounds: Bounds = DEFAULT_BOUNDS):
+    def __init__(self, source: ByteSource, bounds: Bounds = DEFAULT_BOUNDS):
         self._source = source
         self._bounds = bounds
         # Shared by all members, because creating it takes as long as unpacking a small member.

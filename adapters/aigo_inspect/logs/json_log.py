@@ -27,7 +27,7 @@ from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_inspect.logs.json_salvage import IDENTITY, Span, pieces, whole
 from aigo_inspect.logs.parsing import Parsed, parse_json
 from aigo_inspect.logs.shapes import STATUS_UNKNOWN
-from aigo_inspect.logs.sources import BytesSource, Source, local_path
+from aigo_inspect.logs.sources import ByteSource, BytesSource, local_path
 
 _IDENTITY = re.compile(rb"\s*+" + IDENTITY, re.DOTALL)
 _HEAD = 4096
@@ -50,7 +50,7 @@ class JsonLog:
         TooLargeError: the log exceeds the bounds.
     """
 
-    def __init__(self, source: Source, bounds: Bounds, redaction: Redaction):
+    def __init__(self, source: ByteSource, bounds: Bounds, redaction: Redaction):
         if source.size > bounds.member_bytes:
             raise TooLargeError(
                 f"{source.name!r} is {source.size:,} bytes,"
@@ -274,7 +274,7 @@ class Rows:
     """Spans of the elements. Data between two elements is also an element: the rest of a broken one."""
 
 
-def find_rows(source: Source, bounds: Bounds) -> Rows | None:
+def find_rows(source: ByteSource, bounds: Bounds) -> Rows | None:
     """Return the samples of a log in Inspect's layout; `None` for other layouts.
 
     Raises:
@@ -313,7 +313,7 @@ def find_rows(source: Source, bounds: Bounds) -> Rows | None:
     return rows
 
 
-def _lines(source: Source) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+def _lines(source: ByteSource) -> Iterator[tuple[int, tuple[bytes, ...]]]:
     """Yield the position and the start of each relevant line."""
     base = 0
     while base < source.size:
@@ -327,7 +327,7 @@ def _lines(source: Source) -> Iterator[tuple[int, tuple[bytes, ...]]]:
         base += _WINDOW
 
 
-def _row(source: Source, start: int, opened: bytes, close: int | None, limit: int) -> Iterator[Span]:
+def _row(source: ByteSource, start: int, opened: bytes, close: int | None, limit: int) -> Iterator[Span]:
     at = start
     if opened == b"{":
         if close is None:

@@ -47,7 +47,7 @@ from aigo_inspect.logs.index import (
 from aigo_inspect.logs.parsing import Parsed, parse_json
 from aigo_inspect.logs.pools import chunked_samples, read_chunked
 from aigo_inspect.logs.shapes import STATUS_UNKNOWN, lift_header, lift_sample, listed, set_aside
-from aigo_inspect.logs.sources import Source, open_source
+from aigo_inspect.logs.sources import ByteSource, open_source
 
 if TYPE_CHECKING:
     from aigo_inspect.logs.json_log import JsonLog
@@ -106,7 +106,7 @@ class LogReader:
     """An open log. Use it in a `with` statement."""
 
     def __init__(
-        self, source: Source, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
+        self, source: ByteSource, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
     ):
         self.location = redaction.text(named(source.name))
         """Location as given by the user, without secrets. For a downloaded copy, this is the original URL."""

@@ -30,7 +30,7 @@ class UnreachableError(UsageError):
     usual_code = Code.UNREADABLE_LOG
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Random access to the bytes of one log."""
 
     name: str
@@ -111,7 +111,7 @@ class BytesSource:
         self._data = data
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from `offset`; see `Source.read_at`."""
+        """Return up to `length` bytes from `offset`; see `ByteSource.read_at`."""
         return self._data[offset : offset + length]
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ def local_path(location: str | os.PathLike[str]) -> str | None:
     return unquote(parts.path) if parts.scheme == "file" else None
 
 
-def open_source(location: str | os.PathLike[str]) -> Source:
+def open_source(location: str | os.PathLike[str]) -> ByteSource:
     """Open a local path or fsspec URL for random access.
 
     Raises:

@@ -24,7 +24,7 @@ from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
-from aigo_inspect.logs.sources import Source
+from aigo_inspect.logs.sources import ByteSource
 
 STORED, DEFLATED, ZSTD = 0, 8, 93
 LOCAL = struct.Struct("<4s5H3L2H")
@@ -102,7 +102,7 @@ class Directory(NamedTuple):
 class _File:
     """File interface for `zipfile` to the beginning of a source."""
 
-    def __init__(self, source: Source, size: int, longest: int):
+    def __init__(self, source: ByteSource, size: int, longest: int):
         self._source, self._size, self._longest, self._at = source, size, longest, 0
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -126,7 +126,7 @@ class _File:
         return data
 
 
-def read_directory(source: Source, bounds: Bounds) -> Directory:
+def read_directory(source: ByteSource, bounds: Bounds) -> Directory:
     """Return the directory of an archive.
 
     Raises:
@@ -151,7 +151,7 @@ def read_directory(source: Source, bounds: Bounds) -> Directory:
     raise problem or EvidenceError("the zip directory is missing", code=Code.DAMAGED_LOG)
 
 
-def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Directory:
+def _directory(source: ByteSource, bounds: Bounds, end: int, count: int) -> Directory:
     """Return the directory for the end record at `end`, which announces `count` members."""
     file = _File(source, end + _END_SIZE, max(bounds.members * _CENTRAL_SIZE, _LONGEST_END))
     try:
@@ -191,7 +191,7 @@ def _directory(source: Source, bounds: Bounds, end: int, count: int) -> Director
     return Directory(members, archive.start_dir, damage)
 
 
-def may_lack_members(source: Source, bounds: Bounds, directory: Directory) -> bool:
+def may_lack_members(source: ByteSource, bounds: Bounds, directory: Directory) -> bool:
     """Return whether the file contains members that are missing in the directory or have another name there.
 
     The file is only searched if the directory leaves room for another member. That is the case between listed
@@ -221,7 +221,7 @@ def _is_plausible(name: str, names: Counter[str]) -> bool:
     return f"{name[: match.start('part')]}0.json" in names
 
 
-def _has_others(source: Source, bounds: Bounds, begin: int, end: int, names: Counter[str]) -> bool:
+def _has_others(source: ByteSource, bounds: Bounds, begin: int, end: int, names: Counter[str]) -> bool:
     # Inspect leaves the old version of a header in the file when it writes a new one.
     members = walk_local_headers(source, bounds, begin, end)
     return any(is_written(member.name) and member.name not in names for member in members)
@@ -230,14 +230,14 @@ def _has_others(source: Source, bounds: Bounds, begin: int, end: int, names: Cou
 # The local headers
 
 
-def header_at(source: Source, offset: int) -> Member | None:
+def header_at(source: ByteSource, offset: int) -> Member | None:
     """Return the member with a local header at `offset`, as described by that header."""
     header = _local_header(_Window(source), offset)
     return None if header is None else header[0]
 
 
 def walk_local_headers(
-    source: Source, bounds: Bounds, begin: int = 0, end: int | None = None
+    source: ByteSource, bounds: Bounds, begin: int = 0, end: int | None = None
 ) -> Iterator[Member]:
     """Yield the members in a file or in a part of it, without using the directory. This works for truncated
     and overwritten files.
@@ -275,7 +275,7 @@ def walk_local_headers(
 class _Window:
     """A moving part of the file in memory, so that millions of headers are not read one by one."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: ByteSource):
         self.source = source
         self._base = 0
         self._data = b""
@@ -349,7 +349,7 @@ def _leads_on(window: _Window, at: int) -> bool:
     return any(behind[skip : skip + 4] in _RECORDS for skip in (0, 12, 16, 20, _LONGEST_DESCRIPTOR))
 
 
-def _measured(source: Source, member: Member, start: int, budget: int) -> tuple[Member, int]:
+def _measured(source: ByteSource, member: Member, start: int, budget: int) -> tuple[Member, int]:
     """Return a member with the lengths found by unpacking, and the number of unpacked bytes.
 
     The member is unchanged if unpacking does not find an end, or contradicts a complete header. Reading the

@@ -25,7 +25,7 @@ from aigo_inspect.mapping import records
 from aigo_inspect.mapping.lenient import BASE_FIELDS, kind_of
 from aigo_inspect.mapping.model_calls import ODD_COUNT, ModelCalls, keep_rest
 from aigo_inspect.mapping.parts import tool_result
-from aigo_inspect.mapping.records import NativeEvent, Sample
+from aigo_inspect.mapping.records import NativeEvent, SampleRecord
 from aigo_inspect.mapping.sample_messages import Messages
 from aigo_inspect.mapping.spans import Event, Spans, fill_times, last_time
 
@@ -68,7 +68,7 @@ class EventMapper:
 
     def __init__(
         self,
-        sample: Sample,
+        sample: SampleRecord,
         walker: Walker,
         messages: Messages,
         loss: LossReport,
@@ -193,7 +193,7 @@ class EventMapper:
 
     # Conversation
 
-    def model(self, native: records.Model) -> Event:
+    def model(self, native: records.ModelRecord) -> Event:
         """Convert a model call."""
         event = self._base(native, "model_call_event")
         self.calls.fill(native, event, nested=bool(self._path))
@@ -281,7 +281,7 @@ class EventMapper:
             return self.custom(native, event)
         return event
 
-    def step(self, native: records.Step) -> Event:
+    def step(self, native: records.StepRecord) -> Event:
         """Convert the start or end of a step, which is a span in old logs."""
         event = self._base(native, "custom")
         events = self._spans.step_events(native, event)
@@ -310,7 +310,7 @@ class EventMapper:
 
     # Other events
 
-    def error(self, native: records.ErrorEvent) -> Event:
+    def error(self, native: records.ErrorRecord) -> Event:
         """Convert an error of the sample."""
         event = self._base(native, "error")
         error = native.error if isinstance(native.error, dict) else {"message": native.error}
@@ -389,12 +389,12 @@ class EventMapper:
 
 _MAPPERS: dict[type, Callable[[EventMapper, Any], Event]] = {
     **dict.fromkeys(_CONTENTS, EventMapper.custom),
-    records.Model: EventMapper.model,
+    records.ModelRecord: EventMapper.model,
     records.Tool: EventMapper.tool,
     records.SpanBegin: EventMapper.span_begin,
     records.SpanEnd: EventMapper.span_end,
-    records.Step: EventMapper.step,
-    records.ErrorEvent: EventMapper.error,
+    records.StepRecord: EventMapper.step,
+    records.ErrorRecord: EventMapper.error,
     records.Sandbox: EventMapper.sandbox,
     records.Compaction: EventMapper.compaction,
     records.Other: EventMapper.other,
@@ -412,7 +412,7 @@ def _source(native: records.Other) -> dict[str, Any]:
 
 def _as_dictionary(native: Any) -> dict[str, Any]:
     """Return a directly parsed event as a dictionary in its logged form."""
-    if type(native) is records.Model:
+    if type(native) is records.ModelRecord:
         tools, settings = native.tools, native.config
         native.tools = tools if type(tools) is Raw else Raw(dumps(tools.definitions))
         native.config = Raw(dumps(settings))
@@ -423,7 +423,7 @@ def _as_dictionary(native: Any) -> dict[str, Any]:
 def _named(natives: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the message ranges of the input and the raw request of every model call."""
     for native in natives:
-        if type(native) is records.Model:
+        if type(native) is records.ModelRecord:
             yield native.input_refs, native.call
         elif type(native) is records.Other:
             source = _source(native)

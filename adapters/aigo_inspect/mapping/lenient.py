@@ -20,7 +20,7 @@ from aigo_inspect.logs.pools import has_references
 from aigo_inspect.logs.reader import RawSample
 from aigo_inspect.logs.shapes import MALFORMED, listed
 from aigo_inspect.mapping import records
-from aigo_inspect.mapping.records import Message, Odd, Sample, Tools, settings_in, tools_in
+from aigo_inspect.mapping.records import MessageRecord, Odd, SampleRecord, Tools, settings_in, tools_in
 
 BASE_FIELDS = frozenset({"event", "uuid", "span_id", "timestamp", "working_start", "metadata", "pending"})
 _TEXT_OR_NONE = (str, type(None))
@@ -29,7 +29,7 @@ _Record = TypeVar("_Record", bound=Struct)
 _Base = dict[str, Any]
 
 
-def sample_from(raw: RawSample, loss: LossReport, *, patches: bool = False) -> Sample:
+def sample_from(raw: RawSample, loss: LossReport, *, patches: bool = False) -> SampleRecord:
     """Convert a logged sample to records. The raw sample is consumed.
 
     Args:
@@ -43,7 +43,7 @@ def sample_from(raw: RawSample, loss: LossReport, *, patches: bool = False) -> S
 
 def sample_of(
     data: dict[str, Any], loss: LossReport, *, non_finite: bool = False, patches: bool = True
-) -> Sample:
+) -> SampleRecord:
     """Convert an `EvalSample` in a dictionary to records, like `sample_from`.
 
     Args:
@@ -62,7 +62,7 @@ def sample_of(
     scores = data.pop("scores", None)
     fields: dict[str, Any] = parser.finite(data)
     fields["scores"] = scores
-    return Sample(
+    return SampleRecord(
         fields,
         parser.events(events if isinstance(events, list) else []),
         [parser.message(message) for message in parser.finite(listed(messages))],
@@ -122,7 +122,7 @@ class _Parser:
         if same is not None and same[0] == message:
             return same[1]
         try:
-            record: Any = msgspec.convert(message, Message)
+            record: Any = msgspec.convert(message, MessageRecord)
         except (msgspec.ValidationError, RecursionError):
             record = message
         self._messages[key] = (message, record)
@@ -153,7 +153,7 @@ class _Parser:
                 self._loss.changed[f"event {kind} of an unexpected shape: kept as custom event"] += 1
         return records.Other(**base)
 
-    def model(self, native: dict[str, Any], base: _Base) -> records.Model:
+    def model(self, native: dict[str, Any], base: _Base) -> records.ModelRecord:
         output = _object(native.get("output"))
         choices = [_object(choice) for choice in listed(output.get("choices"))]
         settled: dict[str, Any] = {
@@ -164,11 +164,11 @@ class _Parser:
             "call": None if native.get("call") is None else _object(native["call"]),
         }
         first = [
-            _record(records.Choice, choice, message=self.message(choice.get("message")))
+            _record(records.ChoiceRecord, choice, message=self.message(choice.get("message")))
             for choice in choices[:1]
         ]
         settled["output"] = _record(records.Output, output, choices=first, more_choices=choices[1:])
-        return _record(records.Model, native, **base, **settled)
+        return _record(records.ModelRecord, native, **base, **settled)
 
     def _tools(self, definitions: list[Any]) -> Raw | Tools:
         """Return the tools of the previous call if they are identical."""
@@ -201,14 +201,14 @@ class _Parser:
     def span_end(self, native: dict[str, Any], base: _Base) -> records.SpanEnd:
         return _record(records.SpanEnd, native, **base)
 
-    def step(self, native: dict[str, Any], base: _Base) -> records.Step:
-        return _record(records.Step, native, **base)
+    def step(self, native: dict[str, Any], base: _Base) -> records.StepRecord:
+        return _record(records.StepRecord, native, **base)
 
     def compaction(self, native: dict[str, Any], base: _Base) -> records.Compaction:
         return _record(records.Compaction, native, **base)
 
-    def error(self, native: dict[str, Any], base: _Base) -> records.ErrorEvent:
-        return _record(records.ErrorEvent, native, **base)
+    def error(self, native: dict[str, Any], base: _Base) -> records.ErrorRecord:
+        return _record(records.ErrorRecord, native, **base)
 
 
 _PARSERS: dict[str, Callable[[_Parser, dict[str, Any], _Base], records.NativeEvent]] = {

@@ -12,7 +12,15 @@ from aigo_inspect.logs.parsing import seconds_between
 from aigo_inspect.logs.pools import Walker, expand_call, expand_request
 from aigo_inspect.logs.shapes import count_of
 from aigo_inspect.mapping.messages import Item, logprobs_of
-from aigo_inspect.mapping.records import Choice, Message, Model, Output, Sample, Tools, tools_in
+from aigo_inspect.mapping.records import (
+    ChoiceRecord,
+    MessageRecord,
+    ModelRecord,
+    Output,
+    SampleRecord,
+    Tools,
+    tools_in,
+)
 from aigo_inspect.mapping.sample_messages import Messages
 from aigo_inspect.mapping.spans import Event
 
@@ -62,7 +70,7 @@ def _continuation(earlier: list[list[int]], refs: Any) -> list[list[int]] | None
 class ModelCalls:
     """Converter for the model calls of one sample."""
 
-    def __init__(self, sample: Sample, walker: Walker, messages: Messages, loss: LossReport):
+    def __init__(self, sample: SampleRecord, walker: Walker, messages: Messages, loss: LossReport):
         self.exchanges: list[Exchange] = []
         """Calls outside nested tool transcripts."""
         self.offers: dict[int, list[Any]] = {}
@@ -94,7 +102,7 @@ class ModelCalls:
         """Return the id of the last model call in a span that requested a tool call."""
         return self._callers.get((span, call_id))
 
-    def fill(self, native: Model, event: Event, *, nested: bool) -> None:
+    def fill(self, native: ModelRecord, event: Event, *, nested: bool) -> None:
         """Convert `native` to the model call `event`. `nested` means that it is in a tool transcript."""
         output, notes = native.output, event["metadata"]["inspect"]
         span = event.get("span_id")
@@ -166,14 +174,14 @@ class ModelCalls:
             walker.walk([value])
         return value
 
-    def _tools(self, native: Model) -> Tools:
+    def _tools(self, native: ModelRecord) -> Tools:
         if type(native.tools) is not Tools:
             native.tools = tools_in(msgspec.json.decode(native.tools))
             self._walker.walk(native.tools.definitions)
         tools: Tools = native.tools
         return tools
 
-    def _context(self, span: str | None, native: Model) -> list[Item]:
+    def _context(self, span: str | None, native: ModelRecord) -> list[Item]:
         """Return the input items of a call. Usually they extend the input of the previous call in the same
         span.
         """
@@ -204,20 +212,22 @@ class ModelCalls:
         self._inputs[span] = (messages, context)
         return context
 
-    def _logprobs(self, choice: Choice) -> list[dict[str, Any]] | None:
+    def _logprobs(self, choice: ChoiceRecord) -> list[dict[str, Any]] | None:
         self._walker.walk([choice.logprobs])
         return (
             logprobs_of({"logprobs": choice.logprobs}, self._loss) if _single_text(choice.message) else None
         )
 
-    def _answer(self, native: Model, choice: Choice, logprobs: list[dict[str, Any]] | None) -> list[Item]:
+    def _answer(
+        self, native: ModelRecord, choice: ChoiceRecord, logprobs: list[dict[str, Any]] | None
+    ) -> list[Item]:
         pending = native.odd is not None and native.odd.native.get("pending")
         status = "in_progress" if pending else STATUS_OF_STOP.get(str(choice.stop_reason), "completed")
         if status == "completed" and logprobs is None:
             return self._messages.of(choice.message)
         return self._messages.items(choice.message, status, logprobs)
 
-    def _add_notes(self, native: Model, notes: dict[str, Any], unknown: int) -> None:
+    def _add_notes(self, native: ModelRecord, notes: dict[str, Any], unknown: int) -> None:
         # Written out field by field: almost all fields are null in most calls, and a loop takes three times
         # as long.
         put_back = self._put_back
@@ -248,7 +258,7 @@ class ModelCalls:
             self._loss.changed["model event: coloured copy of the traceback left out"] += 1
 
     def _add_output_notes(
-        self, native: Model, notes: dict[str, Any], text: str, logprobs: list[dict[str, Any]] | None
+        self, native: ModelRecord, notes: dict[str, Any], text: str, logprobs: list[dict[str, Any]] | None
     ) -> None:
         output, put_back = native.output, self._put_back
         if output.usage is not None:
@@ -297,14 +307,14 @@ def _chat_output(
 ) -> dict[str, Any] | None:
     """Return the same result as `chat_output`. `text` is the text of the first answer."""
     answer = output.choices[0].message
-    if not output.more_choices and isinstance(answer, Message):
+    if not output.more_choices and isinstance(answer, MessageRecord):
         return None if failed and says_nothing(answer) else chat_answers([text], usage)
     choices = [{"message": _dictionary(answer)}, *output.more_choices]
     return chat_output({"choices": choices, "usage": output.usage}, failed=failed)
 
 
 def _dictionary(message: Any) -> Any:
-    return msgspec.to_builtins(message) if isinstance(message, Message) else message
+    return msgspec.to_builtins(message) if isinstance(message, MessageRecord) else message
 
 
 def chat_output(output: Any, *, failed: bool = False) -> dict[str, Any] | None:
@@ -364,7 +374,7 @@ def says_nothing(message: Any) -> bool:
     that the answer is missing, not empty.
     """
     content: Any
-    if isinstance(message, Message):
+    if isinstance(message, MessageRecord):
         content, more = message.content, message.tool_calls or message.metadata
     elif isinstance(message, dict):
         content, more = message.get("content"), message.get("tool_calls") or message.get("metadata")
@@ -377,7 +387,7 @@ def says_nothing(message: Any) -> bool:
 
 def answer_text(message: Any) -> str:
     """Return the text of an assistant message without its reasoning, like Inspect's `message.text`."""
-    if isinstance(message, Message):
+    if isinstance(message, MessageRecord):
         content: Any = message.content
     else:
         content = message.get("content") if isinstance(message, dict) else None
@@ -392,7 +402,7 @@ def answer_text(message: Any) -> str:
 
 
 def _single_text(message: Any) -> bool:
-    content: Any = message.content if isinstance(message, Message) else None
+    content: Any = message.content if isinstance(message, MessageRecord) else None
     if isinstance(message, dict):
         content = message.get("content")
     if isinstance(content, list):

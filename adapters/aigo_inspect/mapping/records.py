@@ -44,7 +44,7 @@ class ToolCall(_Record, kw_only=True):
     type: str | None = None
 
 
-class Message(_Record, kw_only=True):
+class MessageRecord(_Record, kw_only=True):
     """A message of a conversation, of any role."""
 
     id: Name
@@ -81,10 +81,10 @@ class _Event(_Record, tag_field="event", kw_only=True):
     """Additional data of a record that `lenient` created."""
 
 
-class Choice(_Record, kw_only=True):
+class ChoiceRecord(_Record, kw_only=True):
     """One answer of a model."""
 
-    message: Message
+    message: MessageRecord
     """Any value in a record that `lenient` created."""
     stop_reason: Any = None
     stop_details: Any = None
@@ -97,7 +97,7 @@ class Output(_Record, kw_only=True):
     """Result of a model call."""
 
     model: Any = None
-    choices: Annotated[list[Choice], Meta(max_length=1)] = []
+    choices: Annotated[list[ChoiceRecord], Meta(max_length=1)] = []
     completion: Any = None
     usage: Any = None
     input_context_tokens: Any = None
@@ -111,13 +111,13 @@ class Output(_Record, kw_only=True):
     leftover: dict[str, Any] | None = field(default=None, name="(leftover)")
 
 
-class Model(_Event, tag="model", kw_only=True):
+class ModelRecord(_Event, tag="model", kw_only=True):
     """A model call. Its input is usually in the pool."""
 
     model: Name
     role: Any = None
     requested_model: Any = None
-    input: list[Message] = []
+    input: list[MessageRecord] = []
     input_refs: Any = None
     tools: Repeating = EMPTY_LIST
     tool_choice: Any = None
@@ -170,7 +170,7 @@ class SpanEnd(_Event, tag="span_end", kw_only=True):
     id: Any = None
 
 
-class Step(_Event, tag="step", kw_only=True):
+class StepRecord(_Event, tag="step", kw_only=True):
     """Start or end of a span in logs before 0.3.93."""
 
     action: Any = None
@@ -178,7 +178,7 @@ class Step(_Event, tag="step", kw_only=True):
     name: Any = None
 
 
-class ErrorEvent(_Event, tag="error", kw_only=True):
+class ErrorRecord(_Event, tag="error", kw_only=True):
     """Error of the sample."""
 
     error: Any = None
@@ -223,7 +223,7 @@ class Sandbox(Custom, tag="sandbox", kw_only=True):
     completed: str | None = None
 
 
-class Score(Custom, tag="score", kw_only=True):
+class ScoreRecord(Custom, tag="score", kw_only=True):
     """Score of the sample."""
 
     score: dict[str, Any]
@@ -295,20 +295,20 @@ class Compaction(Custom, tag="compaction", kw_only=True):
 class _Pools(_Record, kw_only=True):
     """Distinct messages of all model calls."""
 
-    messages: list[Message] = []
+    messages: list[MessageRecord] = []
     calls: list[Any] = []
 
 
 ParsedEvent = (
-    Model
+    ModelRecord
     | Tool
     | SpanBegin
     | SpanEnd
-    | ErrorEvent
+    | ErrorRecord
     | StatePatch
     | StorePatch
     | Sandbox
-    | Score
+    | ScoreRecord
     | SampleInit
     | Info
     | Logger
@@ -317,7 +317,7 @@ ParsedEvent = (
     | ScoreEdit
     | Compaction
 )
-NativeEvent = ParsedEvent | Step | Other
+NativeEvent = ParsedEvent | StepRecord | Other
 
 
 class _Sample(_Record, kw_only=True):
@@ -332,7 +332,7 @@ class _Sample(_Record, kw_only=True):
     sandbox: Any = None
     files: list[Any] | None = None
     setup: str | None = None
-    messages: list[Message]
+    messages: list[MessageRecord]
     output: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
@@ -361,7 +361,7 @@ class _Sample(_Record, kw_only=True):
     time_limit: Any = None
 
 
-class Sample(Struct):
+class SampleRecord(Struct):
     """Input of the mapping, which consumes it. References to attachments and pool messages are not resolved
     yet.
     """
@@ -451,7 +451,7 @@ class Constants:
         """
         for event in events:
             kind = type(event)
-            if kind is Model:
+            if kind is ModelRecord:
                 tools = self.tools.of(event.tools)
                 event.tools = event.tools if tools is None else tools
                 event.config = self.config.of(event.config)
@@ -473,7 +473,7 @@ _PLAIN = tuple(
 )
 
 
-def parse_sample(data: bytes, redaction: Redaction, constants: Constants) -> Sample | None:
+def parse_sample(data: bytes, redaction: Redaction, constants: Constants) -> SampleRecord | None:
     """Return the sample in `data`; `None` if it needs `lenient` or may contain a secret."""
     try:
         sample = _DECODER.decode(data)
@@ -483,7 +483,7 @@ def parse_sample(data: bytes, redaction: Redaction, constants: Constants) -> Sam
     if redaction.suspects(data):
         return None
     pools = sample.events_data or _Pools()
-    return Sample(
+    return SampleRecord(
         {name: getattr(sample, name) for name in _PLAIN},
         sample.events,
         sample.messages,

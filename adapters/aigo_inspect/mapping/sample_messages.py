@@ -9,7 +9,7 @@ import msgspec
 from aigo_bridge.importing.log_import import LossReport
 from aigo_inspect.logs.pools import Walker
 from aigo_inspect.mapping.messages import Item, items_from_message
-from aigo_inspect.mapping.records import Message
+from aigo_inspect.mapping.records import MessageRecord
 
 
 class Messages:
@@ -30,7 +30,7 @@ class Messages:
     def put_back(self, message: Any) -> Any:
         """Return the message with restored attachments. Its id, role and names never contain references."""
         walker = self._walker
-        if type(message) is not Message:
+        if type(message) is not MessageRecord:
             walker.walk_messages([message])
             return message
         content, lengths = message.content, walker.lengths
@@ -59,7 +59,7 @@ class Messages:
 
     def of(self, message: Any) -> list[Item]:
         """Return the items of a restored message. The list is shared and must not be changed."""
-        key = message.id if type(message) is Message else _id_of(message)
+        key = message.id if type(message) is MessageRecord else _id_of(message)
         same = self._by_object.get(id(message)) if key is None else self._by_id.get(key)
         if same is not None and same[0] is message:
             return same[1]
@@ -79,7 +79,7 @@ class Messages:
 
     def items(self, message: Any, status: str, logprobs: list[dict[str, Any]] | None = None) -> list[Item]:
         """Return the items of an answer that may be incomplete."""
-        if type(message) is Message:
+        if type(message) is MessageRecord:
             message = msgspec.to_builtins(message)
         return items_from_message(message, self._loss, status=status, logprobs=logprobs)
 

@@ -16,7 +16,7 @@ from aigo_inspect.logs.reader import LogReader
 from aigo_inspect.logs.shapes import MALFORMED
 from aigo_inspect.mapping.events import EventChoice
 from aigo_inspect.mapping.model_calls import chat_output
-from aigo_inspect.mapping.records import Constants, Sample, parse_sample
+from aigo_inspect.mapping.records import Constants, SampleRecord, parse_sample
 from aigo_inspect.mapping.scores import scores_of
 from aigo_inspect.mapping.spans import Event
 from aigo_inspect.mapping.traces import MappedSample, MappedTrace, map_raw
@@ -92,7 +92,7 @@ def read_trials(
     yield from log.each(log.sample_refs("sample") if refs is None else refs, trial)
 
 
-def _check_counts(log: LogReader, ref: SampleRef, sample: Sample) -> None:
+def _check_counts(log: LogReader, ref: SampleRef, sample: SampleRecord) -> None:
     more = (sample.fields["scores"], sample.attachments, sample.pool, sample.calls)
     log.check_counts(ref, sample.events, sample.messages, *more)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from aigo_bridge.dtypes.events import arranged
 from aigo_bridge.importing.log_import import LossReport
-from aigo_inspect.mapping.records import SpanBegin, SpanEnd, Step
+from aigo_inspect.mapping.records import SpanBegin, SpanEnd, StepRecord
 
 Event = dict[str, Any]
 
@@ -89,7 +89,7 @@ class Spans:
         self._ended.add(span_id)
         return end
 
-    def step_events(self, native: Step, event: Event) -> list[Event]:
+    def step_events(self, native: StepRecord, event: Event) -> list[Event]:
         """Return the start event or the end events for a step. An end without a start gives an empty list."""
         name = str(native.name or "")
         if native.action == "begin":

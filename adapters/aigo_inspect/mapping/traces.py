@@ -25,7 +25,7 @@ from aigo_inspect.mapping.lenient import sample_from, sample_of
 from aigo_inspect.mapping.messages import Item
 from aigo_inspect.mapping.model_calls import chat_output, count_odd_usage, model_usage
 from aigo_inspect.mapping.own_output import own_output
-from aigo_inspect.mapping.records import Message, Sample
+from aigo_inspect.mapping.records import MessageRecord, SampleRecord
 from aigo_inspect.mapping.sample_messages import Messages
 from aigo_inspect.mapping.spans import Event, ordered_by_span
 
@@ -105,7 +105,7 @@ class MappedSample:
 
     def __init__(
         self,
-        sample: Sample,
+        sample: SampleRecord,
         loss: LossReport,
         *,
         size: int = 0,
@@ -217,7 +217,7 @@ def sample_key(eval_id: object, sample_id: object, epoch: object) -> str:
 
 def _last_messages(natives: list[Any], messages: Messages) -> LastMessages:
     message: Any = natives[-1] if natives else None
-    role, key = (message.role, message.id) if isinstance(message, Message) else (None, None)
+    role, key = (message.role, message.id) if isinstance(message, MessageRecord) else (None, None)
     if isinstance(message, dict):
         role, key = message.get("role"), message.get("id")
     answer_id = key if role == "assistant" and isinstance(key, str) and key else None

@@ -31,7 +31,7 @@ from aigo_bridge.execution.program import Failure, Solution
 from aigo_bridge.metrics.metric import as_number, short
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.records import StoredNumbers, numbers_from_json
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
 from aigo_inspect.logs.reader import LogReader
 from aigo_inspect.logs.shapes import SCORE_KEY, STORE_KEY
@@ -112,7 +112,7 @@ def _dump(output: SolverOutput) -> Json:
 # Scores
 
 
-def score_fields(result: Outcome | Failure, answer: str | None = None) -> dict[str, Any]:
+def score_fields(result: Score | Failure, answer: str | None = None) -> dict[str, Any]:
     """Return the fields of an Inspect score for a scorer's result. `outcomes_of` converts it back.
 
     Inspect treats a failed scorer as unscored: its value is NaN and excluded from metrics. The metadata
@@ -148,12 +148,12 @@ def score_fields(result: Outcome | Failure, answer: str | None = None) -> dict[s
     }
 
 
-def rows_score_fields(results: Mapping[str, Outcome | Failure], answer: str | None = None) -> dict[str, Any]:
+def rows_score_fields(results: Mapping[str, Score | Failure], answer: str | None = None) -> dict[str, Any]:
     """Return the score fields for the rows of a post-processor (by id). The displayed value is the mean of
     each number.
     """
     metadata = {SCORE_KEY: {"rows": {row_id: dump_result(result) for row_id, result in results.items()}}}
-    outcomes = [result for result in results.values() if isinstance(result, Outcome)]
+    outcomes = [result for result in results.values() if isinstance(result, Score)]
     if not outcomes:
         failures = [result.message for result in results.values() if isinstance(result, Failure)]
         reason = failures[0] if failures else "the post-processor made no rows"
@@ -172,7 +172,7 @@ def _alone(values: dict[str, Any]) -> Any:
     return next(iter(values.values())) if len(values) == 1 else values
 
 
-def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Outcome | Failure]:
+def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Score | Failure]:
     """Return the results in a logged score by row id. The key is `None` for the sample itself."""
     ours = (score.get("metadata") or {}).get(SCORE_KEY) or {}
     if "rows" in ours:
@@ -204,21 +204,21 @@ def has_failed(score: Mapping[str, Any]) -> bool:
     return any(isinstance(result, Failure) for result in outcomes_of(score).values())
 
 
-def _outcome(score: Mapping[str, Any]) -> Outcome | Failure:
+def _outcome(score: Mapping[str, Any]) -> Score | Failure:
     metadata: dict[str, Any] = score.get("metadata") or {}
     ours = metadata.get(SCORE_KEY) or {}
     if "values" in ours:
-        return Outcome(ours["values"], ours["metadata"])
+        return Score(ours["values"], ours["metadata"])
     value = score.get("value")
     without_ours = {name: part for name, part in metadata.items() if name != SCORE_KEY}
     if "failure" in ours:
         return Failure.from_json(ours["failure"], without_ours)
     if "name" in ours:
-        return Outcome({ours["name"]: value}, without_ours)
-    return Outcome(value if isinstance(value, dict) else {"value": value}, metadata)
+        return Score({ours["name"]: value}, without_ours)
+    return Score(value if isinstance(value, dict) else {"value": value}, metadata)
 
 
-def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
+def _means(outcomes: Sequence[Score]) -> dict[str, float]:
     numbers: dict[str, list[float]] = {}
     for outcome in outcomes:
         for name, value in outcome.values.items():
@@ -252,7 +252,7 @@ def answer_text(output: Any) -> str | None:
     return answer if isinstance(answer, str) else None
 
 
-def answer_of(outcome: Outcome, answer: str | None) -> str | None:
+def answer_of(outcome: Score, answer: str | None) -> str | None:
     """Return the scored text, as stored by the scorer, otherwise the last answer."""
     metadata = outcome.metadata
     # The prediction of a judge is its rating, not the answer.
@@ -261,7 +261,7 @@ def answer_of(outcome: Outcome, answer: str | None) -> str | None:
     return compared if isinstance(compared, str) else answer
 
 
-def explanation_of(outcome: Outcome) -> str:
+def explanation_of(outcome: Score) -> str:
     """Return a one-sentence explanation of a score."""
     metadata = outcome.metadata
     reasoning = metadata.get("reasoning")

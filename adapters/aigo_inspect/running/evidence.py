@@ -35,7 +35,7 @@ from aigo_bridge.plan.outline import Outline
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.counts import CANCELLED, RUNNING
 from aigo_bridge.results.records import TrialRecord
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
 from aigo_inspect.logs.parsing import running_time, utc
 from aigo_inspect.logs.reader import RawSample, open_log
@@ -112,7 +112,7 @@ def trial_records(raw: RawSample, outline: Outline, header: Mapping[str, Any]) -
         has_rows = "rows" in stored and bool(solution.rows)
         _add_run(solution.rows[0].output if has_rows else solution.output, trace, ios)
 
-    def results(key: str, row_id: str | None) -> Iterator[tuple[Outcome | Failure, list[Json]]]:
+    def results(key: str, row_id: str | None) -> Iterator[tuple[Score | Failure, list[Json]]]:
         scores: Mapping[str, Any] = sample.get("scores") or {}
         result = outcomes_of(scores[key]).get(row_id) if key in scores else _limited(sample)
         if result is not None:

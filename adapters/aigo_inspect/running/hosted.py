@@ -11,7 +11,18 @@ from contextlib import suppress
 
 from inspect_ai.model import ModelOutput
 from inspect_ai.model import _model as model_module
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Scorer,
+    Target,
+    Value,
+    metric,
+    scorer,
+)
+from inspect_ai.scorer import (
+    Score as InspectScore,
+)
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import LimitExceededError, span
 
@@ -25,7 +36,7 @@ from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.scoring import CompiledScorer
 from aigo_bridge.scoring.python import SCORER_KEY, compute_evidence
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import last_text, request_of_items
 from aigo_inspect.logs.shapes import STORE_KEY
@@ -159,7 +170,7 @@ def _spent(spent: Spent | None = None) -> Spent:
     return spent
 
 
-Results = dict[str | None, Outcome | Failure]
+Results = dict[str | None, Score | Failure]
 """Results of one scorer on one trial, by row id of the post-processor. The key is `None` for the sample
 itself."""
 
@@ -211,7 +222,7 @@ def _hosted(
     @scorer(metrics=[mirrored_metrics(program, compiled, exclusions)], name=compiled.key)
     @in_namespace
     def factory() -> Scorer:
-        async def score(state: TaskState, target: Target) -> Score:
+        async def score(state: TaskState, target: Target) -> InspectScore:
             sample = program.sample(state.sample_id)
             solution = solutions.get(state.uuid) or solution_of(
                 load_stored(
@@ -220,7 +231,7 @@ def _hosted(
                 sample,
             )
 
-            async def one(row: Row) -> Outcome | Failure:
+            async def one(row: Row) -> Score | Failure:
                 who = f"{compiled.key}/{row.sample.id}"
                 with asking(progress.asker(state.sample_id, state.epoch - 1, who)):
                     return await program.score(compiled, row, models, let_through=(LimitExceededError,))
@@ -234,7 +245,7 @@ def _hosted(
                 results = {None: unsolved}
                 fields = score_fields(unsolved)
             elif program.postprocessor is not None and solution is not None:
-                rows: dict[str, Outcome | Failure] = {}
+                rows: dict[str, Score | Failure] = {}
                 for row in solution.rows:
                     async with span(str(row.sample.id), type=ROW_SPAN):
                         rows[str(row.sample.id)] = await one(row)
@@ -245,7 +256,7 @@ def _hosted(
                 results = {None: result}
                 fields = score_fields(result, answer)
             scored(state, solution, compiled.key, results)
-            return Score(**fields)
+            return InspectScore(**fields)
 
         return score
 
@@ -267,11 +278,11 @@ def system_scorer(plan: TaskPlan, progress: ProgressCounter, host: SnippetHost) 
     @scorer(metrics=[values()], name=SCORER_KEY)
     @in_namespace
     def factory() -> Scorer:
-        async def score(state: TaskState, target: Target) -> Score:
+        async def score(state: TaskState, target: Target) -> InspectScore:
             result = await contained(compute_evidence(plan, host), "metric", (LimitExceededError,))
             failure = result if isinstance(result, Failure) else None
             progress.finished(state.sample_id, state.epoch - 1, failure)
-            return Score(**score_fields(result))
+            return InspectScore(**score_fields(result))
 
         return score
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inspect_ai.scorer import Metric as NativeMetric
-from inspect_ai.scorer import SampleScore, Score, ScoreReducer, Value, metric, score_reducer
+from inspect_ai.scorer import SampleScore, ScoreReducer, Value, metric, score_reducer
+from inspect_ai.scorer import Score as InspectScore
 
 from aigo_bridge.dtypes import SampleScore as AigoSampleScore
 from aigo_bridge.execution.program import Failure, SampleProgram, Solution
@@ -23,7 +24,7 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import left_out, scores_data
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring import CompiledScorer
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import MeanMetric
 from aigo_inspect.logs.shapes import SCORE_KEY
@@ -63,7 +64,7 @@ class Exclusions:
         epoch: int,
         solution: Solution | None,
         scorer_key: str,
-        results: Mapping[str | None, Outcome | Failure],
+        results: Mapping[str | None, Score | Failure],
     ) -> None:
         """Record the results of one scorer on one trial."""
         if not self._applies:
@@ -75,7 +76,7 @@ class Exclusions:
             trials = self._records.setdefault(key, {})
             record = trials.get(epoch)
             scores = [] if record is None else list(record.scores)
-            if isinstance(result, Outcome):
+            if isinstance(result, Score):
                 scores.append(scores_data(scorer_key, "score", None, result.values, {}))
             trials[epoch] = TrialRecord(
                 sample_id=sample.id if row_id is None else row_id,
@@ -148,12 +149,12 @@ def _standard_error(spec: MetricSpec, samples: Sequence[Mapping[str, Any]]) -> f
         return None
 
 
-def _unaggregated(outcome: Outcome) -> dict[str, NoAggregate]:
+def _unaggregated(outcome: Score) -> dict[str, NoAggregate]:
     missing = outcome.metadata.get(_UNAGGREGATED) or {}
     return {name: NoAggregate(reason, is_number) for name, (reason, is_number) in missing.items()}
 
 
-def shown_outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
+def shown_outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Score]]:
     """Yield the outcomes in a score for the sample or for the rows of its post-processor. An unscored sample
     yields nothing.
     """
@@ -161,7 +162,7 @@ def shown_outcomes(score: SampleScore) -> Iterator[tuple[RowKey, Outcome]]:
     if not isinstance(native.value, dict) and SCORE_KEY not in (native.metadata or {}):
         return
     for row_id, outcome in outcomes_of({"value": native.value, "metadata": native.metadata}).items():
-        if isinstance(outcome, Outcome):
+        if isinstance(outcome, Score):
             yield (str(score.sample_id), row_id), outcome
 
 
@@ -177,17 +178,17 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
     @score_reducer(name=REDUCER)
     @in_namespace
     def factory() -> ScoreReducer:
-        def aggregated(values: Sequence[Mapping[str, Any] | None]) -> Outcome:
+        def aggregated(values: Sequence[Mapping[str, Any] | None]) -> Score:
             reduced = aggregate_trials(values, aggregators)
             missing = {name: (each.reason, each.is_number) for name, each in reduced.missing.items()}
             metadata: dict[str, Any] = {NUM_TRIALS: sum(value is not None for value in values)}
             if missing:
                 metadata[_UNAGGREGATED] = missing
-            return Outcome(
+            return Score(
                 {name: value for name, value in reduced.values.items() if value is not None}, metadata
             )
 
-        def reduce(scores: list[Score]) -> Score:
+        def reduce(scores: list[InspectScore]) -> InspectScore:
             if len(scores) == 1:
                 return scores[0]
             results = [outcomes_of({"value": each.value, "metadata": each.metadata}) for each in scores]
@@ -202,13 +203,13 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
                     row_id: aggregated([_values(outcomes.get(row_id)) for outcomes in results])
                     for row_id in ids
                 }
-                return Score(**rows_score_fields({**rows}))
+                return InspectScore(**rows_score_fields({**rows}))
             values = [_values(outcomes.get(None)) for outcomes in results]
             if not any(value is not None for value in values):
                 return scores[0]
-            return Score(**score_fields(aggregated(values)))
+            return InspectScore(**score_fields(aggregated(values)))
 
-        def contained(scores: list[Score]) -> Score:
+        def contained(scores: list[InspectScore]) -> InspectScore:
             try:
                 return reduce(scores)
             except Exception:  # noqa: BLE001  # the evidence reports the error, as for metrics
@@ -219,8 +220,8 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
     return factory()
 
 
-def _values(outcome: Outcome | Failure | None) -> Mapping[str, Any] | None:
-    return outcome.values if isinstance(outcome, Outcome) else None
+def _values(outcome: Score | Failure | None) -> Mapping[str, Any] | None:
+    return outcome.values if isinstance(outcome, Score) else None
 
 
 @score_reducer(name=REDUCER)

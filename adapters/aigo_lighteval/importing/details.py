@@ -22,7 +22,7 @@ from aigo_bridge.access.bounds import Bounds, TooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 from aigo_bridge.process.pool import Worker
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import named_summary_of
@@ -59,7 +59,7 @@ class Details:
         self._bounds = bounds
         self._note = note
         self._deadline = bounds.deadline()
-        place = Place.of(location)
+        place = FileLocation.of(location)
         try:
             self._table = self._read(place, worker)
         except UNREADABLE as error:
@@ -71,7 +71,7 @@ class Details:
         self.renamed = 0
         """Number of documents with the id of another document."""
 
-    def _read(self, place: Place, worker: Worker) -> Any:
+    def _read(self, place: FileLocation, worker: Worker) -> Any:
         size = place.size()
         with place.open() as handle:
             groups = read_footer(handle, size, self._bounds.member_bytes, worker)

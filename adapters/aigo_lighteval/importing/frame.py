@@ -25,7 +25,7 @@ from aigo_bridge.results.specification import custom_model, stored_model
 from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_lighteval.importing.header import BY_TASK, Header, own_part
 from aigo_lighteval.importing.locate import Run
-from aigo_lighteval.importing.samples import Totals
+from aigo_lighteval.importing.samples import LogTotals
 
 Json = dict[str, Any]
 _UNNAMED = "(unnamed)"
@@ -36,7 +36,7 @@ def frame_of(
     run: Run,
     header: Header,
     task: str,
-    totals: Totals,
+    totals: LogTotals,
     scorers: Iterable[str],
     damage: list[Damage],
     loss: LossReport,
@@ -106,7 +106,7 @@ def _names(metric: Json) -> list[str]:
 
 
 def _specification(
-    run: Run, header: Header, task: str, config: Json, totals: Totals, scorers: list[str]
+    run: Run, header: Header, task: str, config: Json, totals: LogTotals, scorers: list[str]
 ) -> Json:
     name, shots = _name_and_shots(task, config, totals)
     header_part: Json = {
@@ -138,7 +138,7 @@ def _specification(
     return specification
 
 
-def _name_and_shots(task: str, config: Json, totals: Totals) -> tuple[str, int]:
+def _name_and_shots(task: str, config: Json, totals: LogTotals) -> tuple[str, int]:
     """Return the task name without suite and shots, and the number of shots: `community|demo:gen|2` →
     `demo:gen`, 2.
     """
@@ -156,7 +156,7 @@ def _name_and_shots(task: str, config: Json, totals: Totals) -> tuple[str, int]:
 
 
 def _task(
-    run: Run, name: str, task: str, shots: int, config: Json, totals: Totals, scorers: list[str]
+    run: Run, name: str, task: str, shots: int, config: Json, totals: LogTotals, scorers: list[str]
 ) -> Json:
     repository = config.get("hf_repo")
     dataset = repository if isinstance(repository, str) and repository else name
@@ -200,7 +200,7 @@ def _model(name: str, config: Json) -> StoredModel:
     return custom_model(name, engine="lighteval")
 
 
-def _execution(run: Run, header: Header, totals: Totals) -> Json:
+def _execution(run: Run, header: Header, totals: LogTotals) -> Json:
     # The date in the file names is local time without a time zone.
     ended = unix_time_of(run.date) or 0
     runtime = header.runtime or 0.0

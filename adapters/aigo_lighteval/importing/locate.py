@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from aigo_bridge.access.file_kinds import is_lm_eval_results, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"
 _RESULTS = re.compile(rf"results_{_DATE}\.json")
@@ -67,7 +67,7 @@ class Run:
 def result_files(location: str) -> list[str]:
     """Return lighteval's files at a location: a file, a folder, a pattern or a URL."""
     try:
-        place = Place.of(location)
+        place = FileLocation.of(location)
         named = place.exists(place.path)
         return [path for path in place.files() if _kind(place, path, named=named)]
     except remote_errors():
@@ -97,7 +97,7 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
     """
     runs: dict[str, Run] = {}
     for location in locations:
-        place = Place.of(location)
+        place = FileLocation.of(location)
         try:
             named = place.exists(place.path)
             kinds = {path: _kind(place, path, named=named) for path in place.files()}
@@ -133,7 +133,7 @@ def log_files(results: Path) -> list[Path]:
     return [results, *(Path(file) for run in runs for file in sorted(run.details.values()))]
 
 
-def _kind(place: Place, path: str, *, named: bool) -> str | None:
+def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     """Return `results`, `details`, or `None` for any other file.
 
     In a folder, details are recognized by name only, because it can contain other Parquet datasets. Results
@@ -153,7 +153,7 @@ def _kind(place: Place, path: str, *, named: bool) -> str | None:
     return "results" if _FIRST_MEMBER in (head.members or ()) else None
 
 
-def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iterator[Run]:
+def _runs_at(place: FileLocation, kinds: dict[str, str | None], *, named: bool) -> Iterator[Run]:
     details = [path for path, kind in kinds.items() if kind == "details"]
     results = [path for path, kind in kinds.items() if kind == "results"]
     taken: set[str] = set()
@@ -180,7 +180,7 @@ def _runs_at(place: Place, kinds: dict[str, str | None], *, named: bool) -> Iter
         )
 
 
-def _details_of(place: Place, results: str, date: str) -> list[str]:
+def _details_of(place: FileLocation, results: str, date: str) -> list[str]:
     """Return the details of a results file, searching its parent folders."""
     if not date:
         return []
@@ -205,7 +205,7 @@ def _details_of(place: Place, results: str, date: str) -> list[str]:
     return []
 
 
-def _results_of(place: Place, details: str, date: str) -> str | None:
+def _results_of(place: FileLocation, details: str, date: str) -> str | None:
     """Return the results file of details, searching their parent folders."""
     if not date:
         return None

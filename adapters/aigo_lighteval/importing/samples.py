@@ -38,7 +38,7 @@ _ZERO = frozenset({"truncated_tokens_count", "padded_tokens_count"})
 
 
 @dataclass
-class Totals:
+class LogTotals:
     """Totals over the documents of a task."""
 
     samples: int = 0
@@ -74,7 +74,7 @@ class SampleMapper:
     prompts: Prompting
     options: ImportOptions
     loss: LossReport
-    totals: Totals = field(default_factory=Totals)
+    totals: LogTotals = field(default_factory=LogTotals)
     """Totals over the documents converted so far."""
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ from aigo_bridge.plan.outline import Outline
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.records import StoredNumbers, TrialRecord, numbers_from_json
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_lighteval.models.models import Recording, call_events, direct_ios
 from aigo_lighteval.versions import require_parquet
 
@@ -68,7 +68,7 @@ class Solved:
         return {**fields, "record": self.record.to_json()}
 
 
-ScoredRow = tuple[str | None, Outcome | Failure, Recording | None]
+ScoredRow = tuple[str | None, Score | Failure, Recording | None]
 """Row id from a post-processor (`None`: the sample itself), the scorer's result, and its calls, if any."""
 
 
@@ -101,9 +101,7 @@ def is_plain(solved: Solved | Json) -> bool:
     return "failure" not in solved and "rows" not in solved
 
 
-def results_of(
-    scored: Scored | Json, key: str
-) -> Iterable[tuple[str | None, Outcome | Failure, Json | None]]:
+def results_of(scored: Scored | Json, key: str) -> Iterable[tuple[str | None, Score | Failure, Json | None]]:
     """Yield one scorer's results in one trial: row id, result and calls."""
     if isinstance(scored, Scored):
         for row_id, result, record in scored.results.get(key, ()):
@@ -326,7 +324,7 @@ def trial_records(
         has_rows = "rows" in solved and bool(result.rows)
         _add_run(result.rows[0].output if has_rows else result.output, events, ios)
 
-    def results(key: str, row_id: str | None) -> Iterator[tuple[Outcome | Failure, list[Json]]]:
+    def results(key: str, row_id: str | None) -> Iterator[tuple[Score | Failure, list[Json]]]:
         for scored_row, outcome, record in results_of(scored, key):
             if scored_row == row_id:
                 yield outcome, direct_ios(record) if record else []

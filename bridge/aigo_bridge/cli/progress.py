@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from aigo_bridge.cli.terminal import colour_of, is_quiet, is_verbose, name_of, one_line
-from aigo_bridge.engine.protocol import Progress, Retry, Totals
+from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.errors import error_kind
 from aigo_bridge.models.gate import waiting_calls
 from aigo_bridge.text.plurals import plural
@@ -240,7 +240,7 @@ SHOWN_SCORES = 3
 """Scores of which the mean so far is shown."""
 
 
-def totals_line(totals: Totals) -> str:
+def totals_line(totals: ProgressTotals) -> str:
     """What the trials so far came to, in a few words; empty when nothing is known."""
     scores = list(totals.scores.items())
     parts = [f"{name_of(name)} {value:.3g}" for name, value in scores[:SHOWN_SCORES]]

@@ -28,7 +28,7 @@ _NOTES = frozenset({"id", "inspect"})
 """Keys of items that are an engine's own."""
 
 
-class Place(NamedTuple):
+class CallSite(NamedTuple):
     """Where in a run a model is called.
 
     A named tuple, for one is made and written at each call: the share of a run in `make bench` (cassettes).

@@ -55,7 +55,7 @@ class Retry:
 
 
 @dataclass(frozen=True)
-class Totals:
+class ProgressTotals:
     """What the trials that have finished came to: for people who watch, and in no evidence."""
 
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Totals:
     """Calls that were made again, or will be."""
 
 
-NOTHING = Totals()
+NOTHING = ProgressTotals()
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Progress:
     """Number of the trial, from 0; `None` at the start and where each sample has one."""
     retry: Retry | None = None
     """The call that will be made again; `None`: a trial has finished, or the run begins."""
-    totals: Totals = field(default_factory=lambda: NOTHING)
+    totals: ProgressTotals = field(default_factory=lambda: NOTHING)
     """What the trials so far came to."""
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from aigo_bridge.engine.model_calls import CallOutcome, Place, request_text
+from aigo_bridge.engine.model_calls import CallOutcome, CallSite, request_text
 from aigo_bridge.errors import Stage
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
@@ -34,7 +34,7 @@ CANCELLED = "the call was stopped before an answer arrived"
 class AskedCall(NamedTuple):
     """A call with its place."""
 
-    place: Place
+    place: CallSite
     model: str
     """The engine's name of the model."""
     content: bytes
@@ -176,7 +176,7 @@ class TrialTape:
         asked = (model_key, len(content), hash(content))
         times = self._times.get(asked, 0)
         self._times[asked] = times + 1
-        place = Place(*self._place, model_key, times)
+        place = CallSite(*self._place, model_key, times)
         # What holds no secret comes back as it was given.
         is_masked = content is not text and content != text
         return self._tape.call(AskedCall(place, model, content, problem, redactor, is_masked))

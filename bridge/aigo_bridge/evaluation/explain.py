@@ -43,7 +43,7 @@ LIKELIHOODS = "the likelihoods of the continuations are compared; no text is gen
 
 
 @dataclass(frozen=True)
-class Message:
+class PromptMessage:
     """A message as it will be sent, or a note in its place."""
 
     role: str
@@ -59,7 +59,7 @@ class ScorerPreview:
     type: str
     fields: Mapping[str, str] = field(default_factory=dict)
     """Rendered fields, e.g. the ground truth."""
-    messages: tuple[Message, ...] = ()
+    messages: tuple[PromptMessage, ...] = ()
     """What a judge will be asked."""
     response_format: Mapping[str, Any] | None = None
     """JSON schema that a judge's answer has to follow."""
@@ -73,7 +73,7 @@ class SamplePreview:
 
     id: str | int
     data: Mapping[str, Any]
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     """The conversation, with placeholders for answers."""
     options: Mapping[str, Any]
     """Generation options that the input asks for."""
@@ -98,12 +98,12 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
         compared = by_likelihood(plan.benchmark.scorers)
         if messages and compared and len(compared) == len(plan.benchmark.scorers):
             # No other scorer looks at an answer, so none is asked for.
-            messages = (*messages[:-1], Message("note", LIKELIHOODS))
+            messages = (*messages[:-1], PromptMessage("note", LIKELIHOODS))
         output = None if solver is None else conversation.output or _placeholder(messages)
         if solver is not None and solver.postprocessor is not None:
             messages = (
                 *messages,
-                Message("note", "the `postprocess` code of the task creates the scored rows"),
+                PromptMessage("note", "the `postprocess` code of the task creates the scored rows"),
             )
             scorers = tuple(_of_unknown_rows(plan))
         else:
@@ -132,7 +132,7 @@ def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
 class Conversation:
     """What is known of a solver's work before a model is called."""
 
-    messages: tuple[Message, ...] = ()
+    messages: tuple[PromptMessage, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     output: SolverOutput | None = None
     """What scorers will see, where it is more than the messages with a placeholder for the answer."""
@@ -195,17 +195,17 @@ def _steps(solver: solver_spec.SolverSpec) -> Steps:
             group = GroupedSingleTurn(solver)
             return lambda sample: _group(group.requests(sample.data))
         case solver_spec.PythonSolver():
-            note = Message("note", "the `run_solver` code of the task creates the conversation")
+            note = PromptMessage("note", "the `run_solver` code of the task creates the conversation")
             return lambda _: Conversation((note,), known=False)
     opening = solver_type(solver).opening(solver)
     if opening is None:
-        note = Message("note", f"{solver.type!r} creates the conversation during the run")
+        note = PromptMessage("note", f"{solver.type!r} creates the conversation during the run")
         return lambda _: Conversation((note,), known=False)
     return lambda sample: replace(_opened(opening(sample.data)), known=False)
 
 
 def _opened(request: ModelRequest) -> Conversation:
-    return Conversation((*_messages(request.input), Message("assistant", ANSWER)), request.options)
+    return Conversation((*_messages(request.input), PromptMessage("assistant", ANSWER)), request.options)
 
 
 _OPEN_ENDED = (
@@ -218,54 +218,56 @@ _OPEN_ENDED = (
 
 def _recorded(output: SolverTrace, column: str) -> Conversation:
     messages = [
-        Message(str(getattr(message, "role", "note")), str(getattr(message, "content", message)))
+        PromptMessage(str(getattr(message, "role", "note")), str(getattr(message, "content", message)))
         for message in output.messages
     ]
-    note = Message("note", f"the recorded trace in column {column!r}; no model is called")
+    note = PromptMessage("note", f"the recorded trace in column {column!r}; no model is called")
     return Conversation((note, *messages), output=output)
 
 
 def _group(requests: Mapping[str | int, ModelRequest]) -> Conversation:
-    messages: list[Message] = []
+    messages: list[PromptMessage] = []
     outputs: dict[str | int, SolverTrace] = {}
     for name, request in requests.items():
-        sent = (*_messages(request.input), Message("assistant", ANSWER))
-        messages += [Message("note", f"input {name!r} of the group"), *sent]
+        sent = (*_messages(request.input), PromptMessage("assistant", ANSWER))
+        messages += [PromptMessage("note", f"input {name!r} of the group"), *sent]
         outputs[name] = _placeholder(sent)
     listed = all(isinstance(name, int) for name in outputs)
     group = list(outputs.values()) if listed else {str(name): trace for name, trace in outputs.items()}
     return Conversation(tuple(messages), output=GroupedSolverTrace(solver_outputs=group))
 
 
-def _built(builders: Sequence[solver_spec.MessageBuilder], sample: Sample) -> Iterator[Message]:
+def _built(builders: Sequence[solver_spec.MessageBuilder], sample: Sample) -> Iterator[PromptMessage]:
     for builder in builders:
         match builder:
             case solver_spec.ChatMessageBuilder():
-                yield Message(str(builder.role), SampleTemplate(builder.content).render(sample=sample.data))
+                yield PromptMessage(
+                    str(builder.role), SampleTemplate(builder.content).render(sample=sample.data)
+                )
             case solver_spec.GenerateBuilder():
-                yield Message("assistant", ANSWER)
+                yield PromptMessage("assistant", ANSWER)
             case solver_spec.GenerateMessageBuilder():
                 role = str(builder.output_role or "assistant")
-                yield Message(role, f"⟨an answer of {builder.model_key}, from an additional call:⟩")
+                yield PromptMessage(role, f"⟨an answer of {builder.model_key}, from an additional call:⟩")
                 for message in _built(builder.extra_input_messages, sample):
-                    yield Message("note", f"{message.role}: {message.content}")
+                    yield PromptMessage("note", f"{message.role}: {message.content}")
             case solver_spec.LoopBuilder():
-                yield Message("note", f"up to {builder.max_iterations} times:")
+                yield PromptMessage("note", f"up to {builder.max_iterations} times:")
                 yield from _built(builder.message_builders, sample)
             case solver_spec.LoadTraceBuilder():
-                yield Message("note", f"the recorded trace in column {builder.trace_column!r}")
+                yield PromptMessage("note", f"the recorded trace in column {builder.trace_column!r}")
 
 
-def _messages(chat: ChatCompletionInput) -> Iterator[Message]:
+def _messages(chat: ChatCompletionInput) -> Iterator[PromptMessage]:
     for message in chat.messages:
-        yield Message(message.role, message.content if isinstance(message.content, str) else "⟨files⟩")
+        yield PromptMessage(message.role, message.content if isinstance(message.content, str) else "⟨files⟩")
 
 
-def _placeholder(messages: Sequence[Message]) -> SolverTrace:
+def _placeholder(messages: Sequence[PromptMessage]) -> SolverTrace:
     """A solver's output in which the placeholder stands for the answer."""
     spoken = [m for m in messages if m.role in ("user", "system", "assistant")]
     if not spoken or spoken[-1].role != "assistant":
-        spoken.append(Message("assistant", ANSWER))
+        spoken.append(PromptMessage("assistant", ANSWER))
     items = [
         assistant_item(message.content)
         if message.role == "assistant"
@@ -334,6 +336,8 @@ def _judge(
 
 def _unrendered_judge(scorer: ScorerSpec, key: str, seen: _Seen) -> ScorerPreview:
     """A judge's prompts as far as they are known; how it has to answer is not."""
-    note = Message("note", "the judge prompts depend on the run, so they are shown as templates")
-    prompts = (Message(name.removesuffix("_prompt"), seen.shown(text)) for name, text in scorer.rendered())
+    note = PromptMessage("note", "the judge prompts depend on the run, so they are shown as templates")
+    prompts = (
+        PromptMessage(name.removesuffix("_prompt"), seen.shown(text)) for name, text in scorer.rendered()
+    )
     return ScorerPreview(key, scorer.type, messages=(note, *prompts))

@@ -37,7 +37,7 @@ from aigo_bridge.spec.datasets import PythonSynthesizer
 
 
 @dataclass(frozen=True)
-class Sources:
+class GenerationInputs:
     """What a generated dataset may need."""
 
     engine: Engine
@@ -50,7 +50,7 @@ class Sources:
     """Folder that includes and files may reach."""
 
 
-def generate_rows(path: Path, sources: Sources) -> Rows:
+def generate_rows(path: Path, sources: GenerationInputs) -> Rows:
     """All rows of a dataset whose file names a generator.
 
     Raises:
@@ -94,7 +94,7 @@ def generate_rows(path: Path, sources: Sources) -> Rows:
         host.close()
 
 
-def _check_models(generator: DatasetGeneratorSpec, sources: Sources) -> None:
+def _check_models(generator: DatasetGeneratorSpec, sources: GenerationInputs) -> None:
     """Refuse models that the generator does not use, as far as its keys are known without its config."""
     keys = [getattr(part, "model_key", None) for part in generator.definition.synthesizers]
     named = [key for key in keys if key is not None]
@@ -103,7 +103,7 @@ def _check_models(generator: DatasetGeneratorSpec, sources: Sources) -> None:
         raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)
 
 
-def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
+def _dataset_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
     """Rows of a dataset that lies beside the file of the generated one, or was given for its key."""
     file = find_dataset(key, sources.datasets, path, root=sources.root)
     if file.suffix.lower() not in YAML_SUFFIXES:
@@ -119,13 +119,13 @@ def _dataset_rows(key: str, path: Path, sources: Sources) -> Rows:
     return load_dataset(entity.spec, base=entity.folder(("source",)), root=root, tools=tools)
 
 
-def _result_rows(key: str, path: Path, sources: Sources) -> Rows:
+def _result_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
     """Rows of a result log that lies beside the file of the generated dataset, or was given for its key."""
     files = {name: Path(file) for name, file in sources.datasets.items()}
     return result_rows(find_result(key, files, [path.parent]), Selection())
 
 
-def _asker(portal: BlockingPortal, sources: Sources) -> Callable[[Question], str]:
+def _asker(portal: BlockingPortal, sources: GenerationInputs) -> Callable[[Question], str]:
     """Calls models from the generator's threads, on one event loop."""
     models: dict[str, Model] = {}
 

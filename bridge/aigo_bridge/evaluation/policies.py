@@ -33,7 +33,7 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class ResultMetrics:
     """The metrics of one result."""
 
     evaluation: str
@@ -44,7 +44,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMetric:
     """A metric value that a rule looks at."""
 
     evaluation: str
@@ -55,7 +55,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PolicyResult:
     """What a rule says about the results."""
 
     policy: str
@@ -67,25 +67,25 @@ class Verdict:
     passed: bool
     reason: str
     """What was demanded and what was found; lower case, no full stop."""
-    values: tuple[Found, ...] = ()
+    values: tuple[FoundMetric, ...] = ()
     """What the rule looked at."""
 
 
-def verdicts(policies: Sequence[PolicySpec], results: Sequence[Measured]) -> list[Verdict]:
+def verdicts(policies: Sequence[PolicySpec], results: Sequence[ResultMetrics]) -> list[PolicyResult]:
     """One verdict per rule of every policy, in the order of the file."""
     return [_contained(policy, rule, results) for policy in policies for rule in policy.rules]
 
 
-def _contained(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) -> Verdict:
+def _contained(policy: PolicySpec, rule: PolicyRule, results: Sequence[ResultMetrics]) -> PolicyResult:
     """What a rule says; one that cannot be judged has failed: a gate that is broken must not stand open."""
     try:
         return _verdict(policy, rule, results)
     except Exception as error:  # noqa: BLE001  # one rule's fault takes neither the results nor other rules with it
         reason = f"the policy could not be evaluated: {explained(error)}"
-        return Verdict(policy.key, rule.key, rule.display_name, passed=False, reason=reason)
+        return PolicyResult(policy.key, rule.key, rule.display_name, passed=False, reason=reason)
 
 
-def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) -> Verdict:
+def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[ResultMetrics]) -> PolicyResult:
     wanted = rule.definition
     within = [result for result in results if _result_fits(rule.scope, result)]
     values = tuple(_values(wanted.metric, rule.scope, within))
@@ -98,10 +98,10 @@ def _verdict(policy: PolicySpec, rule: PolicyRule, results: Sequence[Measured]) 
         passed, reason = True, f"{wanted.metric} exists"
     else:
         passed, reason = _threshold(wanted, values)
-    return Verdict(policy.key, rule.key, rule.display_name, passed, reason, values)
+    return PolicyResult(policy.key, rule.key, rule.display_name, passed, reason, values)
 
 
-def _threshold(rule: ThresholdRule, values: Sequence[Found]) -> tuple[bool, str]:
+def _threshold(rule: ThresholdRule, values: Sequence[FoundMetric]) -> tuple[bool, str]:
     holds = OPERATORS[rule.operator]
     demand = f"{rule.metric} {rule.operator} {rule.threshold:g}"
     broken = [value for value in values if not holds(value.value, rule.threshold)]
@@ -112,12 +112,12 @@ def _threshold(rule: ThresholdRule, values: Sequence[Found]) -> tuple[bool, str]
     return False, f"{demand} failed: {', '.join(_shown(value) for value in broken)}"
 
 
-def _shown(value: Found) -> str:
+def _shown(value: FoundMetric) -> str:
     # All digits: 0.9 as a threshold and 0.8999 as a value must not look alike.
     return f"{value.specification} has {value.value!r}"
 
 
-def _result_fits(scope: Scope, result: Measured) -> bool:
+def _result_fits(scope: Scope, result: ResultMetrics) -> bool:
     if not isinstance(scope, ResultScope):
         return True
     return _listed(scope.evaluation_keys, result.evaluation) and _listed(
@@ -135,30 +135,30 @@ def _listed(keys: Sequence[str] | None, key: str | None) -> bool:
     return keys is None or key in keys
 
 
-def _values(name: str, scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
+def _values(name: str, scope: Scope, results: Sequence[ResultMetrics]) -> Iterator[FoundMetric]:
     plain = list(_named(scope, results))
     chosen = [value for value in plain if value.name == name]
     yield from chosen or (value for value in _flat(scope, results) if value.name == name)
 
 
-def _named(scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
+def _named(scope: Scope, results: Sequence[ResultMetrics]) -> Iterator[FoundMetric]:
     for result in results:
         for metric in result.metrics:
             if _metric_fits(scope, metric):
                 for name, value in metric.values.items():
-                    yield Found(result.evaluation, result.specification, metric.scorer_key, name, value)
+                    yield FoundMetric(result.evaluation, result.specification, metric.scorer_key, name, value)
 
 
-def _flat(scope: Scope, results: Sequence[Measured]) -> Iterator[Found]:
+def _flat(scope: Scope, results: Sequence[ResultMetrics]) -> Iterator[FoundMetric]:
     """Values under AI GO's own names for values that share one."""
     for result in results:
         fitting = [metric for metric in result.metrics if _metric_fits(scope, metric)]
         flat = TaskResultEvidence(metrics=fitting).build_flat_metrics_dict()
         for name, value in flat.items():
-            yield Found(result.evaluation, result.specification, None, name, value)
+            yield FoundMetric(result.evaluation, result.specification, None, name, value)
 
 
-def _names(results: Sequence[Measured], scope: Scope) -> list[str]:
+def _names(results: Sequence[ResultMetrics], scope: Scope) -> list[str]:
     return list(dict.fromkeys(value.name for value in _named(scope, results)))
 
 

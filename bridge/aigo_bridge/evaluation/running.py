@@ -19,7 +19,7 @@ from aigo_bridge.engine.tape import Tape, played_name
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, Models, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
-from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
+from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdicts
 from aigo_bridge.evaluation.recordings import recorded_choice
 from aigo_bridge.evaluation.repeating import repeated_outcome, rows_of
 from aigo_bridge.evaluation.task import lone_job, ready_job, run_ready
@@ -63,7 +63,7 @@ class EvaluationOutcome:
     evaluation: Evaluation
     results: tuple[Outcome, ...]
     """In the order of the specifications."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PolicyResult, ...]
     """What the policies of the file say."""
     out: Path
     """Folder of results and logs."""
@@ -250,7 +250,7 @@ def judged_outcome(
     evaluation: Evaluation, results: Sequence[Outcome], out: Path, fail_on_error: str | None
 ) -> EvaluationOutcome:
     """The results of an evaluation, in the order of its specifications, with what its policies say."""
-    measured = [Measured(evaluation.key, result.key, result.data) for result in results]
+    measured = [ResultMetrics(evaluation.key, result.key, result.data) for result in results]
     judged = tuple(verdicts(evaluation.policies, measured))
     return EvaluationOutcome(evaluation, tuple(results), judged, out, fail_on_error)
 

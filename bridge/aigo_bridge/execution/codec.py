@@ -31,7 +31,7 @@ from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.records import StoredRuns, TrialRecord, records_of
 from aigo_bridge.scoring.python import SCORER_KEY
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 
 Json = dict[str, Any]
 
@@ -84,24 +84,24 @@ def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failu
     return Solution(output, rows, absent=stored.get("absent", False))
 
 
-def dump_result(result: Outcome | Failure) -> Json:
+def dump_result(result: Score | Failure) -> Json:
     """The result of a scorer; `load_result` gives it back."""
     if isinstance(result, Failure):
         return {"failure": result.to_json(), "details": dict(result.details)}
     return {"values": dict(result.values), "metadata": dict(result.metadata)}
 
 
-def load_result(stored: Mapping[str, Any]) -> Outcome | Failure:
+def load_result(stored: Mapping[str, Any]) -> Score | Failure:
     """Back from `dump_result`."""
     if "failure" in stored:
         return Failure.from_json(stored["failure"], stored["details"])
-    return Outcome(stored["values"], stored["metadata"])
+    return Score(stored["values"], stored["metadata"])
 
 
 # Records
 
 
-Results = Callable[[str, str | None], Iterable[tuple[Outcome | Failure, Sequence[Mapping[str, Any]]]]]
+Results = Callable[[str, str | None], Iterable[tuple[Score | Failure, Sequence[Mapping[str, Any]]]]]
 """Key of a scorer, id of a row (`None`: the sample itself) → what the scorer says of it, with its raw
 exchanges."""
 

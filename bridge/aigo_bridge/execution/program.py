@@ -24,7 +24,7 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.redaction.secrets import redact, redact_value
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
-from aigo_bridge.scoring.scorer import CodeRunner, Outcome
+from aigo_bridge.scoring.scorer import CodeRunner, Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving import Postprocessor, Solver, compile_solver
 from aigo_bridge.solving.solver import AgentRunner
@@ -132,7 +132,7 @@ class SampleProgram:
         models: Models,
         *,
         let_through: tuple[type[Exception], ...] = (),
-    ) -> Outcome | Failure:
+    ) -> Score | Failure:
         """Score one row with one scorer."""
         output = row.output
         if output is not None and scorer.spec.snippet is not None:

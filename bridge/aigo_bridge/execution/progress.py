@@ -13,11 +13,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.protocol import Progress, Retry, Totals
+from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.journal import Asker, Journal
 from aigo_bridge.execution.program import Failure
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class _Counts:
         if spent.cost is not None:
             self.cost = (self.cost or 0.0) + spent.cost
 
-    def totals(self) -> Totals:
+    def totals(self) -> ProgressTotals:
         """What the trials so far came to."""
         tasks = {task for task, _, _ in self.scores}
         scorers = {(task, scorer) for task, scorer, _ in self.scores}
@@ -133,7 +133,7 @@ class _Counts:
             several = len(scorers) > len(tasks)
             parts = [task if len(tasks) > 1 else None, scorer if several else None, name]
             scores[".".join(part for part in parts if part is not None)] = mean.value
-        return Totals(scores, self.tokens, self.cost, self.retries)
+        return ProgressTotals(scores, self.tokens, self.cost, self.retries)
 
 
 @dataclass
@@ -161,9 +161,9 @@ class Spent:
     cost: float | None = None
     """What they cost; `None`: not known."""
 
-    def note(self, scorer: str, result: Outcome | Failure) -> None:
+    def note(self, scorer: str, result: Score | Failure) -> None:
         """A scorer has ended; one that failed gave nothing."""
-        if isinstance(result, Outcome):
+        if isinstance(result, Score):
             self.scores.append((scorer, result.values))
 
 

@@ -16,7 +16,7 @@ from aigo_bridge.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Place:
+class FileLocation:
     """A location on a file system, local or any that fsspec knows."""
 
     fs: Any
@@ -24,7 +24,7 @@ class Place:
     path: str
 
     @classmethod
-    def of(cls, location: str) -> Place:
+    def of(cls, location: str) -> FileLocation:
         """The place that a path, or a URL, names.
 
         Raises:

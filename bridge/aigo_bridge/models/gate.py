@@ -118,7 +118,7 @@ async def pace(name: str, per_minute: int) -> float:
     return await _GATES[-1].reserve(name, per_minute) if _GATES else shared_pace(name, per_minute).reserve()
 
 
-class Places:
+class ModelSlots:
     """The places of one model, given in the order in which they are asked for; used from one event loop."""
 
     def __init__(self, most: int | None) -> None:

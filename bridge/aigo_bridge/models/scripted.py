@@ -94,7 +94,7 @@ class ScriptedReply:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ScriptRule:
     """One line of the file, compiled."""
 
     matches: Callable[[str], bool]
@@ -108,7 +108,7 @@ class Rule:
 class Script:
     """The rules of one file and how often each has answered (the only mutable part)."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ScriptRule, ...]
     name: str
     used: dict[int, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -172,7 +172,7 @@ def load_script(path: Path) -> Script:
                 )
             ]
         ) from error
-    rules: list[Rule] = []
+    rules: list[ScriptRule] = []
     issues: list[Issue] = []
     # Only at line feeds: JSON texts may hold other line separators of Unicode as they are.
     for number, line in enumerate(text.split("\n"), start=1):
@@ -197,7 +197,7 @@ def load_script(path: Path) -> Script:
     return Script(tuple(rules), path.name)
 
 
-def _parse_rule(line: str) -> tuple[list[str], Rule | None]:
+def _parse_rule(line: str) -> tuple[list[str], ScriptRule | None]:
     twice: list[str] = []
     try:
         raw = json.loads(line, object_pairs_hook=lambda pairs: _object(pairs, twice))
@@ -231,7 +231,7 @@ def _parse_rule(line: str) -> tuple[list[str], Rule | None]:
         faults.append(f"times: found {times!r}, expected a whole number of at least 1")
     reply, more = _parse_reply(raw.get("reply"))
     faults += more
-    return faults, None if faults else Rule(matches, view, reply, times)
+    return faults, None if faults else ScriptRule(matches, view, reply, times)
 
 
 def _object(pairs: list[tuple[str, Any]], twice: list[str]) -> dict[str, Any]:

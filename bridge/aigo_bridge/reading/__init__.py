@@ -1,6 +1,6 @@
 """Text to specification: positions, includes, references, and every problem of every file at once."""
 
-from aigo_bridge.reading.document import Dialect, Document, Place, snippet_place
+from aigo_bridge.reading.document import Dialect, Document, SourcePosition, snippet_place
 from aigo_bridge.reading.kinds import Kind, recognise
 from aigo_bridge.reading.messages import issues_from_validation
 from aigo_bridge.reading.reader import (
@@ -19,7 +19,7 @@ __all__ = [
     "Document",
     "FileReport",
     "Kind",
-    "Place",
+    "SourcePosition",
     "UnknownKindError",
     "environment",
     "issues_from_validation",

@@ -23,7 +23,7 @@ LONGEST_LINE = 10_000
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePosition:
     """A position in a file."""
 
     file: str
@@ -44,7 +44,7 @@ def locate(
     line: int | None = None,
     column: int | None = None,
     key: bool = False,
-) -> Place:
+) -> SourcePosition:
     """Where a value stands (or its key, with `key`), or a position inside the text that is the value.
 
     A path that leads nowhere gives the place of its last part that exists.
@@ -62,11 +62,11 @@ def locate(
     return place_at(mark.name, mark.line + 1, mark.column + 1, texts)
 
 
-def place_at(file: str, line: int, column: int, texts: Mapping[str, str]) -> Place:
+def place_at(file: str, line: int, column: int, texts: Mapping[str, str]) -> SourcePosition:
     """A place with its line's text."""
     lines = _lines(texts[file]) if file in texts else ()
     text = lines[line - 1] if 0 < line <= len(lines) else None
-    return Place(file, line, column, text if text is None or len(text) <= LONGEST_LINE else None)
+    return SourcePosition(file, line, column, text if text is None or len(text) <= LONGEST_LINE else None)
 
 
 @lru_cache(maxsize=4)
@@ -74,7 +74,7 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n"))
 
 
-def _inside(node: ScalarNode, texts: Mapping[str, str], line: int, column: int) -> Place:
+def _inside(node: ScalarNode, texts: Mapping[str, str], line: int, column: int) -> SourcePosition:
     if isinstance(node, IncludedNode):
         text = texts.get(node.file, "")
         indent = len(text) - len(text.lstrip()) - (text[: len(text) - len(text.lstrip())].rfind("\n") + 1)
@@ -171,7 +171,7 @@ class Document(Generic[T]):
         line: int | None = None,
         column: int | None = None,
         key: bool = False,
-    ) -> Place:
+    ) -> SourcePosition:
         """Where the value under a path of `data` stands; with `line` (and `column`), a position in its text.
 
         Texts may come from included files: the place is then in that file. `key`: the place of the key

@@ -44,7 +44,7 @@ from aigo_bridge.results.faults import FirstError, bare_sample, error_of, explai
 from aigo_bridge.results.records import HINT, UNKNOWN_EXCLUSIONS, UNSTORED, StoredNumbers, TrialRecord
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.scoring.python import SCORER_KEY, metric_data
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.metric import MetricSpec
 
@@ -514,9 +514,7 @@ def _contained(scores: Sequence[Mapping[str, Any]], compute: Callable[[], Metric
 def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:
     """Metrics of a system task, from the samples (one, if it did not fail) in which they were logged."""
     trials = [trial for sample in samples for trial in sample.trials]
-    outcomes = [
-        Outcome(score.values, score.metadata or {}) for trial in trials for score in trial.scores or []
-    ]
+    outcomes = [Score(score.values, score.metadata or {}) for trial in trials for score in trial.scores or []]
     data = [entry for outcome in outcomes for entry in metric_data(outcome)]
     rows = [MetricRow(SCORER_KEY, name, value, 1) for entry in data for name, value in entry.values.items()]
     return Metrics(tuple(data), tuple(rows), tuple(error for trial in trials for error in trial.errors))

@@ -16,7 +16,7 @@ from aigo_bridge.jsonl_spec.post_processing import post_process
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.sandbox.judging import Verdict, judging
-from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult, CodeRunner, Outcome, RunContext, ScorerType
+from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult, CodeRunner, RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text, render, variables
 from aigo_bridge.spec.scorers import CodeExecScorer
 from aigo_bridge.templates import SampleTemplate
@@ -28,7 +28,7 @@ SHOWN = 2_000
 """Characters of an error's text that are kept in the metadata, from its end."""
 
 
-async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Outcome:
+async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Score:
     """`{"code_exec": 1.0}` if the code runs and then every test after it without an exception, else 0.0; why
     not in the metadata.
 
@@ -47,7 +47,7 @@ async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Outc
     metadata: dict[str, Any] = {"prediction": code}
     if failure is not None:
         metadata["failure"] = failure[-SHOWN:]
-    return Outcome({"code_exec": 1.0 if failure is None else 0.0}, metadata)
+    return Score({"code_exec": 1.0 if failure is None else 0.0}, metadata)
 
 
 def check_tests(tests: object) -> list[str]:
@@ -112,10 +112,10 @@ class CodeExec:
         self._when = None if spec.when is None else SampleTemplate(spec.when)
         self._runner = runner
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         values = variables(sample, output)
         if self._when is not None and render(self._when, values).strip() != "True":
-            return Outcome({})
+            return Score({})
         tests = check_tests(self._given_tests(sample, values))
         text = answer_text(output) if self._code is None else render(self._code, values)
         rule = render(self._rule, values).strip()

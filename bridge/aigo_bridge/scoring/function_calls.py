@@ -18,7 +18,7 @@ from aigo_bridge.dtypes import FunctionCall, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring.scorer import Outcome, ScorerType
+from aigo_bridge.scoring.scorer import Score, ScorerType
 from aigo_bridge.scoring.variables import render, variables
 from aigo_bridge.spec.scorers import FunctionCallCoverageScorer, RequiredCall
 from aigo_bridge.templates import SampleTemplate
@@ -55,7 +55,7 @@ class FunctionCallCoverage:
         calls = spec.function_calls
         self._required = SampleTemplate(calls) if isinstance(calls, str) else calls
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         if not isinstance(output, SolverTrace):
             raise SampleError(
                 "there is no trace with function calls",
@@ -67,7 +67,7 @@ class FunctionCallCoverage:
         calls = [_made(call) for call in output.trace.function_calls]
         matched, unmatched, surplus = match(required, calls)
         complete = is_subsequence(required, calls) if self._in_order else not unmatched
-        return Outcome(
+        return Score(
             {
                 "all_required_calls_made": complete,
                 "required_calls_coverage": len(matched) / len(required) if required else 1.0,

@@ -23,7 +23,7 @@ class UnreadableReplyError(ValueError):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class JudgeReply:
     """A judge's reply, read."""
 
     value: str | float
@@ -33,7 +33,7 @@ class Verdict:
     """In [0, 1]; `None` when the judge gave none, or one that is not a share."""
 
 
-def read_label(reply: str, labels: Sequence[str]) -> Verdict:
+def read_label(reply: str, labels: Sequence[str]) -> JudgeReply:
     """The label in a reply.
 
     In JSON any label is taken; bare text must be one of `known` (unless nothing is known, then the whole text
@@ -44,25 +44,25 @@ def read_label(reply: str, labels: Sequence[str]) -> Verdict:
     """
     objects = json_with(reply, ("prediction", "label"))
     if objects:
-        verdicts = [Verdict(_label(content), *_explanation(content)) for content in objects]
+        verdicts = [JudgeReply(_label(content), *_explanation(content)) for content in objects]
         meant = {canonical(str(verdict.value), labels) or verdict.value for verdict in verdicts}
         if len(meant) > 1:
             raise UnreadableReplyError(f"it contains several verdicts: {_listed(meant)}")
         return verdicts[-1]
     bare = reply.strip()
     if not labels and bare and not _is_broken_json(bare):
-        return Verdict(bare)
+        return JudgeReply(bare)
     trimmed = bare.strip(_QUOTES).rstrip(".!").strip(_QUOTES)
     for candidate in (bare, trimmed):
         if canonical(candidate, labels) is not None:
-            return Verdict(candidate)
+            return JudgeReply(candidate)
     if not bare:
         raise UnreadableReplyError("it is empty")
     one_of = f" nor one of {', '.join(map(repr, labels))}" if labels else " nor a bare label"
     raise UnreadableReplyError(f"it is neither JSON with a prediction{one_of}")
 
 
-def read_number(reply: str) -> Verdict:
+def read_number(reply: str) -> JudgeReply:
     """The number in a reply: `score` of its JSON, else the only number in its text.
 
     Of several numbers (`4 out of 5`, `0,8`) none is taken: the first one may be the scale, the year, or half
@@ -73,7 +73,7 @@ def read_number(reply: str) -> Verdict:
     """
     objects = json_with(reply, ("score",))
     if objects:
-        verdicts = [Verdict(_score(content), *_explanation(content)) for content in objects]
+        verdicts = [JudgeReply(_score(content), *_explanation(content)) for content in objects]
         if len({verdict.value for verdict in verdicts}) > 1:
             raise UnreadableReplyError(
                 f"it contains several scores: {_listed(verdict.value for verdict in verdicts)}"
@@ -86,7 +86,7 @@ def read_number(reply: str) -> Verdict:
     number = _only_number(reply)
     if number is None:
         raise UnreadableReplyError("its text does not contain exactly one number")
-    return Verdict(number)
+    return JudgeReply(number)
 
 
 def _only_number(text: str) -> float | None:

@@ -27,13 +27,13 @@ from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest, Models
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.judge_replies import (
+    JudgeReply,
     UnreadableReplyError,
-    Verdict,
     canonical,
     read_label,
     read_number,
 )
-from aigo_bridge.scoring.scorer import Outcome, Score, ScorerType
+from aigo_bridge.scoring.scorer import Score, ScoreFunction, ScorerType
 from aigo_bridge.scoring.variables import render, variables
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.spec.scorers import LabelerViaModelScorer, ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer
@@ -67,14 +67,14 @@ class Judge(ABC):
         """Name of the verdict in the JSON reply, and its JSON schema."""
 
     @abstractmethod
-    def read(self, reply: str) -> Verdict:
+    def read(self, reply: str) -> JudgeReply:
         """The verdict in a reply; `UnreadableReplyError` when there is none."""
 
     @abstractmethod
-    def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
+    def outcome(self, verdict: JudgeReply, metadata: dict[str, Any]) -> Score:
         """Scores from a verdict; `JudgeError` when it is out of bounds."""
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         calls: list[dict[str, Any]] = []
         conversation = self._opening(sample, output)
         model = models(self._model_key)
@@ -206,15 +206,15 @@ class ClassifierJudge(Judge):
     def field(self) -> tuple[str, dict[str, Any]]:
         return "prediction", _label_schema(self.labels)
 
-    def read(self, reply: str) -> Verdict:
+    def read(self, reply: str) -> JudgeReply:
         return read_label(reply, self.labels)
 
-    def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
+    def outcome(self, verdict: JudgeReply, metadata: dict[str, Any]) -> Score:
         label = canonical(str(verdict.value), self.labels)
         metadata = {"prediction": label or verdict.value, **metadata}
         if label is None:
             metadata[UNEXPECTED_LABEL] = True
-        return Outcome({"is_correct": 1.0 if label is not None and label in self._correct else 0.0}, metadata)
+        return Score({"is_correct": 1.0 if label is not None and label in self._correct else 0.0}, metadata)
 
 
 class ScoreJudge(Judge):
@@ -229,10 +229,10 @@ class ScoreJudge(Judge):
         description = f"number from {_plain(self._low)} to {_plain(self._high)}"
         return "score", {"type": "number", "description": description}
 
-    def read(self, reply: str) -> Verdict:
+    def read(self, reply: str) -> JudgeReply:
         return read_number(reply)
 
-    def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
+    def outcome(self, verdict: JudgeReply, metadata: dict[str, Any]) -> Score:
         raw = float(verdict.value)
         if not self._low <= raw <= self._high:
             raise JudgeError(
@@ -242,9 +242,7 @@ class ScoreJudge(Judge):
                 hint="scores are never clamped; adjust the prompt, or score_min and score_max",
                 kind="ScoreOutOfRange",
             )
-        return Outcome(
-            {"score": (raw - self._low) / (self._high - self._low)}, {"raw_score": raw, **metadata}
-        )
+        return Score({"score": (raw - self._low) / (self._high - self._low)}, {"raw_score": raw, **metadata})
 
 
 class LabelJudge(Judge):
@@ -259,10 +257,10 @@ class LabelJudge(Judge):
     def field(self) -> tuple[str, dict[str, Any]]:
         return "label", _label_schema(self.labels)
 
-    def read(self, reply: str) -> Verdict:
+    def read(self, reply: str) -> JudgeReply:
         return read_label(reply, self.labels)
 
-    def outcome(self, verdict: Verdict, metadata: dict[str, Any]) -> Outcome:
+    def outcome(self, verdict: JudgeReply, metadata: dict[str, Any]) -> Score:
         label = canonical(str(verdict.value), self.labels) if self.labels else str(verdict.value)
         if label is None:
             raise JudgeError(
@@ -272,10 +270,10 @@ class LabelJudge(Judge):
                 metadata["judge_calls"],
                 kind="UnexpectedLabel",
             )
-        return Outcome({"label": label}, metadata)
+        return Score({"label": label}, metadata)
 
 
-def with_labels_reversed(spec: ScorerSpec) -> Score | None:
+def with_labels_reversed(spec: ScorerSpec) -> ScoreFunction | None:
     """A judge that is shown its labels in the opposite order and is otherwise the same; `None`: it has no two
     labels.
     """

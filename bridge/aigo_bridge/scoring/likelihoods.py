@@ -21,7 +21,7 @@ from aigo_bridge.dtypes import SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError, Stage, TemplateError
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.scoring.variables import render_compared
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.spec.scorers import StringEqualsMCQAScorer
@@ -109,7 +109,7 @@ class MostLikelyChoice:
         self._normalisation = spec.length_normalisation
         self._is_weighed_alone = spec.weighs_unconditioned
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         truth = render_compared(self._truth, {"sample": sample.data}, "ground_truth_choice")
         choices, continuations = self._choices.of(sample.data, "score")
         if truth not in choices:
@@ -151,7 +151,7 @@ class MostLikelyChoice:
             ],
             "is_tie": scores.count(best) > 1,
         }
-        return Outcome({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
+        return Score({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
 
     def _score(self, likelihood: Likelihood, choice: str) -> float:
         """What is compared; lighteval divides in the same way (`LogProbCharNorm`, `LogProbTokenNorm`), but

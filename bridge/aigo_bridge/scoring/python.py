@@ -17,7 +17,7 @@ from aigo_bridge.dtypes import MetricData, SolverOutput
 from aigo_bridge.errors import SampleError, SnippetError, Stage
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.scoring.scorer import Outcome, RunContext, ScorerType
+from aigo_bridge.scoring.scorer import RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import last_call
 from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.snippets.snippet import has_old_scores
@@ -44,7 +44,7 @@ class PythonScores:
         self._host = host
         self._old = has_old_scores(snippet.source)
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         arguments: tuple[Any, ...] = (sample.data,) if output is None else (sample.data, output)
         if self._old and output is not None:
             arguments = (sample.data, *last_call(output))
@@ -62,7 +62,7 @@ class PythonAllSamplesScores:
         self._failure: SampleError | None = None
         self._lock = anyio.Lock()
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         async with self._lock:
             if self._entries is None and self._failure is None:
                 try:
@@ -101,7 +101,7 @@ async def _call(host: SnippetHost, snippet: Snippet, *arguments: Any, stage: Sta
         raise SampleError(str(error), stage=stage, kind="SnippetError") from error
 
 
-def _entry(entry: Any, label: str) -> Outcome:
+def _entry(entry: Any, label: str) -> Score:
     """Scores alone, or `{"scores": {…}, "metadata": {…}}`."""
     if (
         isinstance(entry, Mapping)
@@ -110,7 +110,7 @@ def _entry(entry: Any, label: str) -> Outcome:
     ):
         metadata = entry.get("metadata") or {}
         if isinstance(metadata, Mapping):
-            return Outcome(dict(entry["scores"]), dict(metadata))
+            return Score(dict(entry["scores"]), dict(metadata))
         raise SampleError(
             f"{label}: its metadata is a {type(metadata).__name__}, expected a mapping",
             stage="score",
@@ -122,7 +122,7 @@ def _entry(entry: Any, label: str) -> Outcome:
             stage="score",
             kind="InvalidScores",
         )
-    return Outcome(dict(entry))
+    return Score(dict(entry))
 
 
 def _snippet(source: str, context: RunContext) -> Snippet:
@@ -148,7 +148,7 @@ PYTHON_ALL_SAMPLES = ScorerType(
 )
 
 
-async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Outcome:
+async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Score:
     """Run a system task's snippet: metric name → number as values, reasons as metadata.
 
     Raises:
@@ -174,14 +174,14 @@ async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Outcome:
         if isinstance(entry.get("reason"), str):
             reasons[str(name)] = entry["reason"]
     metadata = output.get("metadata")
-    return Outcome(values, {"reasons": reasons, **({"metadata": metadata} if metadata else {})})
+    return Score(values, {"reasons": reasons, **({"metadata": metadata} if metadata else {})})
 
 
 def _wrong(snippet: Snippet, message: str) -> SampleError:
     return SampleError(snippet.told(message), stage="metric", kind="InvalidEvidence")
 
 
-def metric_data(outcome: Outcome) -> list[MetricData]:
+def metric_data(outcome: Score) -> list[MetricData]:
     """What a system task computed, as AI GO keeps it: one entry per metric, with its reason."""
     reasons = outcome.metadata.get("reasons") or {}
     return [

@@ -37,7 +37,7 @@ from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.judge_replies import UnreadableReplyError, json_with
 from aigo_bridge.scoring.judges import ChatMessage, ask
 from aigo_bridge.scoring.rag_scores import CHECKS, Check, Entailments, rag_score
-from aigo_bridge.scoring.scorer import Outcome, ScorerType
+from aigo_bridge.scoring.scorer import Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text
 from aigo_bridge.spec.scorers import RagCheckerScorer
 from aigo_bridge.templates import as_list, text_of
@@ -104,7 +104,7 @@ class RagChecker:
         self._wanted = tuple(dict.fromkeys(wanted))
         self._checks = [check for check in _PLACES if any(check in CHECKS[name] for name in self._wanted)]
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         key = self._spec.judge_model_key
         judge = ClaimsJudge(models(key), key, _text(sample, self._spec.query_column) or "")
         sides = {side.name: side for side in (self._target(sample), self._response(sample, output)) if side}
@@ -124,7 +124,7 @@ class RagChecker:
             if claims.get(whose) and texts.get(where):
                 verdicts[check] = await _look_up(judge, claims[whose], texts[where])
         entailments = _entailments(verdicts)
-        return Outcome(
+        return Score(
             {name: rag_score(name, entailments) for name in self._wanted},
             {**record, "verdicts": verdicts, "judge_calls": judge.calls},
         )

@@ -16,7 +16,7 @@ from aigo_bridge.scoring.function_calls import FUNCTION_CALL_COVERAGE
 from aigo_bridge.scoring.judges import CLASSIFIER_JUDGE, LABEL_JUDGE, SCORE_JUDGE
 from aigo_bridge.scoring.python import PYTHON, PYTHON_ALL_SAMPLES
 from aigo_bridge.scoring.rag_checker import RAG_CHECKER
-from aigo_bridge.scoring.scorer import CodeRunner, RunContext, Score, ScorerType
+from aigo_bridge.scoring.scorer import CodeRunner, RunContext, ScoreFunction, ScorerType
 from aigo_bridge.scoring.strings import SENTENCE_BLEU, STRING_EQUALS, STRING_EQUALS_MCQA
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec import task
@@ -71,7 +71,7 @@ class CompiledScorer:
     display_name: str | None
     purpose: Literal["score", "qa"]
     spec: ScorerSpec
-    score: Score
+    score: ScoreFunction
 
 
 def scorer_keys(scorers: Sequence[ScorerSpec]) -> tuple[str, ...]:

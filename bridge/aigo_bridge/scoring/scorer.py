@@ -18,7 +18,7 @@ TIME_LIMIT = 30.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Score:
     """Scores and what explains them."""
 
     values: Mapping[str, Any]
@@ -27,10 +27,10 @@ class Outcome:
     """Kept beside the scores; never aggregated."""
 
 
-class Score(Protocol):
+class ScoreFunction(Protocol):
     """Scores one sample."""
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         """Score what a solver made of a sample (`None` in tasks without a solver).
 
         Raises:
@@ -90,7 +90,7 @@ class ScorerType(Generic[S]):
 
     spec: type[S]
     """Its specification."""
-    compile: Callable[[S, RunContext], Score]
+    compile: Callable[[S, RunContext], ScoreFunction]
     """Makes what scores the samples.
 
     Raises:

@@ -17,7 +17,7 @@ from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.process import core_command
 from aigo_bridge.scoring.likelihoods import MostLikelyChoice, preview
-from aigo_bridge.scoring.scorer import Outcome, RunContext, Score, ScorerType
+from aigo_bridge.scoring.scorer import RunContext, Score, ScoreFunction, ScorerType
 from aigo_bridge.scoring.variables import answer_text, looks_at_output, render_compared, variables
 from aigo_bridge.spec.scorers import BleuScorer, StringEqualsMCQAScorer, StringEqualsScorer
 from aigo_bridge.templates import SampleTemplate, as_list
@@ -57,9 +57,9 @@ class _Compared:
 class StringEquals(_Compared):
     """1.0 if the value equals the ground truth, character for character; no trimming, no folding of case."""
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         truth, answer = self.texts(sample, output)
-        return Outcome(
+        return Score(
             {"is_correct": 1.0 if answer == truth else 0.0}, {"answer_gt": truth, "answer_pred": answer}
         )
 
@@ -75,7 +75,7 @@ class Bleu(_Compared):
         super().__init__(spec)
         self._bleu = _sentence_bleu()
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         truth, answer = self.texts(sample, output)
         if not truth.strip():
             raise SampleError(
@@ -87,7 +87,7 @@ class Bleu(_Compared):
         signature = str(self._bleu.get_signature())
         metadata = {"answer_gt": truth, "answer_pred": answer, "signature": signature}
         # Equal texts come out a rounding error above 100.
-        return Outcome({"bleu_score": min(percent / 100, 1.0)}, metadata)
+        return Score({"bleu_score": min(percent / 100, 1.0)}, metadata)
 
 
 def _sentence_bleu() -> BLEU:
@@ -116,7 +116,7 @@ class StringEqualsMCQA:
         listed = self._choices if isinstance(self._choices, SampleTemplate) else None
         self._looks_at_output = looks_at_output(self._truth, listed)
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         values = variables(sample, output if self._looks_at_output else None)
         truth = render_compared(self._truth, values, "ground_truth_choice")
         choices = self._letters(values)
@@ -128,7 +128,7 @@ class StringEqualsMCQA:
             "completion_validity": "valid" if predicted in choices else "invalid",
             **({} if truth in choices else {NO_CHOICE: False}),
         }
-        return Outcome({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
+        return Score({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
 
     def _letters(self, values: dict[str, object]) -> list[str]:
         if isinstance(self._choices, list):
@@ -144,7 +144,7 @@ class StringEqualsMCQA:
         return letters
 
 
-def _choice(scorer: StringEqualsMCQAScorer, context: RunContext) -> Score:
+def _choice(scorer: StringEqualsMCQAScorer, context: RunContext) -> ScoreFunction:
     return MostLikelyChoice(scorer) if scorer.compares_likelihoods else StringEqualsMCQA(scorer)
 
 

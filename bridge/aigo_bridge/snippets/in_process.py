@@ -14,7 +14,7 @@ from aigo_bridge.errors import BridgeError, SnippetError
 from aigo_bridge.snippets.channel import Callback
 from aigo_bridge.snippets.protocol import InOut, Remote, decode, encode, plain
 from aigo_bridge.snippets.snippet import Snippet, install_aliases
-from aigo_bridge.snippets.worker import Place, describe, lend, load
+from aigo_bridge.snippets.worker import SnippetCode, describe, lend, load
 
 
 async def call_here(
@@ -32,7 +32,7 @@ async def call_here(
     """
     install_aliases()
     is_file = snippet.origin is not None
-    place = Place(snippet.source, snippet.origin or snippet.label, snippet.first_line, is_file)
+    place = SnippetCode(snippet.source, snippet.origin or snippet.label, snippet.first_line, is_file)
     inout: list[Any] = []
     failures: list[Exception] = []
     try:

@@ -195,7 +195,7 @@ class _Worker:
         self._answers = answers
         self._runner = runner
         self._loop = runner.get_loop()
-        self._functions: dict[tuple[Place, str], Any] = {}
+        self._functions: dict[tuple[SnippetCode, str], Any] = {}
         self._call: int | None = None
         """The call that is served."""
         self._questions: dict[int, asyncio.Future[Any]] = {}
@@ -246,7 +246,7 @@ class _Worker:
             view = view[os.write(self._answers, view) :]
 
     def _answer(self, number: int, request: dict[str, Any]) -> str:
-        place = Place.of(request)
+        place = SnippetCode.of(request)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 if request["callbacks"] is None:
@@ -279,7 +279,7 @@ class _Worker:
             for task in asyncio.all_tasks(self._loop):
                 task.cancel()
 
-    def _start(self, request: dict[str, Any], place: Place, inout: list[Any] | None = None) -> Any:
+    def _start(self, request: dict[str, Any], place: SnippetCode, inout: list[Any] | None = None) -> Any:
         key = (place, request["function"])
         if key not in self._functions:
             self._functions[key] = load(*key)
@@ -288,7 +288,7 @@ class _Worker:
         kwargs = {name: self._argument(value, request, inout) for name, value in request["kwargs"].items()}
         return self._functions[key](*args, **kwargs)
 
-    async def _with_callbacks(self, request: dict[str, Any], place: Place) -> Any:
+    async def _with_callbacks(self, request: dict[str, Any], place: SnippetCode) -> Any:
         inout: list[Any] = []
         value = self._start(request, place, inout)
         if inspect.isawaitable(value):
@@ -356,7 +356,7 @@ def lend(attributes: Mapping[str, Any], methods: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Place:
+class SnippetCode:
     """A snippet's code, and where it stands."""
 
     source: str
@@ -367,7 +367,7 @@ class Place:
     """Whether `file` is a file."""
 
     @classmethod
-    def of(cls, request: dict[str, Any]) -> Place:
+    def of(cls, request: dict[str, Any]) -> SnippetCode:
         """As a request tells it."""
         origin = request.get("origin")
         first_line = request.get("first_line", 1)
@@ -384,7 +384,7 @@ class Place:
         return lines[index].strip() if 0 <= index < len(lines) else ""
 
 
-def load(place: Place, function: str) -> Any:
+def load(place: SnippetCode, function: str) -> Any:
     """Compile a snippet and return the function it must define."""
     # Blank lines in front make the lines of the code those of its file.
     source = "\n" * (place.first_line - 1) + place.source
@@ -404,7 +404,7 @@ def load(place: Place, function: str) -> Any:
     return defined_function
 
 
-def _show(place: Place) -> None:
+def _show(place: SnippetCode) -> None:
     """Let tracebacks and debuggers show the code; that of other snippets of the same file stays."""
     cached = linecache.cache.get(place.file) if place.known else None
     lines = list(cached[2]) if cached is not None and len(cached) == 4 else []
@@ -415,7 +415,7 @@ def _show(place: Place) -> None:
     linecache.cache[place.file] = (sum(map(len, lines)), None, lines, place.file)
 
 
-def describe(error: BaseException, place: Place) -> str:
+def describe(error: BaseException, place: SnippetCode) -> str:
     """As `_described`, and what of it is the jail's doing."""
     wall = hint(error) if any(_JAILED) else None
     # Without the line itself: long messages are cut where they are shown, and what helps stands behind it.
@@ -423,7 +423,7 @@ def describe(error: BaseException, place: Place) -> str:
     return text if wall is None else f"{text}; {wall}"
 
 
-def _described(error: BaseException, place: Place, *, with_code: bool) -> str:
+def _described(error: BaseException, place: SnippetCode, *, with_code: bool) -> str:
     """`ValueError: message (line 3, in compute_scores)`, with the innermost line of the snippet itself."""
     try:
         message = str(error)[:MAX_MESSAGE]

@@ -27,7 +27,7 @@ from aigo_bridge.importing.log_import import (
     LossReport,
     not_recomputed,
 )
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.process import no_collections
 from aigo_bridge.results.log_files import open_for_replacing
@@ -67,7 +67,7 @@ class EveryEvalEver:
     def files(self, location: str) -> Sequence[str]:
         """Its files at a location."""
         try:
-            place = Place.of(location)
+            place = FileLocation.of(location)
             named = place.exists(place.path)
             return [path for path in place.files() if _kind(place, path, named=named)]
         except UsageError:
@@ -114,7 +114,7 @@ def find_pairs(locations: Sequence[str]) -> list[Pair]:
     """
     pairs: dict[str, Pair] = {}
     for location in locations:
-        place = Place.of(location)
+        place = FileLocation.of(location)
         try:
             named = place.exists(place.path)
             paths = place.files()
@@ -146,7 +146,7 @@ def find_pairs(locations: Sequence[str]) -> list[Pair]:
     return list(pairs.values())
 
 
-def _kind(place: Place, path: str, *, named: bool) -> str | None:
+def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     if not (named or path.endswith((".json", ".jsonl"))) or not place.exists(path):
         return None
     return eee_kind(place.head(path))
@@ -200,7 +200,7 @@ def _index(pair: Pair, record: Record, options: ImportOptions, damage: list[Dama
         return index
     evaluations = {number.id: number.evaluation for number in record.numbers if number.id is not None}
     digest, count = hashlib.new(_algorithm(record)), 0
-    place = Place.of(pair.instances)
+    place = FileLocation.of(pair.instances)
     try:
         place.check_size(options.bounds.member_bytes)
         with place.open() as file:
@@ -248,7 +248,7 @@ def _samples(
     """The samples as JSON; one that cannot be mapped is damage."""
     if location is None or not samples:
         return
-    with Place.of(location).open() as file:
+    with FileLocation.of(location).open() as file:
         for sample_id, lines in samples.items():
             try:
                 instances = [

@@ -11,7 +11,7 @@ from aigo_bridge.dtypes import StoredModel
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.log_import import Damage, LossReport
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.importing.result_header import ImportedTask, metric_error, result_header
 from aigo_bridge.results.specification import custom_model
@@ -105,7 +105,7 @@ def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
     Raises:
         EvidenceError: it cannot be read, is none, has a key twice, or asks for more than the bounds allow.
     """
-    place = Place.of(location)
+    place = FileLocation.of(location)
     try:
         data = place.read(bounds.member_bytes)
     except OSError as error:

@@ -25,7 +25,7 @@ from aigo_bridge.results.specification import custom_model, stored_model
 from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_formats.lm_eval.header import Header, score_name
 from aigo_formats.lm_eval.locate import Run
-from aigo_formats.lm_eval.samples import Totals
+from aigo_formats.lm_eval.samples import HarnessTotals
 
 Json = dict[str, Any]
 ENGINE = "lm-eval"
@@ -47,7 +47,7 @@ def frame_of(
     run: Run,
     header: Header,
     task: str,
-    totals: Totals,
+    totals: HarnessTotals,
     scorers: Iterable[str],
     damage: list[Damage],
     loss: LossReport,
@@ -121,7 +121,7 @@ def _declared(config: Json) -> list[str]:
 
 
 def _specification(
-    run: Run, header: Header, task: str, totals: Totals, scorers: list[str], about: Json
+    run: Run, header: Header, task: str, totals: HarnessTotals, scorers: list[str], about: Json
 ) -> Json:
     run_config: Json = {}
     limit = header.run_config.get("limit")
@@ -153,7 +153,7 @@ def _shots(header: Header, task: str) -> int:
     return 0
 
 
-def _task(run: Run, header: Header, task: str, shots: int, totals: Totals, scorers: list[str]) -> Json:
+def _task(run: Run, header: Header, task: str, shots: int, totals: HarnessTotals, scorers: list[str]) -> Json:
     config = header.config(task)
     path, name = config.get("dataset_path"), config.get("dataset_name")
     dataset = "/".join(part for part in (path, name) if isinstance(part, str) and part) or task
@@ -214,7 +214,7 @@ def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
     return max(0, ended - round(runtime or 0)), ended
 
 
-def _execution(run: Run, header: Header, totals: Totals) -> Json:
+def _execution(run: Run, header: Header, totals: HarnessTotals) -> Json:
     started, ended = _times(run, header)
     execution: Json = {"runtime": header.runtime or 0.0, "started_at": started or 0, "ended_at": ended or 0}
     if totals.samples:

@@ -11,7 +11,7 @@ from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.cleaning import without_secrets
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.text.json_text import DEEPEST, dumps, read_json_once, without_depths
 
@@ -218,7 +218,7 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
         EvidenceError: it cannot be read, is no results file, says a thing twice, or asks for more than the
             bounds allow.
     """
-    place = Place.of(location)
+    place = FileLocation.of(location)
     try:
         data = place.read(bounds.member_bytes)
     except OSError as error:

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from aigo_bridge.access.file_kinds import is_lm_eval_results, is_lm_eval_samples, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:\.\d+)?)"
 _RESULTS = re.compile(rf"(?:.+_)?{_DATE}\.json", re.DOTALL)
@@ -70,7 +70,7 @@ class Run:
 def eval_files(location: str) -> list[str]:
     """What there is of lm-evaluation-harness at a location: a file, a folder, a pattern or a URL."""
     try:
-        place = Place.of(location)
+        place = FileLocation.of(location)
         named = place.exists(place.path)
         return [path for path in place.files() if _kind(place, path, named=named)]
     except UsageError:
@@ -101,7 +101,7 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
     """
     runs: dict[str, Run] = {}
     for location in locations:
-        place = Place.of(location)
+        place = FileLocation.of(location)
         try:
             named = place.exists(place.path)
             paths = place.files()
@@ -128,7 +128,7 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
     return list(runs.values())
 
 
-def _kind(place: Place, path: str, *, named: bool) -> str | None:
+def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     """`results`, `samples`, or `None` for any other file; the content decides."""
     if not (named or path.endswith(_SUFFIXES)) or not place.exists(path):
         return None
@@ -138,7 +138,7 @@ def _kind(place: Place, path: str, *, named: bool) -> str | None:
     return "samples" if is_lm_eval_samples(head) else None
 
 
-def _runs_at(place: Place, kinds: dict[str, str]) -> Iterator[Run]:
+def _runs_at(place: FileLocation, kinds: dict[str, str]) -> Iterator[Run]:
     """Runs of a location, whose results and samples may also be one without the other."""
     samples = [path for path, kind in kinds.items() if kind == "samples"]
     results = [path for path, kind in kinds.items() if kind == "results"]
@@ -170,7 +170,7 @@ def _runs_at(place: Place, kinds: dict[str, str]) -> Iterator[Run]:
             yield Run(date, place.name(file), {**beside, **named}, set(named))
 
 
-def _samples_beside(place: Place, results: str) -> dict[str, str]:
+def _samples_beside(place: FileLocation, results: str) -> dict[str, str]:
     date = date_of(results)
     return {
         _task(path): path

@@ -14,7 +14,7 @@ from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
-from aigo_bridge.importing.places import Place
+from aigo_bridge.importing.places import FileLocation
 from aigo_bridge.text.json_text import read_json_once, without_depths
 from aigo_formats.lines import line_at, numbered_lines, object_of
 
@@ -67,7 +67,7 @@ class SamplesFile:
         Raises:
             EvidenceError: the file cannot be read, or asks for more than the bounds allow.
         """
-        place = Place.of(self._location)
+        place = FileLocation.of(self._location)
         try:
             place.check_size(self._bounds.member_bytes)
             with place.open() as file:
@@ -132,7 +132,7 @@ class SamplesFile:
         self._all_hashed = False
         self._tell(damage)
 
-    def _of_list(self, place: Place) -> Iterator[Document]:
+    def _of_list(self, place: FileLocation) -> Iterator[Document]:
         """The samples of releases before 0.4.3: one JSON document."""
         data = place.read(self._bounds.member_bytes)
         self._bounds.check_document(self._location, data)

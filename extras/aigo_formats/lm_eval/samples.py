@@ -35,7 +35,7 @@ _NO_SCORE = "bypass"
 
 
 @dataclass
-class Totals:
+class HarnessTotals:
     """What the documents of a task add up to."""
 
     samples: int = 0
@@ -62,7 +62,7 @@ class SampleMapper:
     model: str | None
     options: ImportOptions
     loss: LossReport
-    totals: Totals = field(default_factory=Totals)
+    totals: HarnessTotals = field(default_factory=HarnessTotals)
 
     def __post_init__(self) -> None:
         self.scores = Scores(self.loss)

@@ -22,7 +22,7 @@ Traces = Iterator[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Source:
+class TraceFileKind:
     """A kind of files with traces."""
 
     name: str
@@ -47,28 +47,28 @@ def _spans(source: str) -> Callable[[Path, Reading], Traces]:
     return lambda location, reading: recordings.traces_of_spans(location, source, reading)
 
 
-SOURCES: Mapping[str, Source] = {
+SOURCES: Mapping[str, TraceFileKind] = {
     source.name: source
     for source in (
-        Source(
+        TraceFileKind(
             "claude_code",
             "transcripts of Claude Code (<session id>.jsonl)",
             _sessions,
             ("parentUuid", "sessionId", "leafUuid"),
         ),
-        Source(
+        TraceFileKind(
             "opentelemetry",
             "spans of OpenTelemetry as OTLP/JSON (*.json, *.jsonl)",
             _spans("opentelemetry"),
             ("resourceSpans", "resource_spans", "scopeSpans", "resourceLogs", "batches", "trace_state"),
         ),
-        Source(
+        TraceFileKind(
             "langsmith",
             "runs of LangSmith (*.json, *.jsonl, *.parquet)",
             langsmith.traces_of_runs,
             ("run_type",),
         ),
-        Source(
+        TraceFileKind(
             "phoenix",
             "spans of Phoenix (*.json, *.jsonl, *.parquet)",
             _spans("phoenix"),
@@ -79,7 +79,7 @@ SOURCES: Mapping[str, Source] = {
 _HEAD = 256 << 10
 
 
-def source_of(file: Path) -> Source | None:
+def source_of(file: Path) -> TraceFileKind | None:
     """Whose traces a file has, by its beginning; `None`: nobody's that is known."""
     try:
         with file.open("rb") as stream:

@@ -18,7 +18,7 @@ from aigo_bridge.version import __version__
 from aigo_report.page.metrics import MetricReader
 from aigo_report.page.pages import Block, packed
 from aigo_report.page.summary import (
-    Totals,
+    ResultTotals,
     Verify,
     broken_summary,
     evaluation_summary,
@@ -90,7 +90,7 @@ def read_result(
         return broken_summary(source, ["the evaluation has no result for it"])
     packing = _Packing(blocks, f"r{number}")
     reader = LogReader(source.path, root=source.root)
-    totals, metrics = Totals(), MetricReader()
+    totals, metrics = ResultTotals(), MetricReader()
     try:
         for part in reader.parts():
             metrics.add(part)

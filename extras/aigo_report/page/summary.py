@@ -57,7 +57,7 @@ class ModelUse:
 
 
 @dataclass
-class Totals:
+class ResultTotals:
     """What the samples of a result add up to; filled while they stream by."""
 
     samples: int = 0
@@ -136,7 +136,7 @@ def _data(sample: Json) -> Any:
 def result_summary(
     source: ResultSource,
     log: TaskResultLog,
-    totals: Totals,
+    totals: ResultTotals,
     reader: MetricReader,
     verify: Verify | None = None,
 ) -> Json:
@@ -210,7 +210,7 @@ def _specification_name(source: ResultSource) -> str | None:
     return str(entry.get("display_name") or source.name) if source.run_file is not None else None
 
 
-def scorer_counts(totals: Totals) -> dict[str, Json]:
+def scorer_counts(totals: ResultTotals) -> dict[str, Json]:
     """Samples with a value of each scorer, and what became of the others."""
     return {
         scorer: {
@@ -279,7 +279,7 @@ def _entity_name(log: TaskResultLog) -> str:
     return "" if entity is None else entity.display_name
 
 
-def _facts(log: TaskResultLog, totals: Totals) -> Iterator[tuple[str, str | None]]:
+def _facts(log: TaskResultLog, totals: ResultTotals) -> Iterator[tuple[str, str | None]]:
     """Label and text of what was evaluated, how and when."""
     specification, execution = log.specification, log.execution
     entity: Json = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aigo_bridge.engine.protocol import Progress
 from aigo_bridge.models.connections.connection import shared_pace
-from aigo_bridge.models.gate import Places
+from aigo_bridge.models.gate import ModelSlots
 from aigo_scale.cluster.pieces import Told
 
 MOST_EVENTS = 1_000
@@ -23,12 +23,12 @@ class Coordinator:
 
     def __init__(self, most: int | None) -> None:
         self._most = most
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, ModelSlots] = {}
         self._told: dict[str, Told] = {}
         self._events: list[Progress] = []
 
     async def take(self, holder: str, token: str, model: str, most: int | None) -> None:
-        """Wait for a place of a model; see `Places.take`."""
+        """Wait for a place of a model; see `ModelSlots.take`."""
         await self._of(model, most).take(holder, token)
 
     async def free(self, model: str, token: str) -> None:
@@ -63,10 +63,10 @@ class Coordinator:
         """Model → its calls at a time, at most."""
         return {model: places.peak for model, places in self._places.items()}
 
-    def _of(self, model: str, most: int | None) -> Places:
+    def _of(self, model: str, most: int | None) -> ModelSlots:
         places = self._places.get(model)
         if places is None:
-            places = self._places[model] = Places(None)
+            places = self._places[model] = ModelSlots(None)
         limits = [limit for limit in (self._most, most, places.most) if limit is not None]
         places.most = min(limits, default=None)
         return places

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.protocol import Progress, Totals
+from aigo_bridge.engine.protocol import Progress, ProgressTotals
 from aigo_bridge.errors import EngineError
 from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets
 from aigo_bridge.text.plurals import plural
@@ -167,9 +167,9 @@ class _Driver:
             self.wanted.on_progress(Progress(done, total, failed, totals=_totals(told)))
 
 
-def _totals(told: list[Told]) -> Totals:
+def _totals(told: list[Told]) -> ProgressTotals:
     """Retries of the pieces that the workers have now; numbers over all are those of the merge."""
-    return Totals(retries=sum(one.retries for one in told))
+    return ProgressTotals(retries=sum(one.retries for one in told))
 
 
 def driver_secrets() -> dict[str, str]:

@@ -56,7 +56,7 @@ class Decision(Enum):
 
 
 @dataclass(frozen=True)
-class Rule:
+class CheckRule:
     """One rule."""
 
     text: str
@@ -76,10 +76,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RuleResult:
     """What one rule says of one number."""
 
-    rule: Rule
+    rule: CheckRule
     subject: str
     """The number, with its scorer."""
     decision: Decision
@@ -99,7 +99,7 @@ class Verdict:
         }
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> CheckRule:
     """Read a rule.
 
     Raises:
@@ -109,7 +109,7 @@ def parse_rule(text: str) -> Rule:
     match = _REGRESSION.fullmatch(content)
     if match is not None:
         level = _level(match, text) or LEVEL
-        return Rule(text, match["name"], "no regression", abs(_number(match)), level)
+        return CheckRule(text, match["name"], "no regression", abs(_number(match)), level)
     if content.startswith("no regression"):
         raise UsageError(
             f"the rule {text!r} has no margin, so it can never be decided; expected for "
@@ -120,7 +120,7 @@ def parse_rule(text: str) -> Rule:
     if match is None:
         raise UsageError(f"cannot read the rule {text!r}; expected one like {FORMS}", code=Code.WRONG_RULE)
     is_whole = match["number"].isdecimal() and not match["percent"]
-    return Rule(text, match["name"], match["operator"], _number(match), _level(match, text), is_whole)
+    return CheckRule(text, match["name"], match["operator"], _number(match), _level(match, text), is_whole)
 
 
 def _number(match: re.Match[str]) -> float:
@@ -140,8 +140,8 @@ def _level(match: re.Match[str], text: str) -> float | None:
 
 
 def check_rule(
-    rule: Rule, columns: Columns, comparison: Comparison | None, cluster: str | None = None
-) -> list[Verdict]:
+    rule: CheckRule, columns: Columns, comparison: Comparison | None, cluster: str | None = None
+) -> list[RuleResult]:
     """What a rule says of a result.
 
     Args:
@@ -161,7 +161,7 @@ def check_rule(
             )
         if not comparison.metrics:
             reason = f"neither result has a number: {outcome_text(columns)}"
-            return [Verdict(rule, rule.name or "all numbers", Decision.UNDECIDED, reason)]
+            return [RuleResult(rule, rule.name or "all numbers", Decision.UNDECIDED, reason)]
         results = f"both {comparison.base.label} and {comparison.new.label}"
         return [_regression(rule, metric, comparison) for metric in _named(rule, comparison.metrics, results)]
     name = (rule.name or "").casefold()
@@ -170,7 +170,7 @@ def check_rule(
     metrics = estimates(columns, cluster=cluster, level=rule.level or LEVEL)
     if not metrics:
         reason = f"the result has no metric: {outcome_text(columns)}"
-        return [Verdict(rule, str(rule.name), Decision.UNDECIDED, reason)]
+        return [RuleResult(rule, str(rule.name), Decision.UNDECIDED, reason)]
     return [_threshold(rule, metric) for metric in _named(rule, metrics, columns.label)]
 
 
@@ -183,7 +183,7 @@ def _is(name: str | None, shown: str) -> bool:
     return name is not None and name.casefold() == shown.casefold()
 
 
-def _named(rule: Rule, numbers: Sequence[Number], result: str) -> list[Number]:
+def _named(rule: CheckRule, numbers: Sequence[Number], result: str) -> list[Number]:
     """Return the metrics that a rule reads, by label, name, or `scorer.name`; case does not matter.
 
     Args:
@@ -218,21 +218,21 @@ def _named(rule: Rule, numbers: Sequence[Number], result: str) -> list[Number]:
     )
 
 
-def _of_counts(rule: Rule, name: str, columns: Columns) -> Verdict:
+def _of_counts(rule: CheckRule, name: str, columns: Columns) -> RuleResult:
     """Check a number or a proportion of all samples, or of all trials if samples have several."""
     counts, subject = columns.counts, str(rule.name)
     state, _, unit = name.rpartition("_")
     over_trials = unit == "trials" and counts.has_trials
     total = counts.trials if over_trials else counts.samples
     if not total:
-        return Verdict(rule, subject, Decision.UNDECIDED, "the result has no samples")
+        return RuleResult(rule, subject, Decision.UNDECIDED, "the result has no samples")
     count: int = getattr(counts, f"{state}_trials" if over_trials else state)
     shown = f"{count} of {total} {'trials' if over_trials else 'samples'} ({100 * count / total:.4g} %)"
     if rule.is_whole:
         rule = replace(rule, limit=rule.limit / total)
     if rule.level is None:
         decision = Decision.HELD if _holds(rule, count / total) else Decision.NOT_HELD
-        return Verdict(rule, subject, decision, shown)
+        return RuleResult(rule, subject, decision, shown)
     estimate = _interval_of_count(count, total, rule.level, columns, over_trials=over_trials, state=state)
     verdict = _decided(rule, subject, count / total, estimate, total)
     return replace(verdict, reason=f"{shown}; {verdict.reason}")
@@ -250,35 +250,37 @@ def _interval_of_count(
     return ratio_interval(Ratio(number.astype(float), columns.trials.astype(float)), level=level)
 
 
-def _threshold(rule: Rule, metric: MetricEstimate) -> Verdict:
+def _threshold(rule: CheckRule, metric: MetricEstimate) -> RuleResult:
     scored = None if metric.denominator is None else metric.denominator.scored
     return _decided(rule, metric.label, metric.value, metric.estimate, scored)
 
 
-def _decided(rule: Rule, subject: str, value: float, estimate: Estimate, samples: int | None) -> Verdict:
+def _decided(
+    rule: CheckRule, subject: str, value: float, estimate: Estimate, samples: int | None
+) -> RuleResult:
     if rule.level is None:
         decision = Decision.HELD if _holds(rule, value) else Decision.NOT_HELD
-        return Verdict(rule, subject, decision, f"it is {value:.6g}")
+        return RuleResult(rule, subject, decision, f"it is {value:.6g}")
     if isinstance(estimate, NoInterval):
-        return Verdict(
+        return RuleResult(
             rule, subject, Decision.UNDECIDED, f"it is {value:.6g}, no interval: {estimate.reason}"
         )
     reason = f"it is {value:.6g}, {_percent(rule)} interval {estimate.low:.6g} to {estimate.high:.6g}"
     ends = _holds(rule, estimate.low), _holds(rule, estimate.high)
     if all(ends):
-        return Verdict(rule, subject, Decision.HELD, reason)
+        return RuleResult(rule, subject, Decision.HELD, reason)
     if not any(ends):
-        return Verdict(rule, subject, Decision.NOT_HELD, reason)
-    return Verdict(
+        return RuleResult(rule, subject, Decision.NOT_HELD, reason)
+    return RuleResult(
         rule, subject, Decision.UNDECIDED, reason, _needed(rule, value, rule.limit, estimate, samples)
     )
 
 
-def _percent(rule: Rule) -> str:
+def _percent(rule: CheckRule) -> str:
     return f"{(rule.level or LEVEL) * 100:.4g} %"
 
 
-def _holds(rule: Rule, value: float) -> bool:
+def _holds(rule: CheckRule, value: float) -> bool:
     comparisons: Mapping[str, bool] = {
         ">=": value >= rule.limit,
         "<=": value <= rule.limit,
@@ -288,7 +290,9 @@ def _holds(rule: Rule, value: float) -> bool:
     return comparisons[rule.operator]
 
 
-def _needed(rule: Rule, value: float, limit: float, estimate: Interval, samples: int | None) -> int | None:
+def _needed(
+    rule: CheckRule, value: float, limit: float, estimate: Interval, samples: int | None
+) -> int | None:
     """Samples with which the interval would end at the limit: its reach falls with their square root.
 
     Wilson's ends where the limit's own standard error says; of others the wider of two readings is taken.
@@ -302,24 +306,24 @@ def _needed(rule: Rule, value: float, limit: float, estimate: Interval, samples:
     return max(samples + 1, math.ceil(samples * (reach / distance) ** 2))
 
 
-def _regression(rule: Rule, metric: MetricComparison, comparison: Comparison) -> Verdict:
+def _regression(rule: CheckRule, metric: MetricComparison, comparison: Comparison) -> RuleResult:
     """Check that a metric fell by at most the margin (non-inferiority); higher is assumed to be better."""
     subject, difference = metric.label, metric.difference
     sides = zip((comparison.base, comparison.new), metric.values, strict=True)
     if (lacking := next((side.label for side, value in sides if value is None), None)) is not None:
-        return Verdict(rule, subject, Decision.UNDECIDED, f"{lacking} does not have this metric")
+        return RuleResult(rule, subject, Decision.UNDECIDED, f"{lacking} does not have this metric")
     if not isinstance(difference, Difference):
-        return Verdict(rule, subject, Decision.UNDECIDED, f"not compared: {difference.reason}")
+        return RuleResult(rule, subject, Decision.UNDECIDED, f"not compared: {difference.reason}")
     if isinstance(difference.estimate, NoInterval):
         if difference.p_value == 1.0 and difference.value == 0:
-            return Verdict(rule, subject, Decision.HELD, "no sample has another score")
-        return Verdict(rule, subject, Decision.UNDECIDED, f"no interval: {difference.estimate.reason}")
+            return RuleResult(rule, subject, Decision.HELD, "no sample has another score")
+        return RuleResult(rule, subject, Decision.UNDECIDED, f"no interval: {difference.estimate.reason}")
     estimate = difference.estimate
     ends = f"{estimate.low:+.6g} to {estimate.high:+.6g}"
     reason = f"it moved by {difference.value:+.6g}, {_percent(rule)} interval {ends}"
     if estimate.low >= -rule.limit:
-        return Verdict(rule, subject, Decision.HELD, reason)
+        return RuleResult(rule, subject, Decision.HELD, reason)
     if estimate.high < -rule.limit:
-        return Verdict(rule, subject, Decision.NOT_HELD, reason)
+        return RuleResult(rule, subject, Decision.NOT_HELD, reason)
     needed = _needed(rule, difference.value, -rule.limit, estimate, difference.num_pairs)
-    return Verdict(rule, subject, Decision.UNDECIDED, reason, needed)
+    return RuleResult(rule, subject, Decision.UNDECIDED, reason, needed)

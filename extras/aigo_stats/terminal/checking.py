@@ -19,12 +19,12 @@ from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.sources import ResultSource, sources_of
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.comparing import Comparison, compare
-from aigo_stats.comparison.rules import Decision, Rule, Verdict, check_rule, parse_rule
+from aigo_stats.comparison.rules import CheckRule, Decision, RuleResult, check_rule, parse_rule
 from aigo_stats.statistics.quantiles import LEVEL
 from aigo_stats.terminal.statistics import chosen, read_result
 
 
-def read_rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
+def read_rules(texts: Sequence[str], file: Path | None) -> list[CheckRule]:
     """The rules of the command line, and those of a file.
 
     Raises:
@@ -42,7 +42,7 @@ def read_rules(texts: Sequence[str], file: Path | None) -> list[Rule]:
     return rules
 
 
-def _rules_of(file: Path) -> list[Rule]:
+def _rules_of(file: Path) -> list[CheckRule]:
     content = file.read_text(encoding="utf-8")
     try:
         document = yaml.safe_load(content)
@@ -65,7 +65,7 @@ def _rules_of(file: Path) -> list[Rule]:
             [Issue("found no list of texts `rules`, expected one", file=str(file), code=Code.WRONG_RULE)]
         )
     lines = content.splitlines()
-    rules: list[Rule] = []
+    rules: list[CheckRule] = []
     issues: list[Issue] = []
     for text in listed:
         try:
@@ -84,7 +84,7 @@ class Checked:
 
     result: str
     """Name of the result."""
-    verdicts: list[Verdict]
+    verdicts: list[RuleResult]
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary."""
@@ -92,7 +92,7 @@ class Checked:
 
 
 def check_results(
-    result: Path, baseline: Path | None, rules: Sequence[Rule], *, cluster: str | None, by_id: bool
+    result: Path, baseline: Path | None, rules: Sequence[CheckRule], *, cluster: str | None, by_id: bool
 ) -> list[Checked]:
     """Return the verdicts on each result at a location; a baseline with several results is paired by name.
 
@@ -126,17 +126,17 @@ def check_results(
 def _verdicts(
     result: ResultSource,
     baseline: ResultSource | None,
-    rules: Sequence[Rule],
+    rules: Sequence[CheckRule],
     *,
     cluster: str | None,
     by_id: bool,
-) -> list[Verdict]:
+) -> list[RuleResult]:
     """Verdicts of rules; the baseline is compared once for each confidence that rules ask for."""
     names = [cluster] if cluster else []
     columns = read_result(result, names)
     base = None if baseline is None else read_result(baseline, names)
     comparisons: dict[float, Comparison] = {}
-    decisions: list[Verdict] = []
+    decisions: list[RuleResult] = []
     for rule in rules:
         comparison = None
         if base is not None and rule.operator == "no regression":
@@ -148,7 +148,7 @@ def _verdicts(
     return decisions
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:
+def exit_code(verdicts: Sequence[RuleResult]) -> ExitCode:
     """A broken rule counts for more than one that cannot be decided."""
     decisions = {verdict.decision for verdict in verdicts}
     if Decision.NOT_HELD in decisions:
@@ -164,7 +164,7 @@ def show_verdicts(checked: Checked, *, named: bool) -> None:
         typer.echo(f"{verdict.decision.word:10}{name_of(verdict.rule.text)}: {_reason(verdict)}")
 
 
-def _reason(verdict: Verdict) -> str:
+def _reason(verdict: RuleResult) -> str:
     needed = (
         ""
         if verdict.samples_needed is None

@@ -143,7 +143,7 @@ class ProbedScorer:
 
 
 @dataclass(frozen=True)
-class Source:
+class ProbeSubject:
     """What was probed, by digests."""
 
     task: str
@@ -183,7 +183,7 @@ class Source:
 class Probe:
     """What a probe came to."""
 
-    source: Source
+    source: ProbeSubject
     settings: Mapping[str, Any]
     """Seed, limit and the like, as they were asked for."""
     models: Mapping[str, str]

@@ -23,7 +23,7 @@ from aigo_bridge.execution.program import Failure, Row, compile_program
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import with_labels_reversed
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_trust.probing.evidence import Case, Probe, ProbedScorer
 from aigo_trust.probing.judges import Judges
@@ -96,7 +96,7 @@ class _Work:
     row: Row
     stored: _Stored
     perturbation: Perturbation
-    stored_outcome: Outcome
+    stored_outcome: Score
     """What the scorer says of the stored answer."""
     text: str | None
     """The changed answer, where that is what was changed."""
@@ -241,7 +241,7 @@ class _Run:
                     self._skip(reader, perturbation, change.reason)
                     continue
                 row, text = change
-                assert isinstance(outcome, Outcome)
+                assert isinstance(outcome, Score)
                 with_scorer = reversed_scorer if perturbation.acts_on == "labels" else scorer
                 assert with_scorer is not None
                 works.append(_Work(with_scorer, row, stored, perturbation, outcome, text))
@@ -264,8 +264,8 @@ class _Run:
 
     async def _scored(
         self, reader: Reader, work: Sequence[tuple[CompiledScorer, Row, _Stored, str]]
-    ) -> list[Outcome | Failure]:
-        outcomes: list[Outcome | Failure | None] = [None] * len(work)
+    ) -> list[Score | Failure]:
+        outcomes: list[Score | Failure | None] = [None] * len(work)
 
         async def score(number: int) -> None:
             scorer, row, stored, name = work[number]
@@ -287,7 +287,7 @@ class _Run:
         self,
         reader: Reader,
         stored: _Stored,
-        before: Outcome | Failure,
+        before: Score | Failure,
         perturbation: Perturbation,
         reversed_scorer: CompiledScorer | None,
     ) -> tuple[Row, str | None] | Inapplicable:
@@ -320,7 +320,7 @@ class _Run:
         row = replace(stored.row, output=with_texts(stored.row.output, changed_texts))
         return row, _BETWEEN.join(changed_texts)
 
-    def _answers(self, reader: Reader, stored: _Stored, before: Outcome) -> list[Answer]:
+    def _answers(self, reader: Reader, stored: _Stored, before: Score) -> list[Answer]:
         """The answer, or those of a group, each of which is changed."""
         neighbours = [
             text
@@ -346,7 +346,7 @@ class _Run:
             data[column], data[partner] = data[partner], data[column]
         return replace(row, sample=Sample(row.sample.id, data)), None
 
-    def _note(self, reader: Reader, work: _Work, after: Outcome | Failure) -> None:
+    def _note(self, reader: Reader, work: _Work, after: Score | Failure) -> None:
         """The verdict on what was scored."""
         perturbation, sample = work.perturbation, work.stored.row.sample
         silence = _silence(reader, after) if isinstance(after, Failure) else None

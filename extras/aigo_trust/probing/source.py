@@ -9,7 +9,7 @@ from typing import Any
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.reading import LogReader
-from aigo_trust.probing.evidence import Source
+from aigo_trust.probing.evidence import ProbeSubject
 from aigo_trust.provenance.definitions import digest_or_none
 from aigo_trust.provenance.record import provenance_of
 from aigo_trust.provenance.texts import ResultTexts, read_texts
@@ -20,7 +20,7 @@ from aigo_trust.verification.own_tasks import own_task
 _MOST_DIFFERENCES = 10
 
 
-def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> Source:
+def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> ProbeSubject:
     """What is probed.
 
     Args:
@@ -35,7 +35,7 @@ def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> Source:
     specification = texts.frame.get("specification")
     task = specification.get("task") if isinstance(specification, Mapping) else None
     key = task.get("key") if isinstance(task, Mapping) else None
-    return Source(
+    return ProbeSubject(
         task=plan.task.key,
         task_sha256=digest_or_none(plan.document),
         plan=plan.digest,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from aigo_bridge.execution.program import Failure
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_trust.probing.perturbation import Expectation
 from aigo_trust.probing.readers import Reader
 
@@ -31,7 +31,7 @@ def judged(
     expectation: Expectation,
     reader: Reader,
     before: Mapping[str, Any],
-    after: Outcome | Failure,
+    after: Score | Failure,
     *,
     tolerance: float = 0.0,
 ) -> Judged:

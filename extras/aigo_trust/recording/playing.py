@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.model_calls import CallOutcome, Place
+from aigo_bridge.engine.model_calls import CallOutcome, CallSite
 from aigo_bridge.engine.tape import AskedCall, CassetteUse, digest_of, task_name
 from aigo_bridge.errors import EvidenceError, Issue, SampleError, Stage
 from aigo_bridge.plan.plan import TaskPlan
@@ -144,7 +144,7 @@ class Cassette:
             match line:
                 case {"call": dict(place), "request": dict(request)}:
                     outcome = CallOutcome.from_json(line)
-                    self._keep(Place(**place), request, content)
+                    self._keep(CallSite(**place), request, content)
                     if outcome.task != "chat_completion":
                         self._tasks[place["task"], place["model_key"]] = outcome.task
                 case {"run": dict(run)}:
@@ -152,7 +152,7 @@ class Cassette:
                 case {"lost": lost_place, "reason": str(reason)}:
                     self.lost[reason] += 1
                     if lost_place is not None:
-                        self._lost_at[_key(Place(**lost_place))] = reason
+                        self._lost_at[_key(CallSite(**lost_place))] = reason
                 case {"end": dict()}:
                     self.is_complete = True
                 case {"cassette": _}:
@@ -166,7 +166,7 @@ class Cassette:
         message = f"a line is not a cassette record: {problem}; it is skipped"
         tell(Issue(message, file=str(self.path), severity="warning", code=Code.DAMAGED_CASSETTE))
 
-    def _keep(self, place: Place, request: Any, content: bytes) -> None:
+    def _keep(self, place: CallSite, request: Any, content: bytes) -> None:
         digest = digest_of(canonical_json(request))
         number = len(self._starts)
         self._starts.append(self._spool.tell())
@@ -189,7 +189,7 @@ class Cassette:
         others = {kind for (_, key), kind in self._tasks.items() if key == model_key}
         return others.pop() if len(others) == 1 else "chat_completion"
 
-    def loss_at(self, place: Place) -> str | None:
+    def loss_at(self, place: CallSite) -> str | None:
         """Why the call at a place is not in the cassette; `None`: nothing is known of such a call."""
         return self._lost_at.get(_key(place))
 
@@ -202,7 +202,7 @@ class Cassette:
         """The record of a request at its very place."""
         return self._by_place.get(_key(asked.place, asked.digest))
 
-    def anything_at(self, place: Place) -> int | None:
+    def anything_at(self, place: CallSite) -> int | None:
         """The record of any request at a place."""
         return self._at.get(_key(place))
 
@@ -227,7 +227,7 @@ class Player:
 
     def __init__(self, cassette: Cassette, *, notes_asked: bool = False):
         self.cassette = cassette
-        self.asked: dict[Place, int | bytes] | None = {} if notes_asked else None
+        self.asked: dict[CallSite, int | bytes] | None = {} if notes_asked else None
         """Place → the record that has answered, or the request that none has; `None`: not noted."""
         self.num_given = 0
         """Calls that were answered."""
@@ -312,7 +312,7 @@ class Player:
             key = asked.place.model_key
             of_model = f"model {key!r}" if key else "the evaluated model"
             return f"no similar call of {of_model} was recorded"
-        place = Place(**nearest["call"])
+        place = CallSite(**nearest["call"])
         differences = request_differences(nearest["request"], request)
         return "; ".join([f"the closest recorded call ({place}) differs", *differences])
 

@@ -22,7 +22,7 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.scoring import CompiledScorer, compile_scorers, scorer_keys
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.text.plurals import plural
 from aigo_trust.recording.differences import request_differences
@@ -56,10 +56,10 @@ async def rescored(
     scorer: CompiledScorer,
     rows: Sequence[Row],
     models: Sequence[GivenReplies],
-) -> list[Outcome | Failure]:
+) -> list[Score | Failure]:
     """What a scorer says of rows, at a time; each row has its own replies of models."""
     program = SampleProgram(plan, None, None, (scorer,), host, {})
-    outcomes: list[Outcome | Failure | None] = [None] * len(rows)
+    outcomes: list[Score | Failure | None] = [None] * len(rows)
 
     async def score(number: int, row: Row) -> None:
         outcomes[number] = await program.score(scorer, row, models[number])
@@ -247,7 +247,7 @@ def _stored(scorer: CompiledScorer, trial: SampleTrialEvidence) -> ScoresData | 
 
 
 def _compared(
-    scorer: CompiledScorer, each: _Trial, outcome: Outcome | Failure, replies: GivenReplies
+    scorer: CompiledScorer, each: _Trial, outcome: Score | Failure, replies: GivenReplies
 ) -> Iterator[Finding]:
     stored = [score for score in each.trial.scores or () if score.scorer_key == scorer.key]
     shown = json.dumps(each.sample.sample_id, ensure_ascii=False)

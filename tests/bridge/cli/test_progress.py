@@ -9,7 +9,7 @@ import pytest
 
 from aigo_bridge.cli.progress import Display, Monitor, progress, totals_line
 from aigo_bridge.cli.terminal import set_verbosity
-from aigo_bridge.engine.protocol import Progress, Retry, Totals
+from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.models.gate import WaitingCall, waiting
 
 
@@ -176,25 +176,25 @@ def test_runs_that_cannot_be_resumed_are_not_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("totals", "line"),
     [
-        (Totals(), ""),
-        (Totals({"is_correct": 0.5}), "is_correct 0.5"),
-        (Totals({"a": 2 / 3, "b": 1.0, "c": 0.0, "d": 1.0}), "a 0.667, b 1, c 0, 1 more scores"),
-        (Totals({"x\n\x1b[2J": 1.0}), "x\\x0a\\x1b[2J 1"),
-        (Totals(tokens=0), ""),
-        (Totals(tokens=9_999), "9,999 tokens"),
-        (Totals(tokens=12_345), "12.3k tokens"),
-        (Totals(tokens=1_234_567, cost=0.01234), "1.23M tokens, cost 0.01234"),
-        (Totals(retries=1), "1 retry"),
-        (Totals(retries=3), "3 retries"),
+        (ProgressTotals(), ""),
+        (ProgressTotals({"is_correct": 0.5}), "is_correct 0.5"),
+        (ProgressTotals({"a": 2 / 3, "b": 1.0, "c": 0.0, "d": 1.0}), "a 0.667, b 1, c 0, 1 more scores"),
+        (ProgressTotals({"x\n\x1b[2J": 1.0}), "x\\x0a\\x1b[2J 1"),
+        (ProgressTotals(tokens=0), ""),
+        (ProgressTotals(tokens=9_999), "9,999 tokens"),
+        (ProgressTotals(tokens=12_345), "12.3k tokens"),
+        (ProgressTotals(tokens=1_234_567, cost=0.01234), "1.23M tokens, cost 0.01234"),
+        (ProgressTotals(retries=1), "1 retry"),
+        (ProgressTotals(retries=3), "3 retries"),
     ],
 )
-def test_what_a_run_came_to_so_far_in_a_few_words(totals: Totals, line: str) -> None:
+def test_what_a_run_came_to_so_far_in_a_few_words(totals: ProgressTotals, line: str) -> None:
     assert totals_line(totals) == line
 
 
 def test_counts_say_what_the_run_came_to_so_far() -> None:
     watched = Watched({"counts": True, "totals": True})
-    watched.monitor.report(Progress(100, 100, 1, "q", totals=Totals({"is_correct": 0.25}, 20_000)))
+    watched.monitor.report(Progress(100, 100, 1, "q", totals=ProgressTotals({"is_correct": 0.25}, 20_000)))
     assert watched.new() == ["100/100 samples, 1 failed; is_correct 0.25, 20k tokens"]
 
 
@@ -219,7 +219,7 @@ def test_progress_is_shown_as_it_is_asked_for(display: Display, capsys: pytest.C
         assert (report is None) == (display == "none")
         if report is not None:
             report(START)
-            report(Progress(100, 100, 0, "q", totals=Totals({"[red]x": 0.5})))
+            report(Progress(100, 100, 0, "q", totals=ProgressTotals({"[red]x": 0.5})))
     said = capsys.readouterr().err
     assert ("\x1b[" in said) == (display == "rich")
     assert ("100/100 samples; [red]x 0.5\n" in said) == (display == "plain")

@@ -9,17 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import MetricData
-from aigo_bridge.evaluation.policies import Measured, Verdict, verdicts
+from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdicts
 from aigo_bridge.spec import PolicySpec
 
 
-def measured(specification: str, evaluation: str = "ev", **values: float) -> Measured:
+def measured(specification: str, evaluation: str = "ev", **values: float) -> ResultMetrics:
     """A result with one metric of the scorer `s`."""
     metric = MetricData(values=values, metric_key="m", metric_type="mean", scorer_key="s")
-    return Measured(evaluation, specification, [metric])
+    return ResultMetrics(evaluation, specification, [metric])
 
 
-def verdict(definition: dict[str, Any], results: list[Measured], scope: Any = "all_latest") -> Verdict:
+def verdict(
+    definition: dict[str, Any], results: list[ResultMetrics], scope: Any = "all_latest"
+) -> PolicyResult:
     rule = {"key": "r", "display_name": "R", "definition": definition, "scope": scope}
     policy = PolicySpec.model_validate({"key": "p", "display_name": "P", "rules": [rule]})
     (found,) = verdicts([policy], results)
@@ -96,7 +98,7 @@ def test_values_that_share_a_name_are_found_by_their_longer_one() -> None:
         MetricData(values={"mean": 0.2}, metric_key="x", metric_type="mean", scorer_key="s"),
         MetricData(values={"mean": 0.8}, metric_key="y", metric_type="mean", scorer_key="s"),
     ]
-    results = [Measured("ev", "a", metrics)]
+    results = [ResultMetrics("ev", "a", metrics)]
     assert verdict(threshold(">=", 0.5, "y_mean"), results).passed
     assert not verdict(threshold(">=", 0.5, "x_mean"), results).passed
     assert not verdict(threshold(">=", 0.5, "mean"), results).passed

@@ -11,7 +11,7 @@ from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
 from aigo_bridge.execution.program import Failure, Row, Solution
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item
 
 SAMPLE = Sample(7, {"q": "why"})
@@ -55,9 +55,9 @@ def test_a_failure_comes_back_without_its_details() -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        Outcome({"a": 1.0, "b": "x"}, {"why": ["so"]}),
+        Score({"a": 1.0, "b": "x"}, {"why": ["so"]}),
         Failure("score", "JudgeError", "no verdict", None, {"judge_calls": [1]}),
     ],
 )
-def test_a_score_and_a_failed_scorer_come_back_whole(result: Outcome | Failure) -> None:
+def test_a_score_and_a_failed_scorer_come_back_whole(result: Score | Failure) -> None:
     assert load_result(json.loads(json.dumps(dump_result(result)))) == result

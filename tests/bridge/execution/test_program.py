@@ -15,7 +15,7 @@ from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost, SnippetLimits
 from aigo_bridge.spec.scorers import Scorer
 
@@ -95,7 +95,7 @@ def test_a_failure_comes_back_from_a_log_and_becomes_evidence() -> None:
     assert error.model_dump(mode="json")["stage"] == "score"
 
 
-def score_all(source: str, rows: list[dict[str, Any]]) -> list[Outcome | Failure]:
+def score_all(source: str, rows: list[dict[str, Any]]) -> list[Score | Failure]:
     spec = SCORER.validate_python(
         {"type": "python_all_samples", "compute_scores_snippet": source, "metrics": []}
     )
@@ -103,7 +103,7 @@ def score_all(source: str, rows: list[dict[str, Any]]) -> list[Outcome | Failure
     host = SnippetHost(SnippetLimits(seconds=20))
     (compiled,) = compile_scorers([spec], samples=samples, host=host)
 
-    async def main() -> list[Outcome | Failure]:
+    async def main() -> list[Score | Failure]:
         works = [contained(compiled.score(sample, None, nobody), "score") for sample in samples]
         return await asyncio.gather(*works)
 
@@ -119,14 +119,14 @@ def test_all_samples_are_scored_by_one_call_in_their_order() -> None:
         "    return [{'scores': {'n': s['n'] * 2}, 'metadata': {'calls': len(calls)}} for s in samples]"
     )
     found = score_all(source, [{"n": 3}, {"n": 1}, {"n": 2}])
-    assert found == [Outcome({"n": number}, {"calls": 1}) for number in (6, 2, 4)]
+    assert found == [Score({"n": number}, {"calls": 1}) for number in (6, 2, 4)]
 
 
 def test_one_bad_entry_fails_its_own_sample_only() -> None:
     good, bad, metadata = score_all(
         "def compute_scores(s): return [{'x': 1}, 'two', {'scores': {}, 'metadata': [1]}]", [{}, {}, {}]
     )
-    assert good == Outcome({"x": 1})
+    assert good == Score({"x": 1})
     assert isinstance(bad, Failure)
     assert (
         bad.message == "compute_scores_snippet: compute_scores returned a str, expected a mapping of scores"
@@ -157,13 +157,13 @@ def test_what_is_wrong_as_a_whole_fails_every_sample(returned: str, message: str
 @pytest.mark.parametrize(
     ("entry", "outcome"),
     [
-        ({"a": 1}, Outcome({"a": 1})),
-        ({}, Outcome({})),
-        ({"scores": {"a": 1}}, Outcome({"a": 1})),
-        ({"scores": {"a": 1}, "metadata": None}, Outcome({"a": 1})),
-        ({"scores": 4}, Outcome({"scores": 4})),
-        ({"scores": {"a": 1}, "b": 2}, Outcome({"scores": {"a": 1}, "b": 2})),
+        ({"a": 1}, Score({"a": 1})),
+        ({}, Score({})),
+        ({"scores": {"a": 1}}, Score({"a": 1})),
+        ({"scores": {"a": 1}, "metadata": None}, Score({"a": 1})),
+        ({"scores": 4}, Score({"scores": 4})),
+        ({"scores": {"a": 1}, "b": 2}, Score({"scores": {"a": 1}, "b": 2})),
     ],
 )
-def test_both_forms_of_an_entry_are_told_apart(entry: dict[str, Any], outcome: Outcome) -> None:
+def test_both_forms_of_an_entry_are_told_apart(entry: dict[str, Any], outcome: Score) -> None:
     assert score_all(f"def compute_scores(samples): return [{entry!r}]", [{}]) == [outcome]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.engine.protocol import Progress, Retry, Totals
+from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.execution.program import Failure
 from aigo_bridge.execution.progress import ProgressCounter, Spent
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 
 FAILED = Failure("score", "X", "no")
 
@@ -18,11 +18,11 @@ FAILED = Failure("score", "X", "no")
 def spent(*results: tuple[str, Any], **fields: Any) -> Spent:
     result = Spent(**fields)
     for scorer, values in results:
-        result.note(scorer, values if isinstance(values, Failure) else Outcome(values))
+        result.note(scorer, values if isinstance(values, Failure) else Score(values))
     return result
 
 
-def totals(*trials: Spent, tasks: tuple[str, ...] = ("t",)) -> Totals:
+def totals(*trials: Spent, tasks: tuple[str, ...] = ("t",)) -> ProgressTotals:
     told: list[Progress] = []
     counter = ProgressCounter(told.append, len(trials))
     for number, trial in enumerate(trials):
@@ -31,8 +31,8 @@ def totals(*trials: Spent, tasks: tuple[str, ...] = ("t",)) -> Totals:
 
 
 def test_at_the_start_nothing_is_known() -> None:
-    assert totals() == Totals()
-    assert totals(Spent(), Spent()) == Totals()
+    assert totals() == ProgressTotals()
+    assert totals(Spent(), Spent()) == ProgressTotals()
 
 
 def test_scores_are_means_of_the_numbers_there_are() -> None:
@@ -71,7 +71,7 @@ def test_rows_of_a_post_processor_count_each() -> None:
 
 
 def test_what_is_not_known_is_not_zero() -> None:
-    assert totals(Spent(tokens=5), Spent(), Spent(tokens=7)) == Totals(tokens=12)
+    assert totals(Spent(tokens=5), Spent(), Spent(tokens=7)) == ProgressTotals(tokens=12)
     assert totals(Spent(tokens=5, cost=0.5), Spent(cost=0.25)).cost == 0.75
 
 

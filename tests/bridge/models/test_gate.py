@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from aigo_bridge.models.gate import Places, gated, pace, passing, paused, waiting, waiting_calls
+from aigo_bridge.models.gate import ModelSlots, gated, pace, passing, paused, waiting, waiting_calls
 
 
 def test_as_many_calls_at_a_time_as_there_are_places() -> None:
     async def run() -> int:
-        places = Places(3)
+        places = ModelSlots(3)
 
         async def call(number: int) -> None:
             await places.take("w", str(number))
@@ -28,7 +28,7 @@ def test_as_many_calls_at_a_time_as_there_are_places() -> None:
 
 def test_places_of_whoever_is_gone_are_free_and_what_is_not_waited_for_is_not_given() -> None:
     async def run() -> None:
-        places = Places(1)
+        places = ModelSlots(1)
         await places.take("gone", "a")
         given_up = asyncio.create_task(places.take("here", "b"))
         waiting = asyncio.create_task(places.take("here", "c"))
@@ -44,7 +44,7 @@ def test_places_of_whoever_is_gone_are_free_and_what_is_not_waited_for_is_not_gi
 
 def test_a_pause_holds_everybody() -> None:
     async def run() -> float:
-        places = Places(None)
+        places = ModelSlots(None)
         places.pause(0.05)
         before = time.monotonic()
         await asyncio.gather(*(places.take("w", str(number)) for number in range(3)))

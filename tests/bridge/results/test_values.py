@@ -9,7 +9,7 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.values import MOST_MEMBERS, tree
 from aigo_report.page.metrics import MetricReader
-from aigo_report.page.summary import Totals, result_summary
+from aigo_report.page.summary import ResultTotals, result_summary
 
 
 def test_tree_keeps_structure_and_digits() -> None:
@@ -32,7 +32,7 @@ def test_no_fact_of_a_result_is_raw_json(tmp_path: Path) -> None:
     log["specification"]["config"] = {"inspect": {"eval": {"task": "t", "ids": list(range(500))}}}
     path = write_result(tmp_path / "r.tasklog.json", log)
     frame = LogReader(path).frame()
-    summary = result_summary(ResultSource(path, path.name), frame, Totals(), MetricReader())
+    summary = result_summary(ResultSource(path, path.name), frame, ResultTotals(), MetricReader())
     assert [text for _, text in summary["facts"] if text.startswith(("{", "["))] == []
     configuration = dict(summary["configuration"])
     assert configuration["Configuration of the task"]["inspect"]["eval"]["task"] == "t"

@@ -19,7 +19,7 @@ from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.function_calls import Call, FunctionCallCoverage, is_subsequence, match
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorers import FunctionCallCoverageScorer
 
@@ -48,7 +48,7 @@ def trace(*calls: FunctionCall, before: Sequence[FunctionCall] = ()) -> SolverTr
 
 def cover(
     required: Any, *made: str | FunctionCall, mode: str = "any_order", output: SolverTrace | None = None
-) -> Outcome:
+) -> Score:
     spec = FunctionCallCoverageScorer.model_validate(
         {
             "type": "function_call_coverage",
@@ -60,7 +60,7 @@ def cover(
     return asyncio.run(FunctionCallCoverage(spec)(Sample(0, {"calls": required}), output, nobody))
 
 
-def static(function_calls: Any, *made: str, **data: Any) -> Outcome:
+def static(function_calls: Any, *made: str, **data: Any) -> Score:
     spec = FunctionCallCoverageScorer.model_validate(
         {"type": "function_call_coverage", "function_calls": function_calls}
     )

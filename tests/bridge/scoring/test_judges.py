@@ -23,7 +23,7 @@ from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items
 from aigo_bridge.spec.scorers import (
@@ -68,7 +68,7 @@ class Speaker:
         return self
 
 
-def judge(scorer: Scorer, speaker: Speaker, answer: str | None = "four") -> Outcome:
+def judge(scorer: Scorer, speaker: Speaker, answer: str | None = "four") -> Score:
     (compiled,) = compile_scorers([scorer], samples=[SAMPLE], host=SnippetHost())
     output = None
     if answer is not None:

@@ -17,7 +17,7 @@ from aigo_bridge.dtypes import SolverTrace, Trace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.likelihoods import RAW_KEY, Likelihood, MostLikelyChoice, by_likelihood, raw_output
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.spec.scorers import StringEqualsMCQAScorer
 
 TEXTS = st.text(min_size=1, max_size=8)
@@ -41,7 +41,7 @@ def scorer(**fields: Any) -> StringEqualsMCQAScorer:
     )
 
 
-def scored(spec: StringEqualsMCQAScorer, row: dict[str, Any], *raw: Any) -> Outcome:
+def scored(spec: StringEqualsMCQAScorer, row: dict[str, Any], *raw: Any) -> Score:
     output = SolverTrace(trace=Trace(items=[]), raw_outputs=[*raw], direct_ios=[])
     # Likelihoods are not asked of models here.
     models: Any = None

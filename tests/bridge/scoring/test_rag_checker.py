@@ -28,7 +28,7 @@ from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judge_replies import UnreadableReplyError
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.rag_checker import CLAIMS_PER_CALL, VERDICTS, read_claims, read_labels
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items
 from aigo_bridge.spec.scorers import RagCheckerScorer
@@ -110,7 +110,7 @@ def check(
     chunks: Sequence[str] | None = ("One. Odd.", "Ill.", "Three."),
     data: dict[str, Any] | None = None,
     **fields: Any,
-) -> Outcome:
+) -> Score:
     spec = RagCheckerScorer.model_validate({**ALL, **fields})
     (scorer,) = compile_scorers([spec], samples=[], host=SnippetHost())
     sample = Sample(1, {"question": "Which?", "answer": "One. Two. Three.", **(data or {})})

@@ -26,7 +26,7 @@ from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.scoring.strings import Bleu, StringEquals, StringEqualsMCQA
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items
@@ -46,12 +46,12 @@ def said(text: str) -> SolverTrace:
     return trace
 
 
-def equals(output: SolverTrace | None, data: dict[str, Any], **fields: Any) -> Outcome:
+def equals(output: SolverTrace | None, data: dict[str, Any], **fields: Any) -> Score:
     spec = StringEqualsScorer(type="string_equals", **{"ground_truth": "{{ sample.a }}", **fields})
     return asyncio.run(StringEquals(spec)(Sample(0, data), output, nobody))
 
 
-def mcqa(answer: str, *, truth: str = "B", choices: Any = ("A", "B", "C"), data: Any = None) -> Outcome:
+def mcqa(answer: str, *, truth: str = "B", choices: Any = ("A", "B", "C"), data: Any = None) -> Score:
     spec = StringEqualsMCQAScorer(type="string_equals_mcqa", ground_truth_choice=truth, choices=choices)
     return asyncio.run(StringEqualsMCQA(spec)(Sample(0, data or {}), said(answer), nobody))
 
@@ -223,7 +223,7 @@ def test_a_name_that_is_not_there_is_told_with_those_that_are() -> None:
 SCORER = Bleu(BleuScorer(type="bleu", ground_truth="{{ sample.gt }}", value="{{ sample.answer }}"))
 
 
-def bleu(answer: Any, truth: Any) -> Outcome:
+def bleu(answer: Any, truth: Any) -> Score:
     return asyncio.run(SCORER(Sample(0, {"gt": truth, "answer": answer}), None, nobody))
 
 

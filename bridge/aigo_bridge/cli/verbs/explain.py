@@ -25,7 +25,7 @@ from aigo_bridge.cli.options import (
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.evaluation.explain import Message, SamplePreview
+    from aigo_bridge.evaluation.explain import PromptMessage, SamplePreview
     from aigo_bridge.plan.plan import TaskPlan
 
 app = typer.Typer(**VERB)
@@ -265,7 +265,7 @@ def _say_sample(preview: SamplePreview) -> None:
             _say(f"will fail: {scorer.problem}", 4)
 
 
-def _say_messages(messages: tuple[Message, ...], indent: int) -> None:
+def _say_messages(messages: tuple[PromptMessage, ...], indent: int) -> None:
     for message in messages:
         _say("…" if message.role == "note" else f"[{message.role}]", indent)
         _say(message.content, indent + 2)

@@ -83,14 +83,14 @@ def generate(
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.errors import UsageError
-    from aigo_bridge.evaluation.generation import Sources, generate_rows
+    from aigo_bridge.evaluation.generation import GenerationInputs, generate_rows
     from aigo_bridge.results.log_files import open_for_replacing
 
     with reported():
         choose_confinement(snippets)
         if not dataset_file.is_file():
             raise UsageError(f"there is no file {str(dataset_file)!r}", code=Code.NOTHING_THERE)
-        sources = Sources(
+        sources = GenerationInputs(
             load_engine(engine), pairs("--model-map", model_map), pairs("--dataset", dataset), root
         )
         rows = generate_rows(dataset_file, sources)

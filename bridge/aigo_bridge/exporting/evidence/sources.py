@@ -40,7 +40,7 @@ class EvidenceSource:
 
 
 @dataclass
-class Sources:
+class EvidenceSources:
     """Results, and what could not be read."""
 
     results: list[EvidenceSource] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Sources:
     """Parts that no result has: damaged samples, specifications without a result."""
 
 
-def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None]) -> Sources:
+def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None]) -> EvidenceSources:
     """Find the results at some locations; engine logs are imported into a scratch folder.
 
     Args:
@@ -61,7 +61,7 @@ def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None])
     Raises:
         UsageError: a location has nothing to export.
     """
-    found = Sources()
+    found = EvidenceSources()
     logs: list[str] = []
     for pattern in locations:
         logs += [location for location in expanded(pattern) if not _add_results(location, scratch, found)]
@@ -70,7 +70,7 @@ def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None])
     return found
 
 
-def _add_results(location: str, scratch: Path, found: Sources) -> bool:
+def _add_results(location: str, scratch: Path, found: EvidenceSources) -> bool:
     """Add the results at a location; return whether there are any."""
     if "://" in location:
         return False
@@ -90,7 +90,7 @@ def _add_results(location: str, scratch: Path, found: Sources) -> bool:
     return False
 
 
-def _add_folder(folder: Path, found: Sources) -> bool:
+def _add_folder(folder: Path, found: EvidenceSources) -> bool:
     try:
         _add_sources(folder, found)
     except UsageError as error:
@@ -114,7 +114,7 @@ def _nested_results(folder: Path) -> Iterator[Path]:
             yield from (Path(directory, name) for name in sorted(files) if is_result(name))
 
 
-def _add_sources(path: Path, found: Sources) -> None:
+def _add_sources(path: Path, found: EvidenceSources) -> None:
     for source in sources_of([path]):
         if source.path is None:
             found.lost.append(f"{path}: specification {source.name!r} has no result")
@@ -127,7 +127,7 @@ def _add_sources(path: Path, found: Sources) -> None:
 def _import(
     logs: Sequence[str],
     scratch: Path,
-    found: Sources,
+    found: EvidenceSources,
     tell: Callable[[str], None],
 ) -> None:
     reports: list[ImportReport] = []

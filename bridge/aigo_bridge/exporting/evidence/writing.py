@@ -15,7 +15,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UnsupportedPlanError, UsageError
 from aigo_bridge.exporting.evidence.assembling import Assembly
 from aigo_bridge.exporting.evidence.options import EvidenceOptions
-from aigo_bridge.exporting.evidence.sources import Sources, gather
+from aigo_bridge.exporting.evidence.sources import EvidenceSources, gather
 from aigo_bridge.exporting.folders import check_free, draft_near, refuse_secrets
 from aigo_bridge.exporting.python_code import visible
 from aigo_bridge.reading.reader import validate_paths
@@ -99,7 +99,7 @@ def _draft(target: Path, options: EvidenceOptions) -> Iterator[Path]:
             yield draft
 
 
-def _refuse(assembly: Assembly, sources: Sources, options: EvidenceOptions) -> None:
+def _refuse(assembly: Assembly, sources: EvidenceSources, options: EvidenceOptions) -> None:
     """Refuse results that cannot be exported, all at once."""
     issues = [*sources.issues, *assembly.issues]
     if issues:
@@ -117,7 +117,7 @@ def _refuse(assembly: Assembly, sources: Sources, options: EvidenceOptions) -> N
         raise UsageError("found no result to export", code=Code.NOTHING_THERE)
 
 
-def _losses(assembly: Assembly, sources: Sources) -> dict[str, Any]:
+def _losses(assembly: Assembly, sources: EvidenceSources) -> dict[str, Any]:
     """Everything that the folder lacks."""
     losses: dict[str, Any] = {}
     if assembly.lost:
@@ -145,7 +145,7 @@ def _check(draft: Path) -> None:
 
 
 def _written(
-    assembly: Assembly, draft: Path, out: Path, key: str, losses: dict[str, Any], sources: Sources
+    assembly: Assembly, draft: Path, out: Path, key: str, losses: dict[str, Any], sources: EvidenceSources
 ) -> EvidenceFolder:
     files = sorted(path for path in draft.rglob("*") if path.is_file())
     reused = [f"model {model.key}" for model in assembly.models.values() if model.is_reference]

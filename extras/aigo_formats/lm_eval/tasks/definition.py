@@ -15,7 +15,7 @@ from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading.messages import nearest
-from aigo_formats.definitions import Definition, Dialect, KeyPath, Place, read_yaml
+from aigo_formats.definitions import Definition, Dialect, KeyPath, ValuePosition, read_yaml
 
 MOST_FILES = 100
 """Files that one definition may include."""
@@ -67,7 +67,7 @@ def _unknown(definition: Definition, key: Any) -> Issue:
 
 def _merged(
     path: Path, root: Path, shown: str, above: tuple[Path, ...], warnings: list[Issue]
-) -> tuple[dict[str, Any], dict[KeyPath, Place]]:
+) -> tuple[dict[str, Any], dict[KeyPath, ValuePosition]]:
     if not is_below(path, root):
         raise SpecError([outside(shown, path, root)])
     if above:
@@ -87,7 +87,7 @@ def _merged(
     own, own_places = read_yaml(path, shown, HARNESS, warnings)
     included = own.pop("include", None)
     values: dict[str, Any] = {}
-    places: dict[KeyPath, Place] = {}
+    places: dict[KeyPath, ValuePosition] = {}
     names = included if isinstance(included, list) else [] if included is None else [included]
     for number, name in enumerate(names):
         place = own_places.get(("include", number), own_places[("include",)])
@@ -132,9 +132,9 @@ def _merged(
 
 def _put(
     values: dict[str, Any],
-    places: dict[KeyPath, Place],
+    places: dict[KeyPath, ValuePosition],
     new: Mapping[str, Any],
-    new_places: Mapping[KeyPath, Place],
+    new_places: Mapping[KeyPath, ValuePosition],
 ) -> None:
     """Let keys take the place of those that are there, with all that stands in them."""
     for path in [path for path in places if path[0] in new]:

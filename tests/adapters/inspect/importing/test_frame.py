@@ -15,7 +15,7 @@ from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import code_of_kind
 from aigo_bridge.importing.log_import import Damage, ImportReport, LossReport
 from aigo_inspect import import_log
-from aigo_inspect.importing.frame import Totals, frame_of
+from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.logs.shapes import lift_header
 
 HUGE = 10**400
@@ -321,6 +321,6 @@ def test_no_odd_value_anywhere_makes_our_own_code_fail(odd: Any) -> None:
             node = node[key]
         node[path[-1]] = copy.deepcopy(odd)
         damage: list[Damage] = []
-        frame = frame_of(lift_header(header), Totals(), damage, LossReport())
+        frame = frame_of(lift_header(header), LogTotals(), damage, LossReport())
         assert [str(item) for item in damage if item.kind == "UnmappedLog"] == [], path
         TaskResultLog.model_validate({**frame, "evidence": {**frame["evidence"], "samples": []}})

@@ -20,7 +20,7 @@ from aigo_inspect.importing.writing import trial_pieces
 from aigo_inspect.logs.index import SampleRef, is_settled
 from aigo_inspect.logs.reader import LogReader, open_log
 from aigo_inspect.mapping import samples as samples_module
-from aigo_inspect.mapping.records import Constants, Sample, parse_sample
+from aigo_inspect.mapping.records import Constants, SampleRecord, parse_sample
 from aigo_inspect.mapping.traces import MappedSample, map_raw
 
 Written = tuple[bytes, dict[str, dict[str, int]]]
@@ -53,7 +53,7 @@ def lenient(log: LogReader, ref: SampleRef, data: bytes) -> Written:
     return written(log, ref, map_raw(log.parse_sample(ref, data), loss, header=log.header), loss)
 
 
-def parsed(data: bytes, redaction: Redaction = NO_REDACTION) -> Sample | None:
+def parsed(data: bytes, redaction: Redaction = NO_REDACTION) -> SampleRecord | None:
     return parse_sample(data, redaction, Constants())
 
 

@@ -17,7 +17,7 @@ from tests.support.commands import Finished, Run
 import aigo_bridge
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.execution.program import Failure
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_inspect.running.codec import name_values, outcomes_of, score_fields
 from aigo_inspect.running.evidence import read
 from aigo_inspect.running.translate import native_samples
@@ -261,18 +261,18 @@ def test_trials_and_rules_are_in_the_numbers_shown(aigo: Run, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "outcome",
     [
-        Outcome({"is_correct": 1.0}, {"a": 1}),
-        Outcome({"label": "x"}),
-        Outcome({"x": True}),
-        Outcome({"x": 3, "y": "z"}, {"k": [1]}),
-        Outcome({"x": None}),
-        Outcome({"x": [1]}),
-        Outcome({}),
-        Outcome({"x": 1}, {"aigo_bridge": {"name": "mine"}}),
-        Outcome({"name": 1.5, "values": 2}),
+        Score({"is_correct": 1.0}, {"a": 1}),
+        Score({"label": "x"}),
+        Score({"x": True}),
+        Score({"x": 3, "y": "z"}, {"k": [1]}),
+        Score({"x": None}),
+        Score({"x": [1]}),
+        Score({}),
+        Score({"x": 1}, {"aigo_bridge": {"name": "mine"}}),
+        Score({"name": 1.5, "values": 2}),
     ],
 )
-def test_scores_come_back_as_they_were(outcome: Outcome) -> None:
+def test_scores_come_back_as_they_were(outcome: Score) -> None:
     fields = orjson.loads(orjson.dumps(score_fields(outcome, "said")))
     assert outcomes_of(fields) == {None: outcome}
 
@@ -280,7 +280,7 @@ def test_scores_come_back_as_they_were(outcome: Outcome) -> None:
 def test_scores_of_older_logs_are_read() -> None:
     """They have every value under its name."""
     assert outcomes_of({"value": {"is_correct": 1.0}, "metadata": {"a": 1}}) == {
-        None: Outcome({"is_correct": 1.0}, {"a": 1})
+        None: Score({"is_correct": 1.0}, {"a": 1})
     }
     failed = Failure("score", "E", "why")
     assert outcomes_of(score_fields(failed)) == {None: failed}

@@ -12,7 +12,7 @@ from tests.extras.stats.comparison.logs import MEAN, log, sample
 from tests.support.commands import Run
 
 from aigo_bridge.errors import UsageError
-from aigo_stats.comparison.rules import Decision, Rule, parse_rule
+from aigo_stats.comparison.rules import CheckRule, Decision, parse_rule
 from aigo_stats.statistics.intervals import Interval
 from aigo_stats.statistics.paired import right_or_wrong
 
@@ -149,10 +149,10 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
 
 
 def test_rules_are_read() -> None:
-    assert parse_rule("no regression of a b beyond 2% at 90%") == Rule(
+    assert parse_rule("no regression of a b beyond 2% at 90%") == CheckRule(
         "no regression of a b beyond 2% at 90%", "a b", "no regression", 0.02, 0.9
     )
-    assert parse_rule("failed <= 1%") == Rule("failed <= 1%", "failed", "<=", 0.01, None)
+    assert parse_rule("failed <= 1%") == CheckRule("failed <= 1%", "failed", "<=", 0.01, None)
     with pytest.raises(UsageError, match="asks for 20 % confidence"):
         parse_rule("a >= 1 at 20%")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aigo_bridge.execution.program import Failure
-from aigo_bridge.scoring.scorer import Outcome
+from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.spec.scorers import (
     BleuScorer,
     LabelerViaModelScorer,
@@ -42,7 +42,7 @@ WEIGHED = Reader(0, "w", LABELS, "label", {"good": 1.0, "bad": 0.0})
 def verdict(expectation: Any, reader: Reader, before: Any, after: Any, tolerance: float = 0.0) -> Judged:
     scores = before if isinstance(before, dict) else {"is_correct": before}
     outcome = after if isinstance(after, dict) else {"is_correct": after}
-    return judged(expectation, reader, scores, Outcome(outcome), tolerance=tolerance)
+    return judged(expectation, reader, scores, Score(outcome), tolerance=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Literal
 from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring.scorer import Outcome, ScorerType
+from aigo_bridge.scoring.scorer import Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text, render_compared
 from aigo_bridge.spec.metrics import MeanMetric
 from aigo_bridge.spec.scorer import ScorerSpec
@@ -34,10 +34,10 @@ class Contains:
     def __init__(self, spec: ContainsScorer):
         self._expected = SampleTemplate(spec.expected)
 
-    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Outcome:
+    async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         """Return the score of one sample."""
         expected = render_compared(self._expected, {"sample": sample.data}, "expected")
-        return Outcome({"contains": float(expected in answer_text(output))})
+        return Score({"contains": float(expected in answer_text(output))})
 
 
 CONTAINS = ScorerType(ContainsScorer, lambda scorer, _: Contains(scorer))
