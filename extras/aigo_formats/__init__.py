@@ -1,7 +1,8 @@
-"""Formats in which other projects exchange evaluations: a package for each, and here their rows in the table.
+"""Exchange formats of other evaluation projects: one package for each format, and their entries in the format
+table.
 
-A format is not an engine: nothing runs on it, and the package of its project need not be installed. Code in a
-file is never executed. The module of an ability is imported when the ability is used.
+A format is not an engine: it does not run tasks, and the package of its project is not required. Code in a
+file is never executed. A module is imported only when its feature is used.
 """
 
 from __future__ import annotations

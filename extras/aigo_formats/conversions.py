@@ -1,4 +1,4 @@
-"""Tasks of other projects as AI GO tasks: what came of them, and its files."""
+"""Conversion of other projects' tasks to AI GO tasks: results, and writing their files."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class ConvertedTask:
-    """An AI GO task with what it names as its dataset."""
+    """AI GO task with its dataset."""
 
     task: Json
-    """The document of the task."""
+    """Task document."""
     dataset: Json | None
-    """The document of its dataset; `None`: its rows have to be given."""
+    """Dataset document; `None` if the user must provide the rows."""
     issues: tuple[Issue, ...]
-    """What is different, or was left out and allowed."""
+    """Differences, and omitted parts that were allowed."""
     rows: Path | None = None
-    """File that has the rows, which the dataset names as a file beside its own."""
+    """File with the rows. The dataset refers to a copy next to its own file."""
 
     @property
     def key(self) -> str:
-        """The task's key."""
+        """Return the key of the task."""
         key: str = self.task["key"]
         return key
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What stands in the way of a task."""
+    """Reasons why a task cannot be converted."""
 
     fatal: tuple[Issue, ...]
-    """What has no form in AI GO."""
+    """Parts that AI GO cannot express."""
     lost: tuple[Issue, ...]
-    """What the task would lack; it can be allowed."""
+    """Parts that would be lost. The user can allow this."""
 
     @property
     def issues(self) -> tuple[Issue, ...]:
-        """All of it."""
+        """Return all reasons."""
         return (*self.fatal, *self.lost)
 
 
 def all_of(outcomes: Iterable[ConvertedTask | Refusal]) -> tuple[ConvertedTask, ...]:
-    """The tasks, where none is refused.
+    """Return the converted tasks if all could be converted.
 
     Raises:
-        UnsupportedPlanError: some are; all reasons are listed.
+        UnsupportedPlanError: a task could not be converted. The message lists all reasons.
     """
     tasks: list[ConvertedTask] = []
     refusals: list[Refusal] = []
@@ -89,7 +89,7 @@ def write_conversion(
     """Write tasks into a folder, and return a summary for the user.
 
     Raises:
-        UsageError: files exist already (without `force`).
+        UsageError: files already exist (without `force`).
     """
     present = [file for file in _planned_files(tasks, folder) if file.exists()]
     if present and not force:
@@ -105,10 +105,10 @@ def write_conversion(
 
 
 def _write_tasks(tasks: Sequence[ConvertedTask], folder: Path, project: str) -> Path:
-    """Write one task as `task.yaml` with its dataset, or several in folders of their own with a run file.
+    """Write one task as `task.yaml` with its dataset, or several in separate folders with a run file.
 
     Returns:
-        What there is to run.
+        Path of the file to run.
     """
     if len(tasks) == 1:
         return _write(tasks[0], folder)

@@ -1,4 +1,6 @@
-"""YAML of other projects: what a file says, with the place of every value; nothing that it names is run."""
+"""Reader of other projects' YAML files, with the position of every value. Code that a file names is never
+executed.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,23 @@ from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.text.summaries import summary_of
 
 MOST_BYTES = 1 << 20
-"""Bytes that one file may have; the largest task of lm-evaluation-harness has a tenth of it."""
+"""Maximum file size in bytes. The largest task of lm-evaluation-harness has a tenth of it."""
 MOST_VALUES = 100_000
-"""Values that a definition may come to, aliases written out."""
+"""Maximum number of values in a definition, with expanded aliases."""
 
 KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Function:
-    """What `!function` names; it is never run."""
+    """Function named by `!function`. It is never executed."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class ValuePosition:
-    """Where a value stands."""
+    """Position of a value."""
 
     file: str
     line: int
@@ -40,16 +42,16 @@ class ValuePosition:
 
 @dataclass(frozen=True)
 class Definition:
-    """What a file says, includes put below its own keys as the harness does."""
+    """Content of a file. Its own keys override keys from includes, as in the harness."""
 
     path: Path
     values: Mapping[str, Any]
     places: Mapping[KeyPath, ValuePosition]
     warnings: tuple[Issue, ...] = ()
-    """What is odd about it, and goes as the harness takes it."""
+    """Unusual parts that the project's own loader accepts."""
 
     def issue(self, path: KeyPath, message: str, code: Code, hint: str | None = None, **more: Any) -> Issue:
-        """A problem with the value at a path, or with the nearest one around it."""
+        """Return an issue for the value at a path, or for the nearest enclosing value."""
         place = next(
             (
                 self.places[path[:length]]
@@ -62,42 +64,42 @@ class Definition:
 
 
 class Parts:
-    """What is made of a definition, and what cannot be."""
+    """Converted parts of a definition, and the parts that cannot be converted."""
 
     def __init__(self, definition: Definition):
         self.definition = definition
         self.fatal: list[Issue] = []
-        """What stands in the way."""
+        """Issues that prevent the conversion."""
         self.lost: list[Issue] = []
-        """What the task would lack; it can be allowed."""
+        """Parts that would be lost. The user can allow this."""
         self.told: list[Issue] = list(definition.warnings)
-        """What is different."""
+        """Differences from the original task."""
 
     def refuse(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note what stands in the way."""
+        """Record an issue that prevents the conversion."""
         self.fatal.append(self.definition.issue(path, message, Code.UNTRANSLATED, hint))
 
     def lose(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note what would be lost."""
+        """Record a part that would be lost."""
         self.lost.append(self.definition.issue(path, message, Code.UNTRANSLATED, hint))
 
     def tell(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Note what is different."""
+        """Record a difference."""
         self.told.append(self.definition.issue(path, message, Code.UNTRANSLATED, hint, severity="warning"))
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a project's files of YAML may hold."""
+    """Features of a project's YAML files."""
 
     project: str
-    """Its name, for people."""
+    """Project name for messages."""
     has_functions: bool = False
-    """Whether it knows `!function`."""
+    """Whether the project supports `!function`."""
 
 
 class _Loader(yaml.SafeLoader):
-    """As projects load it, but for functions."""
+    """Loader that behaves like the projects' own loaders, except for functions."""
 
 
 def _function(_: yaml.SafeLoader, node: yaml.Node) -> Function:
@@ -109,23 +111,23 @@ def _plain(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 _Loader.add_constructor("!function", _function)
-# No date is meant in a task; one that is none would be an error.
+# Tasks do not contain dates, and an invalid date would raise an error.
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _plain)
 
 
 def read_yaml(
     path: Path, shown: str, dialect: Dialect, warnings: list[Issue]
 ) -> tuple[dict[str, Any], dict[KeyPath, ValuePosition]]:
-    """A mapping and the places of its values.
+    """Read a mapping and the positions of its values.
 
     Args:
         path: the file.
-        shown: its name in messages.
-        dialect: of its project.
-        warnings: gets what is odd, and goes as the project takes it.
+        shown: file name in messages.
+        dialect: features of the project.
+        warnings: list for unusual parts that the project's own loader accepts.
 
     Raises:
-        SpecError: it cannot be read; all problems at once.
+        SpecError: the file cannot be read. The error contains all problems.
     """
     text = _text(path, shown)
     try:
@@ -142,7 +144,7 @@ def read_yaml(
         ) from error
     except RecursionError:
         raise _failure("it is nested too deeply", shown, Code.TOO_MUCH) from None
-    except (ValueError, KeyError, TypeError) as error:  # `!!bool maybe`, say
+    except (ValueError, KeyError, TypeError) as error:  # for example `!!bool maybe`
         raise _failure(f"not YAML: a value is none of its tag: {error}", shown, Code.NOT_YAML) from error
     return values, places
 
@@ -189,7 +191,7 @@ def _places(
 def _walk(
     node: yaml.Node, path: KeyPath, file: str, dialect: Dialect
 ) -> Iterator[tuple[KeyPath, yaml.Node, Issue | None]]:
-    """All values with their paths, aliases written out, and what is wrong with them."""
+    """Yield all values with their paths and problems. Aliases are expanded."""
     issue: Issue | None = None
     line, column = node.start_mark.line + 1, node.start_mark.column + 1
     if node.tag.startswith("!") and not (dialect.has_functions and node.tag == "!function"):

@@ -1,4 +1,4 @@
-"""What imports of other projects have in common: one run after the other, and none takes another with it."""
+"""Import loop for other projects' results. A failed run does not affect the next one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Run = TypeVar("Run")
 
 
 def refuse_parquet(what: str, locations: Sequence[str], options: ImportOptions) -> None:
-    """Refuse tables where result logs are written.
+    """Refuse the table format for imports that write result logs.
 
     Raises:
-        UsageError: they are asked for.
+        UsageError: the option asks for tables.
     """
     if options.output_format == "parquet":
         raise UsageError(
@@ -37,15 +37,15 @@ def import_each(
     lost: Callable[[Run, str], ImportReport],
     subject: str,
 ) -> int:
-    """Import runs, each of which may be several results; the worst exit code.
+    """Import runs, each with one or more results. Return the worst exit code.
 
     Args:
-        runs: what belongs together.
-        out: folder of the results, which is made.
-        tell: told of each result as it is done.
-        imported: imports one, with the names of files that are taken.
-        lost: the report of one of which nothing can be had, and why.
-        subject: what one is called where its fault is told: `the record`.
+        runs: runs, each with the files that belong together.
+        out: folder for the results. It is created.
+        tell: callback for each finished result.
+        imported: function that imports one run, given the file names already used.
+        lost: function that creates the report of a failed run from a reason.
+        subject: name of a run's content in error messages, for example `the record`.
 
     Raises:
         UsageError: an option is wrong.
@@ -63,15 +63,15 @@ def import_each(
 def _contained(
     run: Run, reports: Iterator[ImportReport], lost: Callable[[Run, str], ImportReport], subject: str
 ) -> Iterator[ImportReport]:
-    """The reports of a run; whatever is wrong with it, the others have nothing to do with it."""
+    """Yield the reports of a run. Its errors do not affect other runs."""
     try:
         yield from reports
     except UsageError:
         raise
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one: it takes no other with it
+    except Exception as error:  # noqa: BLE001  # a damaged run must not stop the import of other runs
         yield lost(run, str(error) if isinstance(error, BridgeError) else unmapped(subject, error))
 
 
 def unmapped_damage(location: str, reason: str) -> Damage:
-    """Nothing of what lies there could be mapped."""
+    """Return the damage for a location whose content could not be imported at all."""
     return Damage(location, None, reason, UNMAPPED)

@@ -1,4 +1,6 @@
-"""Files with one JSON object per line, of strangers: within bounds, and without a key that is there twice."""
+"""Reader for untrusted files with one JSON object per line, with size limits and a check for duplicate
+keys.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def numbered_lines(file: Any, bounds: Bounds) -> Iterator[tuple[int, int, bytes]]:
-    """Lines that are not blank: byte at which one begins, its number from 1, the line.
+    """Yield the lines that are not blank: start offset in bytes, line number from 1, and content.
 
     Raises:
-        TooLargeError: a line is too long, or there are too many.
+        TooLargeError: a line is too long, or there are too many lines.
     """
     number = at = 0
     while line := file.readline(bounds.string_bytes + 1):
@@ -35,24 +37,24 @@ def numbered_lines(file: Any, bounds: Bounds) -> Iterator[tuple[int, int, bytes]
 
 
 def line_at(file: Any, start: int, bounds: Bounds) -> bytes:
-    """The line that begins at a byte."""
+    """Return the line at a byte offset."""
     file.seek(start)
     line: bytes = file.readline(bounds.string_bytes + 1)
     return line
 
 
 def object_of(line: bytes, where: str, bounds: Bounds) -> Json:
-    """A line as an object.
+    """Parse a line as a JSON object.
 
     Raises:
-        EvidenceError: it is none, has a key twice, is nested too deeply, or asks for more than the bounds
-            allow; the message says which.
+        EvidenceError: the line is not an object, has a duplicate key, is nested too deeply, or exceeds
+            the bounds. The message contains the reason.
     """
     bounds.check_document(where, line)
     text = line.removeprefix(_BYTE_ORDER_MARK)
     try:
         value = read_json(text)
-        # Fast parsers take the last of two equal keys; names that stand there once need no second look.
+        # Fast parsers keep the last of two equal keys. Names that occur only once need no second check.
         if isinstance(value, dict) and any(line.count(json.dumps(name).encode()) > 1 for name in value):
             value = read_json_once(text)
     except (ValueError, RecursionError) as error:

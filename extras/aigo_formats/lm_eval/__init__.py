@@ -1,5 +1,5 @@
-"""lm-evaluation-harness (EleutherAI), releases from 0.4: results and samples → evidence.
+"""Import of results and samples of lm-evaluation-harness (EleutherAI), release 0.4 and later.
 
-What the files look like was learnt from files that releases 0.4.5 to 0.4.13 wrote; the package itself is not
-used. docs/reference/file-formats.md lists how each field is mapped.
+The format was derived from files that releases 0.4.5 to 0.4.13 wrote. The package itself is not used.
+docs/reference/file-formats.md describes the mapping of each field.
 """

@@ -1,7 +1,7 @@
-"""Everything of a `TaskResultLog` but its samples, from what the results file says about one task.
+"""All parts of a `TaskResultLog` except its samples, from the results file's content for one task.
 
-The harness knows no AI GO entities: ids and keys are derived from names, so the same files always give the
-same specification. What the results file says about the task, and about the run, is kept whole in
+The harness does not have AI GO entities. Ids and keys are derived from names, so the same files always
+produce the same specification. The results file's content for the task and the run is kept in
 `specification.config["lm_eval"]`.
 """
 
@@ -36,7 +36,7 @@ _PROVIDERS = {
     "anthropic-chat": "anthropic",
     "anthropic-chat-completions": "anthropic",
 }
-"""Backends of the harness that call a provider whose models AI GO knows."""
+"""Backends of the harness whose provider is known to AI GO."""
 _SOLVER_FIELDS = (
     "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "target_delimiter",
     "fewshot_delimiter", "num_fewshot", "generation_kwargs", "repeats", "filter_list",
@@ -53,17 +53,17 @@ def frame_of(
     loss: LossReport,
     bounds: Bounds,
 ) -> Json:
-    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+    """Return a `TaskResultLog` as JSON whose `evidence` does not contain `samples` yet.
 
     Args:
-        run: the files.
-        header: what the results file says.
-        task: the task's name.
-        totals: what the documents added up to.
-        scorers: scores that the documents have.
-        damage: what could not be read; it is added to.
-        loss: where counts go.
-        bounds: `growth` says how much the results of a run may have in common.
+        run: files of the run.
+        header: content of the results file.
+        task: task name.
+        totals: totals over the documents.
+        scorers: score names in the documents.
+        damage: list of unreadable parts. New ones are added.
+        loss: report for loss counts.
+        bounds: limits; `growth` limits the content that all results of a run repeat.
     """
     metrics: list[Json] | None = None
     errors: list[Json] = []
@@ -96,7 +96,7 @@ def frame_of(
 
 
 def filters_of(config: Json) -> list[str]:
-    """Names of a task's filters."""
+    """Return the names of a task's filters."""
     declared = config.get("filter_list")
     names = (
         [entry.get("name") for entry in declared if isinstance(entry, dict)]
@@ -202,8 +202,8 @@ def _model(header: Header) -> StoredModel:
 
 
 def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
-    """Start and end in Unix seconds, as far as the files tell; the date in their names is local time without
-    a zone, taken as UTC.
+    """Return start and end in Unix seconds; `None` if unknown. The date in file names is local time without a
+    time zone, read as UTC.
     """
     started, runtime = header.started_at, header.runtime
     if started is not None:
@@ -223,12 +223,12 @@ def _execution(run: Run, header: Header, totals: HarnessTotals) -> Json:
 
 
 def metrics_of(header: Header, task: str, loss: LossReport) -> tuple[list[Json], list[Json]]:
-    """`MetricData` of a task, and errors for what is no finite number.
+    """Return the `MetricData` of a task, and errors for values that are not finite numbers.
 
     Args:
-        header: what the results file says.
-        task: the task's name.
-        loss: where counts go.
+        header: content of the results file.
+        task: task name.
+        loss: report for loss counts.
     """
     metrics: list[Json] = []
     errors: list[Json] = []

@@ -1,4 +1,4 @@
-"""The results file of a run: read within bounds, and asked for what one task's result needs."""
+"""Reader of a run's results file, with limits, and the parts that one task's result needs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from aigo_bridge.text.json_text import DEEPEST, dumps, read_json_once, without_d
 
 Json = dict[str, Any]
 _BY_TASK = ("versions", "n-shot", "higher_is_better", "n-samples", "task_hashes")
-"""Tables by task, besides results and configurations."""
+"""Tables by task, in addition to results and configurations."""
 _COMMON = ("results", "groups", "group_subtasks", "configs", "samples", *_BY_TASK)
 _STDERR = "_stderr"
 NOT_METRICS = frozenset({"alias", "name", "sample_len", "sample_count", "samples"})
-"""Entries among the metrics of a task that are not metrics."""
+"""Entries among a task's metrics that are not metrics."""
 
 DEFAULT_AGGREGATIONS = {
     "acc": "mean",
@@ -41,38 +41,38 @@ DEFAULT_AGGREGATIONS = {
     "chrf": "chrf",
     "ter": "ter",
 }
-"""Metric → how it is aggregated where the task does not say."""
+"""Default aggregation by metric."""
 
 
 @dataclass(frozen=True)
 class StoredMetric:
-    """A metric of a task, as the results file has it."""
+    """Metric of a task in the results file."""
 
     metric: str
     filter: str
-    """The filter of the answers that it was computed from."""
+    """Filter that was applied to the answers."""
     value: Any
     stderr: Any
-    """Its standard error; `None` and `"N/A"`: there is none."""
+    """Standard error; `None` or `"N/A"` if missing."""
 
     @property
     def name(self) -> str:
-        """Its name in the evidence: that of the metric, and of the filter where it has one."""
+        """Return the name in the evidence: the metric name, with the filter name if there is a filter."""
         return score_name(self.metric, self.filter)
 
 
 def score_name(metric: str, filter_name: str) -> str:
-    """`acc`, or `exact_match,strict-match` where the answers were filtered."""
+    """Return `acc`, or `exact_match,strict-match` if the answers were filtered."""
     return metric if filter_name in ("", "none") else f"{metric},{filter_name}"
 
 
 @dataclass(frozen=True)
 class Header:
-    """What the results file says; empty when there is none."""
+    """Content of the results file; empty if the file is missing."""
 
     content: Json = field(default_factory=dict)
     size: int = 0
-    """Bytes of the file."""
+    """File size in bytes."""
 
     def _table(self, name: str) -> Json:
         table = self.content.get(name)
@@ -80,12 +80,14 @@ class Header:
 
     @property
     def is_old(self) -> bool:
-        """Whether a release before 0.4 wrote the file, which has no task configurations and no samples."""
+        """Return whether a release before 0.4 wrote the file. Such runs lack task configurations and
+        samples.
+        """
         return "results" in self.content and "configs" not in self.content
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks of the run, in the order of the results; groups, which are averages, are none."""
+        """Return the tasks of the run in the order of the results, without groups, which are averages."""
         configs, results = self._table("configs"), self._table("results")
         groups = set(self._table("groups")) | {
             name for name, members in self._table("group_subtasks").items() if members
@@ -94,22 +96,22 @@ class Header:
         return [*names, *(name for name in configs if name not in results)]
 
     def config(self, task: str) -> Json:
-        """The configuration of a task; empty when it is not told."""
+        """Return the configuration of a task; empty if missing."""
         config = self._table("configs").get(task)
         return config if isinstance(config, dict) else {}
 
     def results(self, task: str) -> Any:
-        """The numbers of a task; `None` when there are none."""
+        """Return the metrics of a task; `None` if missing."""
         return self._table("results").get(task)
 
     def metrics(self, task: str) -> Iterator[StoredMetric]:
-        """The metrics of a task."""
+        """Yield the metrics of a task."""
         results = self.results(task)
         if not isinstance(results, dict):
             return
         for key, value in results.items():
             metric, _, filter_name = key.partition(",")
-            # Keys of 0.4.0 have no filter. Some task's own metric may end with the word.
+            # Keys of release 0.4.0 do not contain a filter. A task's own metric can also end with `_stderr`.
             if key in NOT_METRICS or not metric.strip():
                 continue
             if metric.endswith(_STDERR) and _joined(metric.removesuffix(_STDERR), filter_name) in results:
@@ -118,11 +120,11 @@ class Header:
             yield StoredMetric(metric, filter_name, value, stderr)
 
     def part(self, table: str, task: str) -> Any:
-        """The entry of a task in a table by task; `None` when it has none."""
+        """Return the entry of a task in a table; `None` if missing."""
         return self._table(table).get(task)
 
     def aggregations(self, task: str) -> dict[str, str]:
-        """Metric → how the task aggregates it, as far as that is told."""
+        """Return the known aggregations of a task by metric."""
         declared = self.config(task).get("metric_list")
         aggregations: dict[str, str] = {}
         for metric in declared if isinstance(declared, list) else []:
@@ -135,7 +137,7 @@ class Header:
         return aggregations
 
     def groups(self, task: str) -> Json:
-        """The averages that a task is part of, those over averages too."""
+        """Return the averages that include a task, also indirectly through other averages."""
         subtasks, results = self._table("group_subtasks"), self._table("results") | self._table("groups")
         groups: Json = {}
         members = {task}
@@ -152,22 +154,24 @@ class Header:
         return groups
 
     def about_run(self, bounds: Bounds) -> Json | None:
-        """What belongs to no single task; `None` where repeating it for each would fill the disk."""
+        """Return the content that does not belong to a single task; `None` if repeating it for each task
+        would be too large.
+        """
         common = {name: part for name, part in self.content.items() if name not in _COMMON}
         return None if len(dumps(common)) * len(self.tasks) > bounds.room(self.size) else common
 
     def about_task(self, task: str) -> Json:
-        """What the tables by task say of a task."""
+        """Return the entries of a task in the tables by task."""
         return {table: part for table in _BY_TASK if (part := self.part(table, task)) is not None}
 
     @property
     def run_config(self) -> Json:
-        """How the harness was started."""
+        """Return the configuration of the run."""
         return self._table("config")
 
     @property
     def model(self) -> str | None:
-        """Name of the model; `None` when the file does not say."""
+        """Return the model name; `None` if the file does not contain it."""
         name = self.content.get("model_name")
         if isinstance(name, str) and name:
             return name
@@ -188,12 +192,12 @@ class Header:
 
     @property
     def started_at(self) -> float | None:
-        """Unix time of the start, in seconds."""
+        """Return the start as Unix time in seconds."""
         return _seconds(self.content.get("date"))
 
     @property
     def runtime(self) -> float | None:
-        """Seconds that the run took."""
+        """Return the runtime in seconds."""
         return _seconds(self.content.get("total_evaluation_time_seconds"))
 
 
@@ -212,11 +216,11 @@ def _seconds(value: Any) -> float | None:
 
 
 def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> Header:
-    """The results file.
+    """Read the results file.
 
     Raises:
-        EvidenceError: it cannot be read, is no results file, says a thing twice, or asks for more than the
-            bounds allow.
+        EvidenceError: the file cannot be read, is not a results file, has a duplicate key, or exceeds the
+            bounds.
     """
     place = FileLocation.of(location)
     try:

@@ -1,7 +1,7 @@
-"""`aigo-bridge import` of what lm-evaluation-harness leaves behind.
+"""`aigo-bridge import` for results of lm-evaluation-harness.
 
-Each task of a run becomes a result log of its own, `<task>_<date>.tasklog.json`, with its loss report. Groups
-are averages over tasks: they stand in the results of their tasks.
+Each task of a run becomes a separate result log, `<task>_<date>.tasklog.json`, with its loss report. Groups
+are averages over tasks. They are stored in the results of their tasks.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from aigo_formats.lm_eval.rows import SamplesFile
 from aigo_formats.lm_eval.samples import SampleMapper
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What code that reads well-formed samples raises at others."""
+"""Errors that code for well-formed samples raises for malformed ones."""
 NO_SAMPLES = "metrics only: releases of the harness before 0.4 write no samples"
 _LONGEST_STEM = 150
-"""Bytes of a file's name without its suffix."""
+"""Maximum bytes of a file name without its suffix."""
 _MANY = 64
-"""Samples that are written together."""
+"""Number of samples that are written together."""
 
 
 class LmEvalResults:
-    """Reads what lm-evaluation-harness leaves behind."""
+    """Importer of lm-evaluation-harness results."""
 
     expected = "results of lm-evaluation-harness (results_<date>.json, samples_<task>_<date>.jsonl)"
 
     def files(self, location: str) -> Sequence[str]:
-        """Its files at a location."""
+        """Return the harness files at a location."""
         return eval_files(location)
 
     def parts(self, location: str) -> Sequence[str]:
-        """The files of the run that a file belongs to, itself first."""
+        """Return all files of a file's run, starting with that file."""
         return run_files(location)
 
     def import_logs(
@@ -65,10 +65,10 @@ class LmEvalResults:
         options: ImportOptions,
         tell: Callable[[ImportReport], None],
     ) -> int:
-        """Import results, one report per task as they are done; the worst exit code.
+        """Import results with one report per finished task. Return the worst exit code.
 
         Raises:
-            UsageError: a location has no such files, or an option is wrong.
+            UsageError: a location does not contain such files, or an option is wrong.
         """
         refuse_parquet("results of lm-evaluation-harness", locations, options)
         options.redaction()
@@ -86,10 +86,10 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
     """Import one run, task by task.
 
     Args:
-        run: its files.
-        out: folder of the result logs.
-        options: how it is imported.
-        taken: names of files that were written; those of the run are added.
+        run: files of the run.
+        out: folder for the result logs.
+        options: import options.
+        taken: names of files written so far. The run's files are added.
     """
     if options.recompute is not None:
         yield not_recomputed(run.location, None)
@@ -106,7 +106,7 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
     if not tasks:
         yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
     for task, samples in tasks:
-        # What was found in the results file was found in every task's part of it.
+        # Secrets in the results file count as found in every task's part of it.
         own_secrets = options.redaction()
         own_secrets.found.update(secrets.found)
         stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
@@ -117,7 +117,9 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
 
 
 def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
-    """Every task of the run with its samples, in the order of the results; those without metrics follow."""
+    """Return every task of the run with its samples, in the order of the results. Tasks without metrics come
+    last.
+    """
     names = header.tasks
     tasks = [(task, run.samples_of(task, names)) for task in names]
     matched = {path for _, path in tasks if path is not None}
@@ -133,7 +135,7 @@ def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
 
 
 def _shortened(name: str) -> str:
-    """A name that fits into a file system with every suffix."""
+    """Shorten a name so that the file system accepts it with every suffix."""
     data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
     return data[:_LONGEST_STEM].decode("utf-8", "ignore")
 
@@ -148,7 +150,7 @@ def _write_task(
     redaction: Redaction,
     damage: list[Damage],
 ) -> ImportReport:
-    """Write `<target>.tasklog.<format>` and `<target>.loss.json`; `location`: of the samples, if any."""
+    """Write `<target>.tasklog.<format>` and `<target>.loss.json`. `location` is the samples file, if any."""
     loss, damage = LossReport(), list(damage)
     mapper = SampleMapper(
         run=f"{run.date}/{task}",
@@ -194,7 +196,7 @@ def _samples(
     redaction: Redaction,
     damage: list[Damage],
 ) -> Iterator[bytes]:
-    """The documents as JSON, several at a time; damage ends them or leaves out one."""
+    """Yield the documents as JSON, several at a time. Damage skips a document or ends the iteration."""
     where = f"{run.location}: {task}"
     if location is None and header.is_old:
         return
@@ -228,14 +230,14 @@ def _samples(
 
 
 def _contradictions(header: Header, task: str, file: SamplesFile, mapper: SampleMapper) -> Iterator[str]:
-    """What the results say of the samples, and is not so."""
+    """Yield the contradictions between the results and the samples."""
     digest: Any = header.part("task_hashes", task)
     is_proved = isinstance(digest, str) and digest == file.digest
     if isinstance(digest, str) and file.digest is not None and not is_proved:
         yield "the samples are not those of the results: their digest is another (task_hashes)"
     counts: Any = header.part("n-samples", task)
     count = counts.get("effective") if isinstance(counts, dict) else None
-    # Of runs with --samples releases tell the number of all documents.
+    # For runs with --samples, some releases store the number of all documents.
     if isinstance(count, int) and count != mapper.totals.samples and not is_proved:
         yield f"the results are of {plural(count, 'document')}, the samples have {mapper.totals.samples}"
     yield from mapper.scores.disagreements(header.metrics(task), header.aggregations(task))

@@ -1,11 +1,8 @@
-"""Which files make up a run: the results and the samples of its tasks lie in one folder and are joined by the
-date in their names.
+"""Files of a run: the results and the samples are in one folder and are matched by the date in their names.
 
-```text
-<out>/<model>/results_<date>.json, samples_<task>_<date>.jsonl     from release 0.4.3 on
-<out>/<name>_<date>.json, samples_<task>_<date>.jsonl              with --output_path <out>/<name>.json
-<out>/results.json, <model arguments>_<task>.jsonl                 before
-```
+```text <out>/<model>/results_<date>.json, samples_<task>_<date>.jsonl from release 0.4.3 on
+<out>/<name>_<date>.json, samples_<task>_<date>.jsonl with --output_path <out>/<name>.json <out>/results.json,
+<model arguments>_<task>.jsonl before ```
 """
 
 from __future__ import annotations
@@ -29,28 +26,28 @@ _SUFFIXES = (".json", ".jsonl")
 
 @dataclass
 class Run:
-    """The files of one run."""
+    """Files of one run."""
 
     date: str
-    """As in the files' names: when the run ended, in the local time of its machine; `""`: before 0.4.3."""
+    """End of the run as in the file names, in the local time of its machine; `""` before release 0.4.3."""
     results: str | None = None
-    """The results file; `None` when there is none."""
+    """Results file; `None` if missing."""
     samples: dict[str, str] = field(default_factory=dict)
-    """Task, or the whole name where that is not told → the file with its samples."""
+    """Samples files by task, or by whole file name if the task is unknown."""
     only: set[str] | None = None
-    """Names of samples files that were asked for; `None`: all tasks."""
+    """Names of the samples files to import; `None`: all tasks."""
 
     @property
     def location(self) -> str:
-        """The file that the run is called by."""
+        """Return the file that identifies the run."""
         return self.results or next(iter(self.samples.values()))
 
     def samples_of(self, task: str, tasks: Sequence[str]) -> str | None:
-        """The file with the samples of a task; `None` when there is none.
+        """Return the samples file of a task; `None` if missing.
 
         Args:
-            task: its name.
-            tasks: all tasks of the run, which tell apart names that end alike.
+            task: task name.
+            tasks: all tasks of the run, to distinguish names with the same ending.
         """
         if task in self.samples:
             return self.samples[task]
@@ -68,7 +65,7 @@ class Run:
 
 
 def eval_files(location: str) -> list[str]:
-    """What there is of lm-evaluation-harness at a location: a file, a folder, a pattern or a URL."""
+    """Return the harness files at a location: a file, a folder, a pattern or a URL."""
     try:
         place = FileLocation.of(location)
         named = place.exists(place.path)
@@ -80,10 +77,10 @@ def eval_files(location: str) -> list[str]:
 
 
 def run_files(location: str) -> list[str]:
-    """The files of the run that a file belongs to: itself first.
+    """Return all files of a file's run, starting with that file.
 
     Raises:
-        UsageError: as `find_runs`.
+        UsageError: as in `find_runs`.
     """
     files = {location: None}
     for run in find_runs([location]):
@@ -92,12 +89,13 @@ def run_files(location: str) -> list[str]:
 
 
 def find_runs(locations: Sequence[str]) -> list[Run]:
-    """The runs that the locations name, in the order of their files.
+    """Return the runs at the locations, in file order.
 
-    A results file brings its samples with it and samples their results file, from the same folder alone.
+    A results file includes its samples, and samples include their results file, but only from the same
+    folder.
 
     Raises:
-        UsageError: a location has no such files.
+        UsageError: a location does not contain such files.
     """
     runs: dict[str, Run] = {}
     for location in locations:
@@ -129,7 +127,7 @@ def find_runs(locations: Sequence[str]) -> list[Run]:
 
 
 def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
-    """`results`, `samples`, or `None` for any other file; the content decides."""
+    """Return `results`, `samples`, or `None` for any other file, based on the content."""
     if not (named or path.endswith(_SUFFIXES)) or not place.exists(path):
         return None
     head = place.head(path)
@@ -139,7 +137,7 @@ def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
 
 
 def _runs_at(place: FileLocation, kinds: dict[str, str]) -> Iterator[Run]:
-    """Runs of a location, whose results and samples may also be one without the other."""
+    """Yield the runs at a location. Results and samples can also occur alone."""
     samples = [path for path, kind in kinds.items() if kind == "samples"]
     results = [path for path, kind in kinds.items() if kind == "results"]
     taken: set[str] = set()
@@ -180,11 +178,11 @@ def _samples_beside(place: FileLocation, results: str) -> dict[str, str]:
 
 
 def _folder(path: str) -> str:
-    return os.path.dirname(path) or "."  # noqa: PTH120  # also paths inside other file systems
+    return os.path.dirname(path) or "."  # noqa: PTH120  # also handles paths inside other file systems
 
 
 def date_of(path: str) -> str:
-    """The date in a file's name; `""` when it has none."""
+    """Return the date in a file name; `""` if it does not contain one."""
     name = PurePosixPath(path.replace("\\", "/")).name
     match = _RESULTS.fullmatch(name) or _SAMPLES.fullmatch(name)
     return match["date"] if match else ""

@@ -1,6 +1,7 @@
-"""What the model was asked for a document, and what it answered, as the samples have it.
+"""Model requests and answers of a document in the samples.
 
-From release 0.4.3 on the harness writes answers as texts (`"-0.59"`, `"False"`), before as they are.
+Since release 0.4.3 the harness writes answers as text (`"-0.59"`, `"False"`). Earlier releases write JSON
+values.
 """
 
 from __future__ import annotations
@@ -21,32 +22,31 @@ _ROLES = frozenset({"system", "user", "assistant", "developer"})
 
 @dataclass(frozen=True)
 class Request:
-    """One request to the model, with its answers."""
+    """Request to the model, with its answers."""
 
     context: Any
-    """The prompt: a text, or messages as one."""
+    """Prompt: a text, or messages."""
     asked: Any
-    """What to do with it: settings of a generation, or the text whose likelihood is asked for; `None`: the
-    likelihood of the context itself.
-    """
+    """Generation settings, or the text whose likelihood is requested; `None`: likelihood of the context
+    itself."""
     more: tuple[Any, ...]
     """Further arguments, such as images."""
     answers: tuple[Any, ...]
-    """One for each repeat."""
+    """Answers, one for each repeat."""
     filtered: Any
-    """What the filter left of the answers."""
+    """Answers after the filter."""
 
     @property
     def is_generation(self) -> bool:
-        """Whether the model was to say something."""
+        """Return whether the model generates an answer."""
         return isinstance(self.asked, dict)
 
 
 def requests_of(row: Json) -> list[Request]:
-    """The requests of a line of samples, in their order.
+    """Return the requests of a samples line, in order.
 
     Raises:
-        TypeError, ValueError: the line is so malformed that they cannot be told.
+        TypeError, ValueError: the line is malformed.
     """
     arguments = _arguments(row.get("arguments"))
     answers, filtered = row.get("resps"), row.get("filtered_resps")
@@ -73,7 +73,7 @@ def requests_of(row: Json) -> list[Request]:
 
 def _arguments(value: Any) -> list[list[Any]]:
     if isinstance(value, dict):
-        # {"gen_args_0": {"arg_0": prompt, "arg_1": …}}: objects, as tables want them.
+        # Newer releases store objects for tables: {"gen_args_0": {"arg_0": prompt, "arg_1": …}}.
         return [
             list(_numbered(parts, "arg_")) if isinstance(parts, dict) else [parts]
             for parts in _numbered(value, "gen_args_")
@@ -93,10 +93,10 @@ def _numbered(value: Json, prefix: str) -> Iterator[Any]:
 
 
 def likelihood_of(answer: Any) -> tuple[float, bool | None]:
-    """A log likelihood, and whether the text is what the model would have said; `None`: not told.
+    """Return a log-likelihood, and whether greedy decoding would produce the text; `None` if unknown.
 
     Raises:
-        TypeError, ValueError: it is none.
+        TypeError, ValueError: the answer is not a log-likelihood.
     """
     if isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
@@ -104,7 +104,7 @@ def likelihood_of(answer: Any) -> tuple[float, bool | None]:
     if isinstance(number, bool) or not isinstance(number, (int, float, str)):
         raise TypeError(f"found {json_text(answer)[:80]} as a log likelihood")
     if isinstance(number, str) and number.startswith("(") and number.endswith(")"):
-        # A tuple as text.
+        # Tuple as text.
         number, _, second = number[1:-1].partition(",")
         greedy = second.strip() or greedy
     if isinstance(greedy, str):
@@ -113,10 +113,10 @@ def likelihood_of(answer: Any) -> tuple[float, bool | None]:
 
 
 def plain_likelihoods(requests: list[Request], repeat: int) -> Json:
-    """What a model that is asked for likelihoods answers, as other imports write it.
+    """Return a likelihood answer in the form that other imports also use.
 
     Raises:
-        TypeError, ValueError, IndexError: an answer is no likelihood.
+        TypeError, ValueError, IndexError: an answer is not a likelihood.
     """
     values = [likelihood_of(request.answers[repeat]) for request in requests]
     content: Json = {}
@@ -132,7 +132,7 @@ def plain_likelihoods(requests: list[Request], repeat: int) -> Json:
 
 
 def prompt_items(context: Any, loss: LossReport) -> list[Item]:
-    """A prompt as items: a text is what a user says; messages are themselves."""
+    """Return a prompt as items. A text becomes a user message."""
     messages = _messages(context)
     if messages is not None:
         return [
@@ -146,7 +146,9 @@ def prompt_items(context: Any, loss: LossReport) -> list[Item]:
 
 
 def _messages(context: Any) -> list[Json] | None:
-    """The messages of a chat, which the harness hands to APIs as one text of JSON; `None`: it is none."""
+    """Return the messages of a chat; `None` if the prompt is not a chat. For APIs the harness stores them as
+    JSON text.
+    """
     if isinstance(context, list) and len(context) == 1 and isinstance(context[0], str):
         context = context[0]
         if not context.startswith("[{"):
@@ -173,7 +175,7 @@ def _spoken(content: Any) -> str:
 
 
 def message_item(number: int, role: str, text: str) -> Item:
-    """A message."""
+    """Return a message item."""
     part: Json = {"type": "input_text", "text": text}
     if role == "assistant":
         part = {"type": "output_text", "text": text, "annotations": []}

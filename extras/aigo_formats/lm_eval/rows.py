@@ -1,5 +1,5 @@
-"""Samples files, read line by line, and joined: a document has a line for each filter of its answers, far
-apart in the file.
+"""Reader of samples files. A document has one line for each filter, and these lines are far apart in the
+file.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from aigo_formats.lines import line_at, numbered_lines, object_of
 
 Json = dict[str, Any]
 _FIRST = re.compile(rb'\s*\{"doc_id": (\d{1,18}),')
-"""How a line begins as the harness writes it."""
+"""Start of a line as the harness writes it."""
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document with its answers under each filter."""
+    """Document with its answers for each filter."""
 
     sample_id: str
-    """The document's id, with a number where another document has the same."""
+    """Document id, with a number added if another document has the same id."""
     rows: list[Json]
-    """One for each filter, in the order of the file."""
+    """Lines of the document in file order, one for each filter."""
 
 
 class SamplesFile:
-    """The samples of one task.
+    """Samples of one task.
 
     Args:
-        location: of the file.
-        filters: names of the task's filters, for releases that do not name them in the samples.
-        bounds: what it may ask for.
-        tell: told of each line that cannot be read.
+        location: path or URL of the file.
+        filters: names of the task's filters, for releases that do not store them in the samples.
+        bounds: limits for reading.
+        tell: callback for each unreadable line.
     """
 
     def __init__(self, location: str, filters: Sequence[str], bounds: Bounds, tell: Callable[[Damage], None]):
@@ -50,22 +50,24 @@ class SamplesFile:
         self._bounds = bounds
         self._tell = tell
         self.renamed = 0
-        """Documents whose id another one has, too."""
+        """Number of documents with the id of another document."""
         self._digest = hashlib.sha256()
         self._all_hashed = True
 
     @property
     def digest(self) -> str | None:
-        """What the harness stores under `task_hashes` for these samples; `None` when a line cannot be
-        read, or has no hashes. Known when all documents were read.
+        """Return the checksum that the harness stores in `task_hashes` for these samples.
+
+        It is `None` if a line cannot be read or does not contain hashes. It is complete after all documents
+        were read.
         """
         return self._digest.hexdigest() if self._all_hashed else None
 
     def documents(self) -> Iterator[Document]:
-        """The documents, in the order of the file.
+        """Yield the documents in file order.
 
         Raises:
-            EvidenceError: the file cannot be read, or asks for more than the bounds allow.
+            EvidenceError: the file cannot be read, or it exceeds the bounds.
         """
         place = FileLocation.of(self._location)
         try:
@@ -80,7 +82,9 @@ class SamplesFile:
             raise EvidenceError(f"cannot read the samples: {error}", code=Code.UNREADABLE_LOG) from error
 
     def _of_lines(self, file: Any) -> Iterator[Document]:
-        """Two passes: where the lines of each document are, then the documents."""
+        """Yield the documents in two passes: the first finds the lines of each document, the second reads
+        them.
+        """
         lines: dict[str, list[tuple[int, int]]] = {}
         for start, number, line in numbered_lines(file, self._bounds):
             doc_id = self._doc_id(line, number, start)
@@ -95,7 +99,7 @@ class SamplesFile:
             yield from self._split(doc_id, rows)
 
     def _doc_id(self, line: bytes, number: int, start: int) -> str | None:
-        """The document of a line; the line is hashed on the way, in the order of the file."""
+        """Return the document id of a line, and update the checksum in file order."""
         match = _FIRST.match(line)
         row: Json | None = None
         hashes = [_hash_in(line, name) for name in _HASHES]
@@ -133,7 +137,7 @@ class SamplesFile:
         self._tell(damage)
 
     def _of_list(self, place: FileLocation) -> Iterator[Document]:
-        """The samples of releases before 0.4.3: one JSON document."""
+        """Yield the documents of a file from releases before 0.4.3, which is one JSON document."""
         data = place.read(self._bounds.member_bytes)
         self._bounds.check_document(self._location, data)
         try:
@@ -154,12 +158,12 @@ class SamplesFile:
             yield from self._split(doc_id, rows)
 
     def _split(self, doc_id: str, rows: list[Json]) -> Iterator[Document]:
-        """The documents that have an id: a filter that is there twice begins another one."""
+        """Yield the documents with one id. A repeated filter starts another document."""
         current: list[Json] = []
         number = 1
         seen: set[str] = set()
         for row in rows:
-            # Releases before 0.4.8 do not name the filter: there each line is of the next one.
+            # Releases before 0.4.8 do not store the filter. Their lines follow the order of the filters.
             name = str(row.setdefault("filter", self._filters[len(current) % len(self._filters)]))
             if name in seen:
                 yield Document(doc_id if number == 1 else f"{doc_id}-{number}", current)
@@ -172,7 +176,7 @@ class SamplesFile:
 
 
 def _hash_in(line: bytes, name: str) -> str | None:
-    """A digest in a line, found without parsing it where the line has exactly one text of that form."""
+    """Return a checksum in a line without parsing it, if exactly one text has its form."""
     pattern = re.compile(rb'"' + name.encode() + rb'": "([0-9a-f]{64})"')
     matches = pattern.findall(line)
     return matches[0].decode() if len(matches) == 1 else None

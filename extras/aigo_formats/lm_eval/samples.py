@@ -1,4 +1,6 @@
-"""Documents with their answers and scores → AI GO sample evidence, as JSON-ready dictionaries."""
+"""Conversion of documents with answers and scores to AI GO sample evidence, as JSON-serializable
+dictionaries.
+"""
 
 from __future__ import annotations
 
@@ -29,32 +31,32 @@ _KNOWN = frozenset(
         "doc_hash", "prompt_hash", "target_hash",
     }
 )  # fmt: skip
-"""Fields of a line that are no scores."""
+"""Fields of a line that are not scores."""
 _NO_SCORE = "bypass"
-"""The "metric" of runs that only predict: a placeholder of 999."""
+"""Placeholder metric with the value 999 in runs that only predict."""
 
 
 @dataclass
 class HarnessTotals:
-    """What the documents of a task add up to."""
+    """Totals over the documents of a task."""
 
     samples: int = 0
     trials: int = 0
     most_trials: int = 0
     failed: int = 0
-    """Documents that have no score, where the task has some."""
+    """Number of documents without a score, if the task has scores."""
 
 
 @dataclass
 class SampleMapper:
-    """Maps the documents of one task.
+    """Converter of the documents of one task.
 
     Args:
-        run: name of the run, a part of the ids of traces.
-        source: where the samples are.
-        model: name of the model; `None` when it is unknown.
-        options: how it is imported.
-        loss: where counts go.
+        run: name of the run, used in trace ids.
+        source: location of the samples.
+        model: model name; `None` if unknown.
+        options: import options.
+        loss: report for loss counts.
     """
 
     run: str
@@ -68,13 +70,13 @@ class SampleMapper:
         self.scores = Scores(self.loss)
 
     def sample(self, document: Document) -> Json:
-        """The evidence of one document.
+        """Return the evidence of one document.
 
-        Each repeat of a request is a trial. The harness scores all repeats together, so the scores then stand
-        with the sample.
+        Each repeat of a request is a trial. The harness scores all repeats together, so several repeats share
+        the scores of the sample.
 
         Raises:
-            TypeError, ValueError, KeyError, IndexError: the lines cannot be mapped.
+            TypeError, ValueError, KeyError, IndexError: the lines cannot be converted.
         """
         rows = [self._finite(row) for row in document.rows]
         data = sample_data(rows[0])
@@ -121,11 +123,11 @@ class SampleMapper:
         texts, count = without_non_finite(request)
         if count:
             self.loss.changed["number that is not finite: written as text"] += count
-        # Scores have a rule of their own.
+        # Scores are handled separately.
         return {**row, **texts}
 
     def _filtered(self, rows: list[Json]) -> Json:
-        """What filters left of the answers, where it is something else than the answer."""
+        """Return the filtered answers that differ from the model's answers."""
         filtered: Json = {}
         for row in rows:
             values = []
@@ -160,7 +162,9 @@ class SampleMapper:
         return {"output": {"trace": trace, "raw_outputs": [call.output for call in calls], "direct_ios": []}}
 
     def _calls(self, requests: Sequence[Request], index: int) -> Iterator[_Call]:
-        """The calls of one trial. Continuations of one prompt are asked for together: that is one call."""
+        """Yield the calls of one trial. Continuations of one prompt are one call because they are requested
+        together.
+        """
 
         def together(request: Request) -> str:
             return json_text([request.is_generation, request.context])
@@ -177,7 +181,7 @@ class SampleMapper:
 
     def _likelihoods(self, group: list[Request], index: int) -> _Call:
         self.loss.kept["model call"] += 1
-        # A likelihood of the text itself has no prompt: the text stands where a prompt does.
+        # A likelihood of the text itself has an empty prompt, so the text is stored as the prompt.
         content = plain_likelihoods(group, index)
         item: Item = {"type": "custom_task_output_message", "content": content}
         return _Call(prompt_items(group[0].context, self.loss), [item], content, _more(group[0]))
@@ -198,16 +202,16 @@ def _more(request: Request) -> Json:
 
 @dataclass(frozen=True)
 class _Call:
-    """One answer of the model, or its likelihoods."""
+    """Answer of the model, or its likelihoods."""
 
     prompt: list[Item]
     answer: list[Item]
     output: Any
-    """For `raw_outputs`."""
+    """Entry for `raw_outputs`."""
     notes: Json
 
     def event(self, name: str, model: str | None) -> Json:
-        """The `ModelCallEvent`."""
+        """Return the `ModelCallEvent`."""
         return {
             "type": "model_call_event",
             "id": name,
@@ -219,8 +223,8 @@ class _Call:
 
 
 def sample_data(row: Json) -> Json:
-    """A document as a row: its fields, and what it was compared with as `target` (`lm_eval_target` where the
-    document has such a field itself).
+    """Return a document as a row: its fields, and the reference answer as `target`. If the document has a
+    different field `target`, the name is `lm_eval_target`.
     """
     doc = row.get("doc")
     data = dict(doc) if isinstance(doc, dict) else {"doc": doc}
@@ -235,10 +239,10 @@ def sample_data(row: Json) -> Json:
 
 
 class Scores:
-    """Scores of documents, in the order of the file; keys of names are made once.
+    """Scores of documents in file order. The keys of names are computed once.
 
     Args:
-        loss: where counts go.
+        loss: report for loss counts.
     """
 
     def __init__(self, loss: LossReport):
@@ -246,21 +250,23 @@ class Scores:
         self._keys: dict[str, str] = {}
         self._values: dict[tuple[str, str], list[Any]] = {}
         self.expected = False
-        """Whether any document so far has a score."""
+        """Whether a document so far has a score."""
 
     @property
     def names(self) -> list[str]:
-        """The scores met so far."""
+        """Return the score names found so far."""
         return list(self._keys)
 
     def of(self, row: Json) -> list[Json]:
-        """`ScoresData` of a line of samples.
+        """Return the `ScoresData` of a samples line.
 
-        What a metric over all documents needs of one (an answer with its reference, a likelihood with a count
-        of words) is no score of it: it is kept under its own name, marked `corpus_level`.
+        Intermediate values of a corpus metric are not scores of the document. Examples are an answer with its
+        reference, and a likelihood with a word count. They are kept under their own names and marked
+        `corpus_level`.
         """
         listed = row.get("metrics")
-        # Releases before 0.4.8 do not list them; fields of later ones would be taken for scores.
+        # Releases before 0.4.8 do not list the metrics. New fields of later releases must not be read as
+        # scores.
         names = listed if isinstance(listed, list) else [name for name in row if name not in _KNOWN]
         scores = []
         for name in names:
@@ -294,11 +300,12 @@ class Scores:
         return score
 
     def disagreements(self, metrics: Iterable[StoredMetric], aggregations: dict[str, str]) -> Iterator[str]:
-        """Metrics that are not what their documents come to: then the files are of different runs.
+        """Yield the metrics that differ from the aggregate of their documents. In that case the files belong
+        to different runs.
 
         Args:
-            metrics: of the results.
-            aggregations: metric → how it is aggregated; what only a library computes is not checked.
+            metrics: metrics in the results file.
+            aggregations: aggregations by metric. Those that only a library can compute are not checked.
         """
         for metric in metrics:
             stored = finite_number(metric.value)
@@ -318,7 +325,7 @@ class Scores:
 
 
 def nulled(value: Any) -> Any:
-    """A value with null in place of numbers that are not finite."""
+    """Return a value with null instead of numbers that are not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):
@@ -333,12 +340,12 @@ def _mean(values: Sequence[Any]) -> float:
 
 
 def _likelihood_per_unit(values: Sequence[Any]) -> float:
-    """Of pairs: sum of log likelihoods by sum of words, or bytes."""
+    """Return the sum of log-likelihoods divided by the sum of words or bytes."""
     return math.fsum(pair[0] for pair in values) / math.fsum(pair[1] for pair in values)
 
 
 def _correlation(values: Sequence[Any]) -> float:
-    """Matthews' correlation of pairs of classes (Gorodkin 2004 for more than two)."""
+    """Return Matthews' correlation of pairs of classes (Gorodkin 2004 for more than two)."""
     classes = {item for pair in values for item in pair}
     n, correct = len(values), sum(gold == predicted for gold, predicted in values)
     golds = {name: sum(gold == name for gold, _ in values) for name in classes}
@@ -357,4 +364,4 @@ AGGREGATES = {
     "bits_per_byte": lambda values: -_likelihood_per_unit(values) / math.log(2),
     "matthews_corrcoef": _correlation,
 }
-"""Aggregation → the number that the documents' values come to."""
+"""Functions that compute each aggregation from the documents' values."""

@@ -1,3 +1,3 @@
-"""Tasks of lm-evaluation-harness as AI GO tasks: nothing of the harness is imported, and no function of a
-task is run.
+"""Conversion of lm-evaluation-harness tasks to AI GO tasks. It does not import the harness or run a task's
+functions.
 """

@@ -1,4 +1,4 @@
-"""A task of lm-evaluation-harness as an AI GO task: the same prompts and settings, the same scores."""
+"""Conversion of an lm-evaluation-harness task to an AI GO task with the same prompts, settings and scores."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Json = dict[str, Any]
 
 OUTPUT_TYPES = ("generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling")
 MOST_TOKENS = 256
-"""Longest answer where a task says nothing, as the harness has it."""
+"""Default maximum of answer tokens in the harness."""
 FILE_LOADERS = frozenset({"json", "csv", "parquet", "text", "arrow", "imagefolder", "audiofolder"})
-"""Names of `dataset_path` that are loaders of files, and no datasets."""
+"""Values of `dataset_path` that are file loaders, not datasets."""
 
 _GENERATION = {"max_gen_toks": "max_tokens", "max_tokens": "max_tokens", "top_p": "top_p"}
-"""Settings of a generation → the names of chat completion."""
+"""Chat completion options by generation setting."""
 _WITHOUT_FORM = {
     "process_results": "scores are made by",
     "doc_to_image": "the prompt has images by",
@@ -33,13 +33,13 @@ _WITHOUT_FORM = {
     "use_prompt": "the prompt is one of promptsource,",
     "gen_prefix": "the answer begins with",
 }
-"""Keys that stand in the way, and what they mean."""
+"""Keys that prevent a conversion, with the start of the message."""
 _ROWS = ("process_docs", "custom_dataset")
-"""Keys that make the rows."""
+"""Keys of functions that create the rows."""
 
 
 def name_of(definition: Definition) -> str:
-    """The name of a task, or that of its file."""
+    """Return the name of a task, or its file name."""
     name = definition.values.get("task")
     return name if isinstance(name, str) and name else definition.path.stem
 
@@ -47,12 +47,12 @@ def name_of(definition: Definition) -> str:
 def convert(
     definition: Definition, *, key: str | None = None, allow: bool = False
 ) -> ConvertedTask | Refusal:
-    """The AI GO task of a definition.
+    """Convert a definition to an AI GO task.
 
     Args:
-        definition: one task.
-        key: key of the AI GO task; `None`: made of the task's name.
-        allow: convert although parts are lost; the task's description lists them.
+        definition: definition of one task.
+        key: key of the AI GO task; `None`: derived from the task's name.
+        allow: whether to convert with lost parts. The task's description lists them.
     """
     parts = Parts(definition)
     values = definition.values
@@ -118,7 +118,7 @@ def _document(
     return document
 
 
-# What stands in the way
+# Issues that prevent a conversion
 
 
 def _refuse_functions(parts: Parts) -> None:
@@ -219,7 +219,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _prompt(parts: Parts) -> str | None:
-    """The text in front of an answer, as the harness puts it together without a chat template."""
+    """Return the text before an answer, as the harness builds it without a chat template."""
     values = parts.definition.values
     question = values.get("doc_to_text")
     if isinstance(question, Function):
@@ -241,7 +241,7 @@ def _prompt(parts: Parts) -> str | None:
 
 
 def _examples(parts: Parts) -> str | None:
-    """The worked examples as text; `None`: they cannot be had, and that is noted."""
+    """Return the few-shot examples as text; `None` if this is not possible. The reason is recorded."""
     values = parts.definition.values
     count = values.get("num_fewshot") or 0
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
@@ -317,7 +317,7 @@ def _shown(template: Any, sample: Mapping[str, Any]) -> Any:
 def _choice_builder(prompt: str | None) -> Json:
     content = prompt or ""
     if content.endswith("\n"):
-        content = content[:-1] + '{{ "\\n" }}'  # a template's own last line feed is no part of its text
+        content = content[:-1] + '{{ "\\n" }}'  # a template's final line feed is not part of its text
     return {"type": "chat_completion", "input_messages": [{"role": "user", "content": content}]}
 
 
@@ -331,7 +331,7 @@ def _answer_builder(parts: Parts, prompt: str | None) -> Json:
 
 
 def _options(parts: Parts) -> Json:
-    """Settings of the generation by the names of chat completion."""
+    """Return the generation settings as chat completion options."""
     values = parts.definition.values
     written = values.get("generation_kwargs") or {}
     if not isinstance(written, dict):
@@ -358,7 +358,7 @@ def _options(parts: Parts) -> Json:
 
 
 def float_of(value: Any) -> float | None:
-    """A number, also one that is written as a text; `None`: it is none."""
+    """Return a number, which can be written as text; `None` if the value is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):

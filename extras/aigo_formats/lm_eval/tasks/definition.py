@@ -1,6 +1,6 @@
-"""The YAML of a task of lm-evaluation-harness, with its includes put together and the place of every value.
+"""Reader of lm-evaluation-harness task files, with includes and the position of every value.
 
-Functions (`!function utils.process_docs`) are names here: nothing beside the file is imported or run.
+Functions (`!function utils.process_docs`) are kept as names. Their code is never imported or executed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aigo_bridge.reading.messages import nearest
 from aigo_formats.definitions import Definition, Dialect, KeyPath, ValuePosition, read_yaml
 
 MOST_FILES = 100
-"""Files that one definition may include."""
+"""Maximum number of included files for one definition."""
 
 # fmt: off
 KEYS = frozenset(
@@ -34,20 +34,21 @@ KEYS = frozenset(
     }
 )
 # fmt: on
-"""Keys of tasks and groups that the harness knows, of releases 0.4 on."""
+"""Keys of tasks and groups in the harness since release 0.4."""
 
 HARNESS = Dialect("lm-evaluation-harness", has_functions=True)
 
 
 def read_definition(path: Path, root: Path) -> Definition:
-    """A file of a task or a group.
+    """Read a task or group file.
 
     Args:
         path: the file.
-        root: folder that no include may leave.
+        root: folder that includes must not leave.
 
     Raises:
-        SpecError: it, or a file that it includes, cannot be read; all problems of one file at once.
+        SpecError: the file or an included file cannot be read. The error contains all problems of one
+            file.
     """
     warnings: list[Issue] = []
     values, places = _merged(path, root, str(path), (), warnings)
@@ -107,7 +108,7 @@ def _merged(
         try:
             inner, inner_places = _merged(file, root, _shown(shown, name), (*above, real), warnings)
         except SpecError as error:
-            # What is wrong with the file itself has no line there: it is named where it is included.
+            # Problems with an included file itself come without a line, so report the include.
             raise SpecError(
                 [
                     issue
@@ -136,7 +137,7 @@ def _put(
     new: Mapping[str, Any],
     new_places: Mapping[KeyPath, ValuePosition],
 ) -> None:
-    """Let keys take the place of those that are there, with all that stands in them."""
+    """Replace existing keys, with all nested positions, by new ones."""
     for path in [path for path in places if path[0] in new]:
         del places[path]
     values.update(new)

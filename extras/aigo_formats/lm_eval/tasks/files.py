@@ -1,4 +1,4 @@
-"""Files of tasks and groups of lm-evaluation-harness: what is asked for, converted and written."""
+"""Conversion of task and group files of lm-evaluation-harness: selecting, converting and writing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from aigo_formats.lm_eval.tasks.conversion import convert, name_of
 from aigo_formats.lm_eval.tasks.definition import read_definition
 
 MOST_FILES = 5_000
-"""Files of a folder that are looked at for the tasks of a group."""
+"""Maximum number of files in a folder that are searched for a group's tasks."""
 ENDINGS = frozenset({".yaml", ".yml"})
 
 
 def convert_tasks(path: Path, out: Path, options: ConversionOptions) -> Conversion:
-    """Write the tasks of a file, a group or a folder as AI GO tasks; see `TaskConverter`."""
+    """Write the tasks of a file, a group or a folder as AI GO tasks. See `TaskConverter`."""
     tasks = converted_tasks(path, root=options.root, key=options.key, allow=options.allow_gaps)
     return write_conversion(tasks, out, "lm-evaluation-harness", force=options.force)
 
@@ -30,18 +30,19 @@ def convert_tasks(path: Path, out: Path, options: ConversionOptions) -> Conversi
 def converted_tasks(
     path: Path, *, root: Path | None = None, key: str | None = None, allow: bool = False
 ) -> tuple[ConvertedTask, ...]:
-    """The tasks of a file, a group or a folder as AI GO tasks.
+    """Return the tasks of a file, a group or a folder as AI GO tasks.
 
     Args:
         path: a task, a group, or a folder with tasks.
-        root: folder that no include leaves; `None`: the one of the path.
-        key: key of the AI GO task, where it is one.
-        allow: convert also what would lose parts.
+        root: folder that includes must not leave; `None`: the path's own folder.
+        key: key of the AI GO task, if there is only one.
+        allow: whether to convert tasks that lose parts.
 
     Raises:
-        SpecError: a file cannot be read, or is none of the harness.
-        UnsupportedPlanError: tasks have no form in AI GO, or would lose parts; all reasons are listed.
-        UsageError: there is no task, or a key for several.
+        SpecError: a file cannot be read or is not a harness file.
+        UnsupportedPlanError: tasks cannot be converted, or would lose parts. The message lists all
+            reasons.
+        UsageError: a task is missing, or a key was given for several tasks.
     """
     around = root or (path if path.is_dir() else path.parent)
     definitions = list(_definitions(path, around))
@@ -52,7 +53,7 @@ def converted_tasks(
     return all_of(convert(definition, key=key, allow=allow) for definition in definitions)
 
 
-# What is asked for
+# Selection
 
 
 def _definitions(path: Path, root: Path) -> Iterator[Definition]:
@@ -74,7 +75,9 @@ def _is_group(definition: Definition) -> bool:
 
 
 def _all(folder: Path, root: Path) -> list[Definition]:
-    """All files below a folder that name a task or a group; templates that are only included name none."""
+    """Return all definitions in a folder that name a task or a group. Templates for includes do not name
+    any.
+    """
     files: list[Path] = []
     for file in sorted(folder.rglob("*")):
         if file.suffix in ENDINGS and file.is_file() and refusal(file, root, file.name, own=folder) is None:
@@ -96,7 +99,7 @@ def _all(folder: Path, root: Path) -> list[Definition]:
 
 
 def _members(group: Definition, definitions: Sequence[Definition], seen: set[Path]) -> Iterator[Definition]:
-    """The tasks of a group: by their names, by tags that they have, and those of groups in it, once."""
+    """Yield each task of a group once. Entries are names, tags or other groups."""
     if group.path in seen:
         return
     seen.add(group.path)

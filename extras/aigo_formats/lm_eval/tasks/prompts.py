@@ -1,7 +1,8 @@
-"""Templates of lm-evaluation-harness as templates of AI GO: `{{question}}` is `{{sample.question}}` there.
+"""Conversion of lm-evaluation-harness templates to AI GO templates: `{{question}}` becomes
+`{{sample.question}}`.
 
-A template is taken apart by Jinja's own lexer, and put together again with the columns behind `sample`. What
-comes out is only believed if its tree is the tree of what went in, with these names replaced.
+Jinja's own lexer splits a template, and the columns get the prefix `sample`. The result is accepted only if
+its syntax tree equals the original tree with these names replaced.
 """
 
 from __future__ import annotations
@@ -19,35 +20,35 @@ from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.templates.sample import ENVIRONMENTS
 
 LONGEST = 100_000
-"""Characters that a template may have."""
+"""Maximum characters of a template."""
 
 COLUMN = re.compile(r"[A-Za-z_]\w*")
-"""What is taken for the name of a column where it stands alone. The harness looks into the dataset."""
+"""Pattern of a template that is only a column name. The harness looks it up in the dataset."""
 
-# Trees are read here, nothing is rendered.
-_JINJA = jinja2.Environment(keep_trailing_newline=True)  # noqa: S701  # no page of HTML
+# Only for syntax trees. This environment never renders a template.
+_JINJA = jinja2.Environment(keep_trailing_newline=True)  # noqa: S701  # not an HTML page
 _BEHIND = frozenset({".", "|"})
-"""Tokens behind which a name is none of a variable."""
+"""Tokens that make the following name something other than a variable."""
 
 
 class UntranslatableError(ValueError):
-    """A template that has no form in AI GO."""
+    """Error for a template that AI GO cannot express."""
 
 
 def text_of(template: str) -> str:
-    """A template that prints what the harness makes of one, for it to stand within another.
+    """Return a template that prints the harness's value and can be embedded in another template.
 
     Raises:
-        UntranslatableError: the message says why.
+        UntranslatableError: the template cannot be converted. The message contains the reason.
     """
     return f"{{{{ sample.{template} }}}}" if COLUMN.fullmatch(template) else translated(template)
 
 
 def expression_of(template: str) -> str | None:
-    """An expression of the value that the harness takes from one; `None` where it prints a text.
+    """Return an expression for the value that the harness uses; `None` if the template prints text.
 
     Raises:
-        UntranslatableError: the message says why.
+        UntranslatableError: the template cannot be converted. The message contains the reason.
     """
     if COLUMN.fullmatch(template):
         return f"sample.{template}"
@@ -56,32 +57,33 @@ def expression_of(template: str) -> str | None:
         case [nodes.Output(nodes=[nodes.TemplateData()])]:
             return None
         case [nodes.Output(nodes=[_])]:
-            # What is printed may be asked to eat the blanks around it.
+            # Remove whitespace control characters of the print statement.
             inner = translated(template.strip()).removeprefix("{{").removesuffix("}}")
             return f"({inner.removeprefix('-').removesuffix('-').strip()})"
     return None
 
 
 def check_syntax(template: str) -> None:
-    """Refuse what the harness could not render either.
+    """Refuse templates that the harness itself could not render.
 
     Raises:
-        UntranslatableError: the message says why.
+        UntranslatableError: the template is not valid. The message contains the reason.
     """
     _tree(template)
 
 
 def literal(value: Any) -> str:
-    """A constant within an expression."""
-    # Jinja reads the escapes of JSON.
+    """Return a constant for use in an expression."""
+    # Jinja understands the escapes of JSON.
     return json.dumps(value)
 
 
 def translated(template: str) -> str:
-    """The template with the columns of the dataset behind `sample`.
+    """Return the template with the prefix `sample` for the dataset's columns.
 
     Raises:
-        UntranslatableError: it is none, or uses what templates of AI GO have not.
+        UntranslatableError: the template is not valid or uses features that AI GO templates do not
+            support.
     """
     tree = _tree(template)
     columns = _columns(tree)
@@ -112,7 +114,7 @@ def _tree(template: str) -> nodes.Template:
 
 
 def _columns(tree: nodes.Template) -> frozenset[str]:
-    """Names that the template reads and does not set."""
+    """Return the names that the template reads but does not set."""
     names = list(tree.find_all(nodes.Name))
     stored = {name.name for name in names if name.ctx != "load"}
     stored |= {macro.name for macro in tree.find_all(nodes.Macro)}
@@ -140,7 +142,7 @@ def _rewritten(template: str, columns: frozenset[str]) -> str:
 
 
 def _is_test(tokens: list[tuple[int, str, str]], at: int) -> bool:
-    """Whether what follows a token is the name of a test: behind `is`, or `is not`."""
+    """Return whether a test name follows a token, after `is` or `is not`."""
     if tokens[at][2] == "is":
         return True
     earlier = [text for _, kind, text in tokens[:at] if kind != "whitespace"]
@@ -148,7 +150,7 @@ def _is_test(tokens: list[tuple[int, str, str]], at: int) -> bool:
 
 
 def _replaced(node: Any, columns: frozenset[str]) -> Any:
-    """A tree with columns looked up in `sample`."""
+    """Return a syntax tree that reads columns from `sample`."""
     if isinstance(node, nodes.Name) and node.ctx == "load" and node.name in columns:
         return nodes.Getattr(nodes.Name("sample", "load"), node.name, "load")
     if isinstance(node, nodes.Node):

@@ -1,4 +1,4 @@
-"""Metrics and filters of a task of lm-evaluation-harness as scorers of AI GO."""
+"""Conversion of metrics and filters of an lm-evaluation-harness task to AI GO scorers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from aigo_formats.lm_eval.tasks.prompts import (
 Json = dict[str, Any]
 
 USUAL_METRICS = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
-"""Type of output → metrics of a task that lists none."""
+"""Default metrics by output type."""
 
 DIVIDED_BY = {"acc": "none", "acc_norm": "choice_characters", "acc_bytes": "choice_bytes"}
-"""Metric of a multiple choice → what its likelihoods are divided by."""
+"""Length normalization by multiple-choice metric."""
 
 FILTERS: dict[str, frozenset[str]] = {
     "regex": frozenset({"regex_pattern", "group_select", "fallback"}),
@@ -36,17 +36,19 @@ FILTERS: dict[str, frozenset[str]] = {
     "uppercase": frozenset(),
     "take_first": frozenset(),
 }
-"""Filters that scorers know → their settings."""
+"""Supported filters with their settings."""
 
 _EXACT_MATCH = frozenset({"regexes_to_ignore", "ignore_case", "ignore_punctuation", "ignore_numbers"})
 _ABOUT_NUMBERS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate"})
 
 
 class Parts(definitions.Parts):
-    """What is made of a definition of the harness, and what cannot be."""
+    """Converted parts of a harness definition, and the parts that cannot be converted."""
 
     def text(self, *path: str) -> str | None:
-        """A template of the definition as a template of AI GO; `None`: that cannot be, and is noted."""
+        """Return a template of the definition as an AI GO template; `None` if this is not possible. The
+        reason is recorded.
+        """
         value: Any = self.definition.values
         for name in path:
             value = value.get(name)
@@ -61,7 +63,7 @@ class Parts(definitions.Parts):
 
 
 def choice_scorers(parts: Parts) -> list[Json]:
-    """One scorer for each metric of a multiple choice, all over the same likelihoods."""
+    """Return one scorer for each metric of a multiple choice. All use the same likelihoods."""
     texts = _choices(parts)
     right = _right_choice(parts)
     if texts is None or right is None:
@@ -88,7 +90,7 @@ def choice_scorers(parts: Parts) -> list[Json]:
 
 
 def _choices(parts: Parts) -> str | None:
-    """An expression of the list of choices."""
+    """Return an expression for the list of choices."""
     value = parts.definition.values.get("doc_to_choice")
     hint = "write the choices as a list, a column, or one `{{ … }}` that gives a list"
     match value:
@@ -106,13 +108,13 @@ def _choices(parts: Parts) -> str | None:
                 parts.refuse(("doc_to_choice",), "'doc_to_choice' prints a text that is read as Python", hint)
             return expression
         case Function():
-            return None  # refused with all functions
+            return None  # refused together with all functions
     parts.refuse(("doc_to_choice",), "a multiple choice needs 'doc_to_choice' with texts", hint)
     return None
 
 
 def _right_choice(parts: Parts) -> str | None:
-    """A template that prints the right one of `texts`; a number counts them from 0."""
+    """Return a template that prints the correct one of `texts`. A number is an index from 0."""
     value = parts.definition.values.get("doc_to_target")
     match value:
         case bool():
@@ -143,7 +145,7 @@ def _right_choice(parts: Parts) -> str | None:
 
 
 def answer_scorers(parts: Parts) -> list[Json]:
-    """One scorer for each list of filters; its scores are those of the metrics."""
+    """Return one scorer for each list of filters. Its scores are the values of the metrics."""
     values = parts.definition.values
     target, choices = values.get("doc_to_target"), values.get("doc_to_choice")
     if target is None:
@@ -168,7 +170,7 @@ def answer_scorers(parts: Parts) -> list[Json]:
             "compute_scores_snippet": snippet(
                 {"target": target, "choices": choices, "filters": steps, "metrics": metrics}
             ),
-            # As the harness names its numbers, and their import.
+            # The same metric names as in the harness and in its imports.
             "metrics": [
                 {
                     "type": "mean",
@@ -204,7 +206,9 @@ def _is_pattern(parts: Parts, path: KeyPath, pattern: Any) -> bool:
 
 
 def _filters(parts: Parts) -> Iterator[tuple[str, list[Json]]]:
-    """Lists of filters with their names, taken over where one first answer is what they end with."""
+    """Yield the lists of filters with their names. Lists that do not end in one first answer are omitted and
+    recorded.
+    """
     listed = parts.definition.values.get("filter_list")
     if listed is None:
         yield "none", []
@@ -238,11 +242,11 @@ def _why_unknown(step: Mapping[str, Any]) -> str | None:
     return f"has the unknown setting {unknown[0]!r}" if unknown else None
 
 
-# Both
+# Shared
 
 
 def _metrics(parts: Parts, known: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Json]]:
-    """Metrics that are means of what is known, with their settings."""
+    """Yield the supported metrics that are means, with their settings."""
     values = parts.definition.values
     listed = values.get("metric_list")
     if listed is None:
@@ -279,6 +283,6 @@ def _code() -> str:
 
 
 def snippet(settings: Mapping[str, Any]) -> str:
-    """The code of a scorer of answers, with the settings of its task."""
+    """Return the scorer code for answers, with the settings of a task."""
     written = pprint.pformat(dict(settings), width=100, sort_dicts=False)
     return _code().replace("SETTINGS: Settings = {}", f"SETTINGS: Settings = {written}")
