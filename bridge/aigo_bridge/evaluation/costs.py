@@ -1,8 +1,8 @@
-"""What a run will ask of models, before any is called: calls, tokens and money, with bounds.
+"""Estimate of the model calls, tokens and cost of a run before any model is called, with bounds.
 
-Bounds are those of samples that do not fail: a sample whose solver fails is not judged, and calls that are
-made again after transient failures are not counted. Where nothing bounds a number (what the author's code
-asks, the length of answers without a limit) there is no upper bound, and none is made up.
+The bounds assume that no sample fails: a sample whose solver fails is not judged, and retries after
+transient failures are not counted. Some numbers are unlimited, for example calls made by the author's code
+or the length of answers without a limit. They have an infinite upper bound.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from aigo_bridge.templates import SampleTemplate
 
 ONCE = Range(1, 1, 1)
 _ASKED_AGAIN = Range(0, 0, 200)
-"""Tokens that a judge is told besides when its answer cannot be read."""
+"""Extra input tokens when a judge is asked again because its answer cannot be parsed."""
 _AT_MOST_ONCE = Range(0, math.nan, 1)
 
 
 @dataclass(frozen=True)
 class AnswerLength:
-    """Tokens of an answer, where nothing else says it."""
+    """Length of an answer in tokens if the request does not limit it."""
 
     mean: float | None = None
-    """What is expected; `None`: nothing."""
+    """Expected number of tokens; `None` if unknown."""
     most: float | None = None
-    """`None`: no bound."""
+    """Maximum number of tokens; `None` if unlimited."""
 
     def of(self, options: Mapping[str, Any]) -> Range:
-        """Of answers to requests with these options."""
+        """Return the answer length for requests with these options."""
         limit = options.get("max_tokens")
         limit = float(limit) if isinstance(limit, int | float) and not isinstance(limit, bool) else math.inf
         high = min(limit, math.inf if self.most is None else self.most)
@@ -56,22 +56,24 @@ class AnswerLength:
 
 @dataclass
 class ModelCost:
-    """What is asked of one model."""
+    """Estimated use of one model."""
 
     key: str
     """AI GO key; empty for the evaluated model."""
     name: str | None
-    """The engine's name; `None`: nobody has said which it is."""
+    """Model name for the engine; `None` if not chosen yet."""
     counter: TokenCounter
     calls: Range = NOTHING
     prompt: Range = NOTHING
-    """Tokens of all requests."""
+    """Input tokens of all requests."""
     answers: Range = NOTHING
-    """Tokens of all answers."""
+    """Output tokens of all answers."""
     price: Price | None = None
 
     def cost(self) -> Range | None:
-        """In the currency of the table; `None`: it has no price for the model."""
+        """Return the cost in the currency of the price table; `None` if the table does not price the
+        model.
+        """
         if self.price is None:
             return None
         return self.prompt * (self.price.input / 1e6) + self.answers * (self.price.output / 1e6)
@@ -79,13 +81,13 @@ class ModelCost:
 
 @dataclass
 class PlanCost:
-    """What a plan asks of models."""
+    """Estimated use of all models of a plan."""
 
     plan: TaskPlan
     num_runs: int
     models: list[ModelCost] = field(default_factory=list)
     problems: int = 0
-    """Samples whose prompts fail, and cost nothing."""
+    """Number of samples whose prompts fail. They cost nothing."""
 
 
 def plan_cost(
@@ -95,14 +97,15 @@ def plan_cost(
     answer: AnswerLength,
     num_runs: int = 1,
 ) -> PlanCost:
-    """What a plan asks of models.
+    """Estimate the model calls, tokens and cost of a plan.
 
     Args:
         plan: the plan.
-        names: AI GO model key (`""` for the evaluated model) → the engine's name, as far as it is known.
-        prices: what models cost; `None`: nobody knows.
-        answer: how long answers are.
-        num_runs: how often the whole task is run.
+        names: AI GO model key (`""` for the evaluated model) → model name for the engine, for known
+            models.
+        prices: price table; `None` if prices are unknown.
+        answer: length of answers.
+        num_runs: number of times that the whole task runs.
     """
     keys = [*([""] if plan.calls_model else []), *plan.model_keys]
     models = {key: ModelCost(key, names.get(key), token_counter(names.get(key))) for key in keys}
@@ -129,7 +132,7 @@ def plan_cost(
 
 
 class _Walk:
-    """Goes through samples, and notes every call."""
+    """Walk through the samples that counts every model call."""
 
     def __init__(self, plan: TaskPlan, models: Mapping[str, ModelCost], answer: AnswerLength):
         self._plan = plan
@@ -138,7 +141,7 @@ class _Walk:
         self._templates: dict[str, SampleTemplate] = {}
 
     def sample(self, preview: SamplePreview, sample: Sample) -> None:
-        """All calls of one trial of a sample."""
+        """Count all calls of one trial of a sample."""
         solver = self._plan.benchmark.solver
         if solver is not None:
             self._solve(solver, preview, sample)
@@ -148,12 +151,12 @@ class _Walk:
                 self._judge(scorer, shown, rows)
 
     def may_be_asked(self) -> bool:
-        """Whether an input that is no chat may be one of a model that is not for chat."""
+        """Return whether an input that is not a chat may be valid for a model of another kind."""
         builder = getattr(self._plan.benchmark.solver, "input_builder", None)
         return isinstance(builder, solver_spec.GenericInputBuilder)
 
     def doubtful_sample(self) -> None:
-        """All calls of one trial of a sample whose input only a model of another kind takes."""
+        """Count all calls of one trial of a sample whose input only a model of another kind accepts."""
         self._call("", _AT_MOST_ONCE, UNKNOWN, UNKNOWN)
         for scorer in self._plan.benchmark.scorers:
             if scorer.judge_key is not None:
@@ -189,7 +192,7 @@ class _Walk:
                 prompt = Range(opening.low, math.nan, math.inf)
                 self._call("", Range(1, math.nan, most), prompt, self._answer.of({}))
             case _:
-                # The author's code asks whom it wants, as often as it wants.
+                # The author's code may call any model any number of times.
                 for key in ("", *solver.model_keys()):
                     self._call(key, UNKNOWN, UNKNOWN, self._answer.of({}))
 
@@ -198,7 +201,7 @@ class _Walk:
         if any(message.content == LIKELIHOODS for message in preview.messages):
             weighs_alone = any(scorer.weighs_unconditioned for scorer in self._plan.benchmark.scorers)
             prompt = counter.messages(texts)
-            # The continuations are read, too, and their number is that of the choices.
+            # The continuations are also input tokens. Their number equals the number of choices.
             self._call(
                 "", ONCE * (2.0 if weighs_alone else 1.0), Range(prompt.low, math.nan, math.inf), NOTHING
             )
@@ -210,7 +213,9 @@ class _Walk:
     def _turns(
         self, builders: Sequence[solver_spec.MessageBuilder], said: Range, times: Range, sample: Sample
     ) -> tuple[Range, Range]:
-        """Tokens of the conversation after some steps, and how often it comes to their end."""
+        """Return the tokens of the conversation after some steps, and how often it reaches the end of
+        them.
+        """
         for builder in builders:
             match builder:
                 case solver_spec.ChatMessageBuilder():
@@ -230,7 +235,7 @@ class _Walk:
                     recorded = self._counter("").text(str(sample.data.get(builder.trace_column, "")))
                     said = said + Range(0, math.nan, recorded.high)
                 case solver_spec.LoopBuilder():
-                    # What the first iteration comes to in any case is at least there.
+                    # The first iteration always runs, so its tokens are the lower bound.
                     said, times = self._loop(builder, said, times, sample)
             if getattr(builder, "terminate_if", None) is not None:
                 times = times * _AT_MOST_ONCE
@@ -242,7 +247,7 @@ class _Walk:
         inner, start = times, said
         for _ in range(int(builder.max_iterations)):
             said, inner = self._turns(builder.message_builders, said, inner, sample)
-        # A condition that is met ends the loop and not what follows it; too many iterations may be an error.
+        # A met condition ends the loop but not the steps after it. Too many iterations may be an error.
         may_fail = builder.on_max_iterations == "error"
         return Range(start.low, math.nan, said.high), times * _AT_MOST_ONCE if may_fail else times
 
@@ -284,7 +289,7 @@ _SPOKEN = frozenset({"user", "system", "assistant"})
 
 
 def total(costs: Sequence[PlanCost]) -> Range | None:
-    """Money for all plans; `None`: a model that is asked has no price."""
+    """Return the cost of all plans; `None` if a model that is called is not in the price table."""
     money = NOTHING
     for model in asked_models(costs):
         cost = model.cost()
@@ -295,12 +300,12 @@ def total(costs: Sequence[PlanCost]) -> Range | None:
 
 
 def asked_models(costs: Sequence[PlanCost]) -> Iterator[ModelCost]:
-    """The models that may be asked something."""
+    """Return the models that may be called."""
     return (model for cost in costs for model in cost.models if model.calls.high > 0)
 
 
 def cost_json(costs: Sequence[PlanCost], prices: PriceTable | None) -> dict[str, Any]:
-    """For programs."""
+    """Return a JSON-serializable dictionary of the costs."""
     money = total(costs) if prices is not None else None
     return {
         "currency": None if prices is None else prices.currency,

@@ -1,6 +1,6 @@
-"""Preview a plan: every prompt as it will be sent, without calling a model or running a snippet.
+"""Preview of a plan: every prompt exactly as it will be sent, without calling a model or running a snippet.
 
-What a model would answer is not known, so a placeholder stands for it wherever a later prompt uses it.
+Model answers are unknown, so later prompts that use an answer contain a placeholder.
 """
 
 from __future__ import annotations
@@ -37,53 +37,53 @@ from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.templates import SampleTemplate
 
 ANSWER = "⟨the model's answer⟩"
-"""Stands for what the evaluated model would say."""
+"""Placeholder for the answer of the evaluated model."""
 
 LIKELIHOODS = "the likelihoods of the continuations are compared; no text is generated"
 
 
 @dataclass(frozen=True)
 class PromptMessage:
-    """A message as it will be sent, or a note in its place."""
+    """Message as it will be sent, or a note in its place."""
 
     role: str
-    """`user`, `system`, `assistant`; `note` for what is not a message."""
+    """`user`, `system` or `assistant`; `note` for a note."""
     content: str
 
 
 @dataclass(frozen=True)
 class ScorerPreview:
-    """What one scorer does with one sample."""
+    """Preview of one scorer on one sample."""
 
     key: str
     type: str
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Rendered fields, e.g. the ground truth."""
+    """Rendered fields, for example the ground truth."""
     messages: tuple[PromptMessage, ...] = ()
-    """What a judge will be asked."""
+    """Messages to a judge."""
     response_format: Mapping[str, Any] | None = None
-    """JSON schema that a judge's answer has to follow."""
+    """JSON schema for the answer of a judge."""
     problem: str | None = None
-    """Why it cannot be shown, or will fail."""
+    """Reason why the scorer cannot be previewed or will fail."""
 
 
 @dataclass(frozen=True)
 class SamplePreview:
-    """One sample."""
+    """Preview of one sample."""
 
     id: str | int
     data: Mapping[str, Any]
     messages: tuple[PromptMessage, ...]
-    """The conversation, with placeholders for answers."""
+    """Conversation, with placeholders for answers."""
     options: Mapping[str, Any]
-    """Generation options that the input asks for."""
+    """Generation options that the input requests."""
     scorers: tuple[ScorerPreview, ...]
     problem: str | None = None
-    """Why the input will fail."""
+    """Reason why the input will fail."""
 
 
 def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
-    """Previews of the first samples of a plan."""
+    """Yield previews of the first samples of a plan."""
     solver = plan.benchmark.solver
     ask = _steps(solver) if solver is not None else None
     for sample in plan.samples[:num_samples]:
@@ -97,7 +97,7 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
         messages = conversation.messages
         compared = by_likelihood(plan.benchmark.scorers)
         if messages and compared and len(compared) == len(plan.benchmark.scorers):
-            # No other scorer looks at an answer, so none is asked for.
+            # Other scorers that read the answer are missing, so no answer is requested.
             messages = (*messages[:-1], PromptMessage("note", LIKELIHOODS))
         output = None if solver is None else conversation.output or _placeholder(messages)
         if solver is not None and solver.postprocessor is not None:
@@ -115,7 +115,7 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
 
 
 def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
-    """(scorer key, metric key, what it computes) of every metric, default ones included where known."""
+    """Return (scorer key, metric key, description) of every metric, including default metrics if known."""
     rows: list[tuple[str, str, str]] = []
     scorers = plan.benchmark.scorers
     for scorer, key in zip(scorers, scorer_keys(scorers), strict=True):
@@ -130,34 +130,35 @@ def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What is known of a solver's work before a model is called."""
+    """Known part of a solver's conversation before a model is called."""
 
     messages: tuple[PromptMessage, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     output: SolverOutput | None = None
-    """What scorers will see, where it is more than the messages with a placeholder for the answer."""
+    """Output for the scorers, if it contains more than the messages with a placeholder for the answer."""
     known: bool = True
-    """Whether the messages are those of the run but for what a model says; otherwise even their number is not
-    known."""
+    """Whether the messages match the run except for model answers. If not, even their number is unknown."""
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is known of that which scorers will see."""
+    """Known part of the input of scorers."""
 
     sample: Sample
     output: SolverOutput | None
     messages_known: bool
     answers_known: bool
-    """Whether there are no placeholders, so that a template that fails will fail in the run."""
+    """Whether the conversation is free of placeholders, so that a template that fails here also fails in the
+    run.
+    """
     unconditioned_query: str | None = None
-    """Template of what choices are weighed against; `None`: there is none."""
+    """Template of the query without context for comparing choices; `None` if unused."""
 
     def shown(self, text: str) -> str:
-        """A template rendered, or as it is where what it asks for is not known yet.
+        """Return a rendered template, or the template text if the values it needs are not known yet.
 
         Raises:
-            TemplateError: it will fail in the run.
+            TemplateError: the template will fail in the run.
         """
         template = SampleTemplate(text)
         if not _reads_output(template):
@@ -180,7 +181,7 @@ Steps = Callable[[Sample], Conversation]
 
 
 def _steps(solver: solver_spec.SolverSpec) -> Steps:
-    """The conversation of a solver as far as it is known before a model is called."""
+    """Return the part of a solver's conversation that is known before a model is called."""
     match solver:
         case solver_spec.SingleTurnSolver():
             build = compile_input(solver.input_builder)
@@ -213,7 +214,7 @@ _OPEN_ENDED = (
     solver_spec.GenerateMessageBuilder,
     solver_spec.LoadTraceBuilder,
 )
-"""Steps of which it is not known how many messages they add."""
+"""Steps that add an unknown number of messages."""
 
 
 def _recorded(output: SolverTrace, column: str) -> Conversation:
@@ -264,7 +265,7 @@ def _messages(chat: ChatCompletionInput) -> Iterator[PromptMessage]:
 
 
 def _placeholder(messages: Sequence[PromptMessage]) -> SolverTrace:
-    """A solver's output in which the placeholder stands for the answer."""
+    """Return a solver output with a placeholder for the answer."""
     spoken = [m for m in messages if m.role in ("user", "system", "assistant")]
     if not spoken or spoken[-1].role != "assistant":
         spoken.append(PromptMessage("assistant", ANSWER))
@@ -289,7 +290,7 @@ def _scorers(plan: TaskPlan, seen: _Seen) -> Iterator[ScorerPreview]:
 
 
 def _of_unknown_rows(plan: TaskPlan) -> Iterator[ScorerPreview]:
-    """Scorers of rows that the post-processor makes: only their templates are known."""
+    """Yield previews of scorers for rows that the post-processor creates. Only their templates are known."""
     scorers = plan.benchmark.scorers
     for scorer, key in zip(scorers, scorer_keys(scorers), strict=True):
         yield ScorerPreview(key, scorer.type, dict(_shown_fields(scorer)))
@@ -335,7 +336,7 @@ def _judge(
 
 
 def _unrendered_judge(scorer: ScorerSpec, key: str, seen: _Seen) -> ScorerPreview:
-    """A judge's prompts as far as they are known; how it has to answer is not."""
+    """Return the known part of a judge's prompts. The format of its answer is unknown."""
     note = PromptMessage("note", "the judge prompts depend on the run, so they are shown as templates")
     prompts = (
         PromptMessage(name.removesuffix("_prompt"), seen.shown(text)) for name, text in scorer.rendered()

@@ -1,4 +1,6 @@
-"""Rows of a generated dataset, made in an explicit step: the rows that numbers stand on are a file."""
+"""Rows of a generated dataset. Generation is a separate step, so that the rows behind the metrics are in a
+file.
+"""
 
 from __future__ import annotations
 
@@ -38,26 +40,26 @@ from aigo_bridge.spec.datasets import PythonSynthesizer
 
 @dataclass(frozen=True)
 class GenerationInputs:
-    """What a generated dataset may need."""
+    """Inputs that a generated dataset may need."""
 
     engine: Engine
-    """Calls the models of synthesizers."""
+    """Engine that calls the models of synthesizers."""
     model_map: Mapping[str, str]
-    """AI GO model key → the engine's model."""
+    """AI GO model key → model name for the engine."""
     datasets: Mapping[str, str]
-    """Key → file, for datasets and task results that do not lie beside the dataset's file."""
+    """Key → file, for datasets and task results that are not in the folder of the dataset file."""
     root: Path | None = None
-    """Folder that includes and files may reach."""
+    """Folder that includes and files may be read from."""
 
 
 def generate_rows(path: Path, sources: GenerationInputs) -> Rows:
-    """All rows of a dataset whose file names a generator.
+    """Generate all rows of a dataset whose file names a generator.
 
     Raises:
-        UsageError: the file is not that of a generated dataset, or a model was not given.
+        UsageError: the file does not describe a generated dataset, or a model is missing.
         SpecError: a file is invalid, or the generator is not found.
-        DatasetError: a start row, a model's answer or a snippet's result cannot be used.
-        EvidenceError: a task result that rows are taken from cannot be read.
+        DatasetError: a start row, a model answer or a snippet result cannot be used.
+        EvidenceError: a task result that provides rows cannot be read.
     """
     document = read(DatasetSpec, path, root=sources.root)
     request = document.spec.generator_specification
@@ -95,7 +97,9 @@ def generate_rows(path: Path, sources: GenerationInputs) -> Rows:
 
 
 def _check_models(generator: DatasetGeneratorSpec, sources: GenerationInputs) -> None:
-    """Refuse models that the generator does not use, as far as its keys are known without its config."""
+    """Raise an error for models that the generator does not use, as far as its keys are known without its
+    config.
+    """
     keys = [getattr(part, "model_key", None) for part in generator.definition.synthesizers]
     named = [key for key in keys if key is not None]
     surplus = surplus_models(sources.model_map, named, "the generator")
@@ -104,7 +108,9 @@ def _check_models(generator: DatasetGeneratorSpec, sources: GenerationInputs) ->
 
 
 def _dataset_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
-    """Rows of a dataset that lies beside the file of the generated one, or was given for its key."""
+    """Return the rows of a dataset in the folder of the generated dataset's file, or of the file given for
+    its key.
+    """
     file = find_dataset(key, sources.datasets, path, root=sources.root)
     if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file)
@@ -120,13 +126,15 @@ def _dataset_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
 
 
 def _result_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
-    """Rows of a result log that lies beside the file of the generated dataset, or was given for its key."""
+    """Return the rows of a result log in the folder of the generated dataset's file, or of the file given for
+    its key.
+    """
     files = {name: Path(file) for name, file in sources.datasets.items()}
     return result_rows(find_result(key, files, [path.parent]), Selection())
 
 
 def _asker(portal: BlockingPortal, sources: GenerationInputs) -> Callable[[Question], str]:
-    """Calls models from the generator's threads, on one event loop."""
+    """Return a function that calls models from the generator's threads on one event loop."""
     models: dict[str, Model] = {}
 
     def ask(question: Question) -> str:
@@ -172,7 +180,7 @@ def _snippets(host: SnippetHost, generator: Document[DatasetGeneratorSpec]) -> C
             places.setdefault(code, snippet_place(generator, path, code))
 
     def run(source: str, row: Any) -> Any:
-        # Code that config was put into is not found: it has no place.
+        # Code that contains config values is not found, so its position is unknown.
         snippet = Snippet(source, "synthesize", "synthesize_snippet").at(places.get(source))
         return host.call_blocking(snippet, (row,), {})
 

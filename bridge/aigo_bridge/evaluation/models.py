@@ -1,4 +1,4 @@
-"""Models of a run file: which of an engine's models every AI GO key stands for."""
+"""Models of a run file: the engine's model for each AI GO key."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ SECRETS = frozenset(
         "environment",
     }
 )
-"""Fields that may hold secrets: they decide who may ask, not what is answered."""
+"""Fields that may hold secrets. They authorize calls but do not affect answers."""
 
 
 @dataclass(frozen=True)
 class DeclaredModel:
-    """A model of a run file."""
+    """Model of a run file."""
 
     key: str
     display_name: str
     name: str
-    """The engine's string for it."""
+    """Model name for the engine."""
     fingerprint: str
-    """SHA-256 of its declaration, without secrets."""
+    """SHA-256 checksum of the declaration, without secrets."""
 
 
 def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
-    """Models that a run file declares, by key: entities, and models of providers (`$provider`)."""
+    """Return the models that a run file declares, by key: entities and provider models (`$provider`)."""
     models: dict[str, DeclaredModel] = {}
     adapters = {
         adapter.key: adapter.model_dump(mode="json", exclude_unset=True)
@@ -55,8 +55,7 @@ def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
             models[key] = DeclaredModel(key, entry.provider, entry.provider, fingerprint_of(entry.provider))
             continue
         path = (*run_file.run_path, "models", number)
-        # An engine finds the entity again by the file that holds it: the run file, or the file that it refers
-        # to.
+        # An engine finds the entity again through its file: the run file or the file that it refers to.
         file = run_file.document.part(path, entry).file if run_file.run_path else run_file.file
         declaration = _without_secrets(entry.model_dump(mode="json", exclude_unset=True))
         adapter = getattr(getattr(entry.config, "adapter", None), "key", "")
@@ -69,21 +68,21 @@ def declared_models(run_file: RunFile) -> dict[str, DeclaredModel]:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Choice of models by the caller."""
+    """Models that the caller chose."""
 
     model: str | None = None
     """Evaluated model of every specification; it overrides the file."""
     model_map: Mapping[str, str] | None = None
-    """AI GO model key → the engine's model, in place of the file's own."""
+    """AI GO model key → model name for the engine; it overrides the file."""
 
 
 def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) -> str | None:
-    """Return the sentence about unused keys of `--model-map`; `None` if all are used.
+    """Return a message about unused keys of `--model-map`; `None` if all are used.
 
     Args:
-        model_map: keys that were given.
+        model_map: given keys.
         used: keys that are used.
-        subject: what uses them, e.g. `the task`.
+        subject: user of the keys, for example `the task`.
     """
     surplus = [key for key in model_map if key not in used]
     if not surplus:
@@ -96,7 +95,7 @@ def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) 
 
 
 class Models:
-    """Looks models up, and remembers what was missing and what was used."""
+    """Model lookup that records missing and used models."""
 
     def __init__(self, declared: Mapping[str, DeclaredModel], choice: ModelChoice):
         self._declared = declared
@@ -108,11 +107,11 @@ class Models:
 
     @property
     def model_is_unused(self) -> bool:
-        """Whether a model to evaluate was given and nothing evaluates one."""
+        """Whether a model to evaluate was given but nothing evaluates one."""
         return self._model is not None and not self._model_used
 
     def evaluated(self, key: str | None) -> DeclaredModel | None:
-        """The model that a specification evaluates."""
+        """Return the model that a specification evaluates."""
         if self._model is not None:
             self._model_used = True
             return DeclaredModel("", "", self._model, fingerprint_of(self._model))
@@ -122,7 +121,7 @@ class Models:
         return self.other(key)
 
     def other(self, key: str) -> DeclaredModel | None:
-        """The model behind a key."""
+        """Return the model for a key."""
         if key in self._map:
             self._used.add(key)
             name = self._map[key]
@@ -134,10 +133,10 @@ class Models:
         return None
 
     def check(self) -> None:
-        """Nothing was missing, and nothing was given in vain.
+        """Check that every model was found and that every given model is used.
 
         Raises:
-            UsageError: it was not so; every missing model is named.
+            UsageError: models are missing or unused; the message names all missing models.
         """
         keys = [key for key in self._missing if key]
         problems: list[str] = []

@@ -1,7 +1,7 @@
-"""Logs of our own runs, imported: the user's own plan for metrics that are computed anew, and the report.
+"""Import of aigo-bridge's own logs: the user's plan for recomputed metrics, and the import report.
 
-The code in a log is never run. Whoever wants metrics in Python anew has the task itself: it is planned with
-the values that the log says, and must be the very plan that the log carries.
+Code in a log is never executed. To recompute Python metrics, the user provides the task. It is planned
+with the values recorded in the log and must match the plan in the log.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MOST_NAMED = 5
 
 
 def check_task(task: str, root: str | None) -> None:
-    """Refuse a task that is none, before anything is read.
+    """Check the task before anything else is read.
 
     Raises:
-        UsageError: there is no such task.
-        SpecError: it is invalid.
+        UsageError: the task does not exist.
+        SpecError: the task is invalid.
     """
     if names_run_file(task):
         return
@@ -44,16 +44,17 @@ def check_task(task: str, root: str | None) -> None:
 
 
 def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root: str | None) -> TaskPlan:
-    """The plan of the user's own task that a log carries.
+    """Return the plan of the user's own task for a log.
 
     Args:
-        task: as for `run`: a task, or a run file that has the log's specification.
-        logged: what the log says; its values are taken as data, and nothing else.
+        task: task, or run file with the log's specification, as for `run`.
+        logged: plan in the log; only its values are used, as data.
         datasets: dataset key → file, as for `run`.
-        root: folder that the task's files may reach.
+        root: folder that the task may read files from.
 
     Raises:
-        EvidenceError: the task cannot be planned so, or comes to another plan; says what differs.
+        EvidenceError: the task cannot be planned with these values, or its plan differs; the message lists
+            the differences.
     """
     several = parse_reference(task) is None and holds_evaluation(task)
     if several and logged.specification is None:
@@ -94,7 +95,7 @@ def own_report(
     notes: Sequence[str] = (),
     summary: Mapping[str, Any] | None = None,
 ) -> ImportReport:
-    """What became of a log of our own."""
+    """Return the import report of one of aigo-bridge's own logs."""
     tally = written.tally
     recomputed = isinstance(tally.plan, TaskPlan)
     origin = (

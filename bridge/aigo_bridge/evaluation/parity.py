@@ -1,9 +1,9 @@
-"""Results of the same task from several engines, side by side: do they say the same?
+"""Comparison of the results of the same task on several engines.
 
-Compared is what the result logs say: the metrics, and for every sample its scores, the stage of its failures
-and the rules that exclude it, trial by trial. Texts of answers and messages may differ, and so may times: a
-model that says the same thing twice in other words has the same scores. Numbers must be equal to the last
-digit, as the same code computes them on every engine.
+The comparison covers the metrics and, for every sample and trial, the scores, the stages of failures and
+the rules that exclude the sample. Texts and times may differ: a model that gives the same answer in other
+words has the same scores. Numbers must be equal to the last digit, because every engine uses the same code
+to compute them.
 """
 
 from __future__ import annotations
@@ -21,57 +21,56 @@ from aigo_bridge.results.assembling import MetricRow
 from aigo_bridge.results.reading import LogReader, SamplePart
 
 MAX_FIRST = 5
-"""Samples that are named."""
+"""Maximum number of samples to name."""
 
 SampleId = str | int
 _Key = tuple[int | None, str, SampleId]
-"""Position of the run (repeatability), type of the id, id."""
+"""Number of the run (repeatability), type of the id, id."""
 
 
 @dataclass(frozen=True)
 class MetricParity:
-    """One metric on all engines."""
+    """Comparison of one metric on all engines."""
 
     scorer_key: str
     name: str
     values: Mapping[str, float | int | None]
-    """Engine → value; `None` where it has none."""
+    """Engine → value; `None` if the metric was not computed."""
     num_scored: Mapping[str, int | None] = field(default_factory=dict)
-    """Engine → samples that are in its value."""
+    """Engine → number of samples that the value includes."""
     problems: Mapping[str, str] = field(default_factory=dict)
-    """Engine → why it has no value, or what is wrong with it; without those of which nothing is to be
-    said."""
+    """Engine → reason for a missing value, or a problem with it. Engines without a problem are left out."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether all engines have the same value, or none has one."""
+        """Whether the value is equal, or missing, on all engines."""
         reference, *values = self.values.values()
         return all(_same(reference, value) for value in values)
 
 
 @dataclass(frozen=True)
 class Parity:
-    """How far the engines agree on one task."""
+    """Agreement of the engines on one task."""
 
     statuses: Mapping[str, str]
     """Engine → status."""
     metrics: tuple[MetricParity, ...]
-    """All metrics of all engines, in the order of the first that has them."""
+    """Metrics of all engines, in the order of the first engine that has them."""
     num_samples: int
-    """Samples that any engine has in its result."""
+    """Number of samples in any engine's result."""
     num_differing: int
-    """Those of them whose scores, failures or exclusions differ, or that not every engine has."""
+    """Number of samples whose scores, failures or exclusions differ, or that an engine lacks."""
     first_differing: tuple[SampleId, ...]
-    """Ids of the first few of them."""
+    """Ids of the first differing samples."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether the engines agree in everything."""
+        """Whether the engines agree on everything."""
         one_status = len(set(self.statuses.values())) == 1
         return one_status and not self.num_differing and all(metric.is_equal for metric in self.metrics)
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             "equal": self.is_equal,
             "status": dict(self.statuses),
@@ -95,10 +94,10 @@ class Parity:
 
 
 def parity(outcomes: Mapping[str, Outcome]) -> Parity:
-    """Compare what engines have made of one task.
+    """Compare the results of several engines for one task.
 
     Args:
-        outcomes: engine → what it has made; at least two, the first sets the order.
+        outcomes: engine → its outcome; at least two. The first one sets the order.
 
     Raises:
         EvidenceError: a result log cannot be read.
@@ -127,7 +126,7 @@ def _metrics(outcomes: Mapping[str, Outcome]) -> Iterable[MetricParity]:
 
 
 def _numbered(rows: Sequence[MetricRow]) -> Iterable[tuple[tuple[str, str, int], MetricRow]]:
-    """Rows by scorer, name and number: a scorer may have two metrics of one name."""
+    """Yield rows with scorer, name and number. A scorer may have two metrics with one name."""
     seen: Counter[tuple[str, str]] = Counter()
     for row in rows:
         seen[row.scorer_key, row.name] += 1
@@ -140,13 +139,13 @@ def _same(left: float | None, right: float | None) -> bool:
 
 
 def _samples(results: Sequence[Path | None]) -> tuple[int, list[SampleId]]:
-    """How many samples there are, and those that differ, in the order in which the results have them.
+    """Return the number of samples and the ids of those that differ, in the order of the results.
 
-    Of a sample only a digest is kept: results may be larger than memory.
+    Only a digest of each sample is kept, because results may be larger than memory.
     """
     digests = [{} if result is None else dict(_digests(result)) for result in results]
     keys = list(dict.fromkeys(key for of_one in digests for key in of_one))
-    # Of a task that was run several times, the runs' samples stand for what is said of all runs together.
+    # For a task that ran several times, compare the samples of the runs instead of the samples across runs.
     keys = [key for key in keys if key[0] is not None] or keys
     differing = [key[2] for key in keys if len({of_one.get(key) for of_one in digests}) > 1]
     return len(keys), differing
@@ -167,7 +166,9 @@ def _digests(result: Path) -> Iterable[tuple[_Key, bytes]]:
 
 
 def judged(sample: Mapping[str, Any]) -> Any:
-    """What a sample came to: scores, stages of failures, rules that exclude it, trial by trial."""
+    """Return the compared part of a sample: scores, stages of failures and excluding rules, trial by
+    trial.
+    """
     trials = sample.get("trials") or [sample]
     rules = [record.get("rule_key") for record in sample.get("action_records") or []]
     return [rules, *([*_scored(holder)] for holder in (sample, *trials))]

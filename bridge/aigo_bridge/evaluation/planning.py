@@ -1,4 +1,6 @@
-"""Run files → plans: every specification bound to its values, rows and models, or all problems at once."""
+"""Planning of run files: every specification is bound to its values, rows and models, or all problems are
+reported together.
+"""
 
 from __future__ import annotations
 
@@ -39,56 +41,60 @@ from aigo_bridge.text.plurals import plural
 
 @dataclass(frozen=True)
 class Entry:
-    """One task specification, ready to run: it becomes one result."""
+    """Task specification that is ready to run. It produces one result."""
 
     key: str
     display_name: str
     plans: tuple[TaskPlan, ...]
-    """One, or one for each run of a repeated task; empty when a stored result stands in."""
+    """One plan, or one for each run of a repeated task; empty if a stored result is used."""
     model_key: str | None = None
-    """AI GO key of the evaluated model; `None` when the file names none."""
+    """AI GO key of the evaluated model; `None` if the file does not name one."""
     stored: Path | None = None
-    """Result log that stands in for a run."""
+    """Result log that is used instead of a run."""
     again: Callable[[Path], Entry] | None = None
-    """For an entry whose rows come from another one's result: the entry with its rows, given that result."""
+    """For an entry whose rows come from another entry's result: a function that returns the entry with these
+    rows.
+    """
 
     @property
     def pending(self) -> str | None:
-        """Key of the entry whose result gives the rows; `None` when they are there."""
+        """Key of the entry whose result provides the rows; `None` if the rows are available."""
         return self.plans[0].pending if self.plans else None
 
     @property
     def is_sample_data(self) -> bool:
-        """Whether its rows only stand for those of another dataset; not known of a stored result."""
+        """Whether the rows are sample data for another dataset. Unknown, and therefore false, for a stored
+        result.
+        """
         return any(plan.dataset is not None and plan.dataset.is_sample for plan in self.plans)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Tasks that are run together: those of a run file, or one task by itself."""
+    """Tasks that run together: the tasks of a run file, or a single task."""
 
     entries: tuple[Entry, ...]
     warnings: tuple[Issue, ...] = ()
     run_file: RunFile | None = None
-    """Where it stands; `None`: a task by itself."""
+    """Run file of the evaluation; `None` for a single task."""
     policies: tuple[PolicySpec, ...] = ()
-    """The rules for its results."""
+    """Policies for the results."""
 
     @property
     def key(self) -> str:
-        """Its key; of a task by itself the task's."""
+        """Key of the evaluation, or of the single task."""
         return self.entries[0].key if self.run_file is None else self.run_file.evaluation.key
 
     @property
     def display_name(self) -> str:
-        """Its shown name."""
+        """Display name of the evaluation, or of the single task."""
         return (
             self.entries[0].display_name if self.run_file is None else self.run_file.evaluation.display_name
         )
 
 
 def of_task(plan: TaskPlan, warnings: Iterable[Issue] = ()) -> Evaluation:
-    """A task by itself as an evaluation, with warnings beside the plan's."""
+    """Return an evaluation of a single task, with warnings in addition to the warnings of its plan."""
     return Evaluation((Entry(plan.name, plan.display_name, (plan,)),), (*plan.warnings, *warnings))
 
 
@@ -99,18 +105,17 @@ def plan_evaluations(
     only: str | None = None,
     at_hand_only: bool = False,
 ) -> list[Evaluation]:
-    """The evaluations of a run file or an assessment plan.
+    """Return the evaluations of a run file or an assessment plan.
 
     Args:
-        origin: `task` is the file; everything else stands in place of what the file says.
-        cache: in place of the file's cache policy.
-        only: this specification alone.
-        at_hand_only: leave out what would have to be fetched, see `Surroundings`; there are no entries for it
-            then.
+        origin: `task` is the file; the other arguments override the values in the file.
+        cache: cache policy that overrides the file.
+        only: key of the only specification to plan.
+        at_hand_only: leave out entries whose inputs would be downloaded (see `Surroundings`).
 
     Raises:
-        SpecError: files, values or datasets are wrong; all problems of all specifications.
-        UsageError: options make no sense.
+        SpecError: files, values or datasets are wrong; lists all problems of all specifications.
+        UsageError: options are invalid.
     """
     with Snapshot():
         return _plan_evaluations(origin, cache, only, at_hand_only=at_hand_only)
@@ -135,11 +140,11 @@ def _plan_evaluations(
 
 
 def plan_reference(reference: Reference, origin: PlanOrigin) -> TaskPlan:
-    """One specification of a run file, by its name: what an engine makes again from its log.
+    """Return the plan of one specification of a run file. Engines use it to recreate a plan from its log.
 
     Raises:
-        SpecError: as `plan_evaluations`, for this specification alone.
-        UsageError: the file has no such specification or run.
+        SpecError: as for `plan_evaluations`, for this specification alone.
+        UsageError: the file does not contain the specification or run.
     """
     inner = replace(origin, task=str(reference.file))
     keys: list[str] = []
@@ -192,7 +197,7 @@ def _plan(
     siblings = {name: _known(sibling, entries) for name, sibling in siblings.items()}
     for bound in chosen:
         if bound.key in entries and entries[bound.key].pending is not None:
-            plan(bound)  # now that the columns of the result are known
+            plan(bound)  # The columns of the result are known now.
     issues += _circles(entries, chosen)
     issues = list(dict.fromkeys(issues))
     if any(issue.severity == "error" for issue in issues):
@@ -201,14 +206,14 @@ def _plan(
         *run_file.document.issues,
         *(issue for entry in entries.values() for issue in _warnings(entry)),
     )
-    # What is demanded of all results together is not demanded of one of them.
+    # Policies apply to all results together, not to a single one.
     policies = run_file.run.policies if only is None else ()
     return Evaluation(tuple(entries.values()), tuple(dict.fromkeys(warnings)), run_file, policies)
 
 
 def _siblings(chosen: list[BoundSpecification]) -> dict[str, Sibling]:
-    """The specifications that will run, by their keys, and by the key of their task where no other one runs
-    it.
+    """Return the specifications that will run, by their keys and, additionally, by their task keys if only
+    one specification runs the task.
     """
     running = [bound for bound in chosen if bound.spec.task_result_log_path is None]
     tasks = Counter(bound.spec.task_key for bound in running)
@@ -224,7 +229,7 @@ def _known(sibling: Sibling, entries: Mapping[str, Entry]) -> Sibling:
 
 
 def _circles(entries: Mapping[str, Entry], chosen: list[BoundSpecification]) -> list[Issue]:
-    """Specifications that wait for their own results, over whatever number of others."""
+    """Return issues for specifications that wait for their own results, directly or through others."""
     issues: list[Issue] = []
     for bound in chosen:
         way = [bound.key]
@@ -262,14 +267,16 @@ def _warnings(entry: Entry) -> Iterator[Issue]:
 
 
 def _named(issue: Issue, bound: BoundSpecification) -> Issue:
-    """The issue with a place: its own, else that of the specification, which the message then names."""
+    """Return the issue with a position: its own, or the position of the specification, which the message then
+    names.
+    """
     if issue.file is not None and issue.line is not None:
         return issue
     path = (*bound.path, "task_config", *issue.path[1:]) if issue.path[:1] == ("config",) else bound.path
     placed = bound.run_file.document.place(replace(issue, path=path, line=None, column=None))
     where = f" ({issue.file})" if issue.file is not None and issue.file not in issue.message else ""
     message = f"task specification {bound.key!r}: {issue.message}{where}"
-    if issue.option == "--config":  # which gives the evaluation's values, not the task's
+    if issue.option == "--config":  # The option sets values of the evaluation, not of the task.
         return replace(placed, message=message, hint="write it under 'task_config'", option=None)
     return replace(placed, message=message)
 
@@ -320,14 +327,14 @@ def _entry(
 
 
 def _result_name(plan: TaskPlan) -> str:
-    """The key by which a task names the result that its rows come from."""
+    """Return the key by which a task names the result that provides its rows."""
     assert plan.benchmark.dataset is not None
     assert plan.benchmark.dataset.key is not None
     return plan.benchmark.dataset.key
 
 
 def _task(bound: BoundSpecification, origin: PlanOrigin) -> Document[TaskSpec]:
-    """The task: of the run file, else a file beside it, else a shipped one."""
+    """Return the task: from the run file, otherwise a file in its folder, otherwise a shipped task."""
     run_file = bound.run_file
     for number, task in enumerate(run_file.run.tasks):
         if task.key == bound.spec.task_key:
@@ -344,7 +351,9 @@ def _root(origin: PlanOrigin) -> Path | None:
 
 
 def _task_origin(bound: BoundSpecification, document: Document[TaskSpec], origin: PlanOrigin) -> PlanOrigin:
-    """What the task is planned with: the caller's word before the specification's, that before the run's."""
+    """Return the arguments for planning the task. The caller's values override the specification's, which
+    override the run's.
+    """
     spec, run = bound.spec, bound.run_file.run_config
     evaluation = bound.run_file.evaluation
     trials = run.trials_config.num_trials if run.trials_config is not None else None
@@ -394,10 +403,10 @@ def _stored(bound: BoundSpecification) -> Path:
 
 
 def _check_datasets(evaluations: list[Evaluation], origin: PlanOrigin) -> None:
-    """No file was given for a dataset that nothing uses.
+    """Check that every given dataset file is used.
 
     Raises:
-        UsageError: one was.
+        UsageError: a dataset is not used.
     """
     used = {
         key
@@ -426,18 +435,18 @@ def _dataset_keys(plan: TaskPlan) -> tuple[str, ...]:
 
 
 def _typed(run_file: RunFile, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that were given for an evaluation's parameters, typed as they are declared."""
+    """Return the values for an evaluation's parameters, converted to their declared types."""
     return {key: run_file.values[key] for key in config if key in run_file.values}
 
 
-# Datasets that are made of traces
+# Datasets from traces
 
 
 def trace_reader(root: Path) -> TraceReader:
-    """Return a reader of datasets with traces; `root` is the folder that paths may not leave.
+    """Return a reader of datasets with traces. Paths must be inside the folder `root`.
 
-    Inspect's logs are read by its adapter. Those of Claude Code, LangSmith, Phoenix and OpenTelemetry are
-    read from files: no service is asked, and no folder is read that the dataset does not name.
+    The Inspect adapter reads Inspect logs. Traces of Claude Code, LangSmith, Phoenix and OpenTelemetry are
+    read from files: no service is called, and only folders named in the dataset are read.
     """
 
     def read(source: DatasetSource, base: Path) -> Iterator[Mapping[str, Any]]:

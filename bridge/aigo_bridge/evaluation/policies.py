@@ -1,9 +1,9 @@
 """Policies: rules that the results of an evaluation must satisfy.
 
-A rule names a metric value, as the metric calls it (`name: Accuracy`); where several metrics call a value
-alike, also by metric key and name, or scorer key, metric key and name, joined with `_`. Every value of that
-name within the rule's scope must satisfy the rule, and there must be one: a rule that finds nothing to look
-at has failed, because a gate that is misspelt must not stand open.
+A rule names a metric value by the name that the metric uses (`name: Accuracy`). If several metrics use the
+same name, a rule may also use the metric key and name, or the scorer key, metric key and name, joined with
+`_`. Every value with that name in the scope of the rule must satisfy the rule, and at least one must
+exist. A rule that matches no value fails, so that a misspelt rule does not pass silently.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class ResultMetrics:
-    """The metrics of one result."""
+    """Metrics of one result."""
 
     evaluation: str
     """Key of the evaluation."""
@@ -45,7 +45,7 @@ class ResultMetrics:
 
 @dataclass(frozen=True)
 class FoundMetric:
-    """A metric value that a rule looks at."""
+    """Metric value that a rule checks."""
 
     evaluation: str
     specification: str
@@ -56,28 +56,30 @@ class FoundMetric:
 
 @dataclass(frozen=True)
 class PolicyResult:
-    """What a rule says about the results."""
+    """Outcome of a rule."""
 
     policy: str
     """Key of the policy."""
     rule: str
     """Key of the rule."""
     display_name: str
-    """Shown name of the rule."""
+    """Display name of the rule."""
     passed: bool
     reason: str
-    """What was demanded and what was found; lower case, no full stop."""
+    """Required and found values; lowercase, without a full stop."""
     values: tuple[FoundMetric, ...] = ()
-    """What the rule looked at."""
+    """Values that the rule checked."""
 
 
 def verdicts(policies: Sequence[PolicySpec], results: Sequence[ResultMetrics]) -> list[PolicyResult]:
-    """One verdict per rule of every policy, in the order of the file."""
+    """Return one verdict for each rule of every policy, in the order of the file."""
     return [_contained(policy, rule, results) for policy in policies for rule in policy.rules]
 
 
 def _contained(policy: PolicySpec, rule: PolicyRule, results: Sequence[ResultMetrics]) -> PolicyResult:
-    """What a rule says; one that cannot be judged has failed: a gate that is broken must not stand open."""
+    """Return the verdict of a rule. A rule that cannot be evaluated fails, so that a broken rule never
+    passes.
+    """
     try:
         return _verdict(policy, rule, results)
     except Exception as error:  # noqa: BLE001  # one rule's fault takes neither the results nor other rules with it
@@ -113,7 +115,7 @@ def _threshold(rule: ThresholdRule, values: Sequence[FoundMetric]) -> tuple[bool
 
 
 def _shown(value: FoundMetric) -> str:
-    # All digits: 0.9 as a threshold and 0.8999 as a value must not look alike.
+    # Show all digits, so that 0.9 as a threshold and 0.8999 as a value look different.
     return f"{value.specification} has {value.value!r}"
 
 
@@ -150,7 +152,7 @@ def _named(scope: Scope, results: Sequence[ResultMetrics]) -> Iterator[FoundMetr
 
 
 def _flat(scope: Scope, results: Sequence[ResultMetrics]) -> Iterator[FoundMetric]:
-    """Values under AI GO's own names for values that share one."""
+    """Yield values with the names that AI GO gives them if several values share a name."""
     for result in results:
         fitting = [metric for metric in result.metrics if _metric_fits(scope, metric)]
         flat = TaskResultEvidence(metrics=fitting).build_flat_metrics_dict()

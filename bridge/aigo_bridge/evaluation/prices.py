@@ -1,12 +1,12 @@
-"""Tables of prices, a file of the user's: what a million tokens of a model cost.
+"""Price tables: user files with the price of a million tokens for each model.
 
     currency: USD
     models:
       openai/gpt-4.1-nano: {input: 0.10, output: 0.40}
       anthropic/*: {input: 3, output: 15}
 
-A model is looked up by the engine's name of it, then by its AI GO key; `*` stands for anything, and the first
-entry that fits counts.
+A model is looked up by the engine's model name, then by its AI GO key. `*` matches any text, and the first
+matching entry applies.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _FIELDS = ("input", "output")
 
 @dataclass(frozen=True)
 class Price:
-    """Of a million tokens, in the table's currency."""
+    """Price of a million tokens, in the currency of the table."""
 
     model: str
-    """The entry's name or pattern."""
+    """Model name or pattern of the entry."""
     input: float
     output: float
 
 
 @dataclass(frozen=True)
 class PriceTable:
-    """What models cost."""
+    """Prices of models."""
 
     currency: str
     prices: tuple[Price, ...]
 
     def price(self, *names: str | None) -> Price | None:
-        """The price of a model that has any of these names; `None`: the table has none."""
+        """Return the price of a model with any of these names; `None` if the table does not contain it."""
         for name in names:
             if name:
                 for price in self.prices:
@@ -57,10 +57,10 @@ class PriceTable:
 
 
 def read_prices(path: Path) -> PriceTable:
-    """A table of prices.
+    """Read a price table.
 
     Raises:
-        SpecError: it is none; every problem with its place.
+        SpecError: the file is not a price table; lists every problem with its position.
     """
     try:
         with open_regular(path) as file:
@@ -152,5 +152,7 @@ def _issue(path: Path, node: Node | None, message: str) -> Issue:
 
 
 def names_of(model_map: Mapping[str, str], model: str | None) -> dict[str, str]:
-    """AI GO model key (`""` for the evaluated model) → the engine's name, as far as the user says it."""
+    """Return AI GO model key (`""` for the evaluated model) → model name for the engine, for models that the
+    user named.
+    """
     return {**({} if model is None else {"": model}), **model_map}

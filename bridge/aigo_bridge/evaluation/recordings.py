@@ -18,16 +18,16 @@ from aigo_bridge.plan.plan import TaskPlan
 
 
 class RunTape(Protocol):
-    """The tapes of a run, one for each engine."""
+    """Tapes of a run, one for each engine."""
 
     @property
     def models(self) -> Mapping[str, str] | None:
-        """Model key → name of the recorded model; `None`: the models themselves are called."""
+        """Model key → name of the recorded model; `None` if the models themselves are called."""
         ...
 
     @property
     def problem(self) -> str | None:
-        """Reason why the recording lacks calls, e.g. a full disk; `None`: it is complete."""
+        """Reason why the recording lacks calls, for example a full disk; `None` if it is complete."""
         ...
 
     def of_engine(self, engine: str) -> Tape | None:
@@ -35,10 +35,10 @@ class RunTape(Protocol):
         ...
 
     def notes(self, num_reused: int) -> list[str]:
-        """Return lines about the recording when the run has ended.
+        """Return lines about the recording at the end of the run.
 
         Args:
-            num_reused: trials that were taken over from earlier runs.
+            num_reused: number of trials that were reused from earlier runs.
         """
         ...
 

@@ -1,14 +1,14 @@
-"""Repeatability results: a whole task run several times, and how much its runs differ.
+"""Repeatability results: a whole task that runs several times, and the variation between the runs.
 
-`evidence.runs` has every run with its samples and metrics. On top stand, over the runs,
+`evidence.runs` contains every run with its samples and metrics. The top level contains, across the runs:
 
-* `metrics`: every value as its mean over the runs, under its own name, and its standard deviation (n - 1) as
-  `<name>_std`;
-* `samples`: per scorer `score_agreement`, the share of the runs that gave the sample the score's most
-  frequent value; of a scorer with several scores `score_agreement.<score>` for each. The values themselves
-  are in `metadata.values`, in the order of the runs.
+* `metrics`: the mean of every value under the same name, and its standard deviation (n - 1) as
+  `<name>_std`.
+* `samples`: for each scorer, `score_agreement`, the proportion of runs that gave the sample the most
+  frequent score value. A scorer with several scores has `score_agreement.<score>` for each. The values are
+  in `metadata.values`, in the order of the runs.
 
-AI GO says what is computed (see `metrics.repeatability`), not under which names.
+AI GO defines the computation (see `metrics.repeatability`) but not the names.
 """
 
 from __future__ import annotations
@@ -65,24 +65,24 @@ Values = Mapping[str, Any]
 
 @dataclass
 class _Sample:
-    """The scores of one sample, run by run."""
+    """Scores of one sample in each run."""
 
     data: Mapping[str, Any] | None
     scores: dict[str, list[Values | None]] = field(default_factory=dict)
-    """Scorer key → the values of each run; `None` where it has none."""
+    """Scorer key → values of each run; `None` for a run without scores."""
 
 
 @dataclass
 class RunSamples:
-    """What the runs say of the samples, noted while they stream by."""
+    """Sample scores of all runs, collected while the samples are streamed."""
 
     num_runs: int
     by_id: dict[tuple[type, str | int], _Sample] = field(default_factory=dict)
     purposes: dict[str, tuple[ScorerPurpose, str | None]] = field(default_factory=dict)
 
     def note(self, run: int, sample: SampleEvidence) -> None:
-        """Take note of what a run says of a sample."""
-        assert sample.sample_id is not None  # runs of ours name every sample
+        """Record the scores of a sample in a run."""
+        assert sample.sample_id is not None  # Runs by aigo-bridge give every sample an id.
         identity = (type(sample.sample_id), sample.sample_id)
         if identity not in self.by_id:
             trial = sample.trials[0] if sample.trials else None
@@ -106,7 +106,7 @@ def repeated_outcome(
     """Write the result of a repeated task from the logs of its runs.
 
     Raises:
-        EvidenceError: a log cannot be read, or is that of another plan.
+        EvidenceError: a log cannot be read or belongs to another plan.
     """
     faults = Faults()
     plan, num_runs = entry.plans[0], len(entry.plans)
@@ -152,7 +152,7 @@ def repeated_outcome(
 
 
 def rows_of(data: Sequence[MetricData], num_scored: int) -> tuple[MetricRow, ...]:
-    """Metrics of a result as rows of a table."""
+    """Return the metrics of a result as table rows."""
     return tuple(
         MetricRow(metric.scorer_key or "", name, value, num_scored, metric_key=metric.metric_key)
         for metric in data
@@ -171,7 +171,7 @@ def _problem(num_logs: int, num_runs: int, failed: Execution | None) -> str | No
 
 
 def _written(number: int, run: WrittenRun, samples: RunSamples) -> Run:
-    """A run as it is written; what it says of samples is noted."""
+    """Return a run whose sample scores are recorded while it is written."""
     specification = run.evidence.plan.specification
     index = number if specification is None else specification.run
 
@@ -191,7 +191,7 @@ def _written(number: int, run: WrittenRun, samples: RunSamples) -> Run:
 
 
 def agreements(samples: RunSamples) -> Iterator[SampleEvidence]:
-    """How often the runs agree on the scores of each sample."""
+    """Yield the agreement of the runs on the scores of each sample."""
     for (_, sample_id), sample in samples.by_id.items():
         scores: list[ScoresData] = []
         for key, values in sample.scores.items():
@@ -281,7 +281,7 @@ def _frame(
 
 
 def metrics_over(runs: Sequence[Sequence[MetricData]]) -> list[MetricData]:
-    """Every metric with its mean and spread over the runs, in the order of their first appearance."""
+    """Return the mean and standard deviation of every metric over the runs, in order of first appearance."""
     metrics_by_key: dict[tuple[str | None, str], MetricData] = {}
     values: list[dict[tuple[str | None, str, str], float | int]] = []
     for metrics in runs:
@@ -308,7 +308,7 @@ def metrics_over(runs: Sequence[Sequence[MetricData]]) -> list[MetricData]:
 
 
 def _without_value(runs: Sequence[WrittenRun]) -> list[MetricRow]:
-    """Metrics that could not be computed in some run, with the reason."""
+    """Return the metrics that could not be computed in at least one run, with the reason."""
     rows: dict[tuple[str, str], MetricRow] = {}
     for number, run in enumerate(runs, start=1):
         for row in run.metrics.rows:

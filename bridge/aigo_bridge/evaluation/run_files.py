@@ -1,5 +1,5 @@
-"""Run files as they are read: the evaluation, its parameters' values, and where everything stands; names of
-their parts.
+"""Run files after reading: the evaluation, its parameter values, the positions of all parts, and names for
+parts.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from aigo_bridge.templates import bind_config
 Place = tuple[str | int, ...]
 
 KINDS = ("run", "evaluation", "plan")
-"""Kinds of files that hold evaluations."""
+"""Kinds of files that contain evaluations."""
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """One evaluation with everything that its file declares."""
+    """Evaluation with everything that its file declares."""
 
     file: Path
-    """The file that the user named: results that it refers to are relative to its folder."""
+    """File that the user named. Paths of results in it are relative to its folder."""
     document: Document[Any]
     run: RunSpec
     run_path: Place
-    """Where the run file stands in the document: `()`, or a place in an assessment plan."""
+    """Path of the run file in the document: `()`, or a path in an assessment plan."""
     evaluation: EvaluationSpec
     evaluation_path: Place
     values: Mapping[str, Any]
-    """Value of every parameter of the evaluation."""
+    """Value of every evaluation parameter."""
     run_config: RunConfig
 
     @property
     def cache(self) -> CachePolicy:
-        """The file's cache policy."""
+        """Cache policy of the file."""
         if "cache_policy" in self.run_config.model_fields_set or self.evaluation.cache_policy is None:
             return self.run_config.cache_policy
         return self.evaluation.cache_policy
 
     @cached_property
     def specifications(self) -> tuple[Written, ...]:
-        """The task specifications as they are written; those without a key get the task's, with a number
-        where several would be alike.
+        """Task specifications as written. A specification without a key gets the task key, with a number if
+        the key is not unique.
         """
         specs = self.evaluation.task_specifications
         path = (*self.evaluation_path, "task_specifications")
@@ -72,7 +72,7 @@ class RunFile:
 
     @cached_property
     def datasets(self) -> Mapping[str, Document[DatasetSpec]]:
-        """The datasets that it declares."""
+        """Datasets that the file declares."""
         return {
             dataset.key: self.document.part((*self.run_path, "datasets", number), dataset)
             for number, dataset in enumerate(self.run.datasets)
@@ -80,10 +80,10 @@ class RunFile:
 
     @cached_property
     def stored_results(self) -> Mapping[str, Path]:
-        """Specification key → the result log that stands in for a run.
+        """Specification key → result log that is used instead of a run.
 
         Raises:
-            SpecError: one lies outside its root.
+            SpecError: a result log is outside its root folder.
         """
         return {
             written.key: self.stored_result(written.path, written.spec)
@@ -92,10 +92,11 @@ class RunFile:
         }
 
     def stored_result(self, path: Place, spec: TaskSpecification) -> Path:
-        """A stored result that it names; below its root, as everything that files name.
+        """Return the path of a stored result that the file names. Like all files, it must be in the root
+        folder.
 
         Raises:
-            SpecError: it lies elsewhere.
+            SpecError: the result is outside the root folder.
         """
         assert spec.task_result_log_path is not None
         result = self.file.parent / spec.task_result_log_path
@@ -106,35 +107,35 @@ class RunFile:
         return result
 
     def value(self, path: Place) -> Any:
-        """What stands at a place, with the parameters' values put in."""
+        """Return the value at a path, with parameter values inserted."""
         data = self.document.data
         for part in path:
             data = data[part]
         return bind_config(data, self.values)
 
     def place(self, issue: Issue, path: Place) -> Issue:
-        """An issue at a place in it."""
+        """Return an issue with its position in the file."""
         return self.document.place(replace(issue, path=path))
 
 
 @dataclass(frozen=True)
 class Written:
-    """A task specification as it is written."""
+    """Task specification as written."""
 
     key: str
     path: Place
-    """Where it stands in the document."""
+    """Path in the document."""
     spec: TaskSpecification | RepeatabilitySpecification
 
 
 def holds_evaluation(name: str) -> bool:
-    """Whether a user names a run file, an evaluation or an assessment plan, and not a task."""
+    """Return whether a name is a run file, an evaluation or an assessment plan, and not a task."""
     path = Path(name)
     return is_file(path) and not is_record_file(path) and kind_of(path, env=environment()) in KINDS
 
 
 def names_run_file(text: str) -> bool:
-    """Whether a user names a run file, or a specification of one."""
+    """Return whether a name is a run file or a specification of one."""
     return parse_reference(text) is not None or holds_evaluation(text)
 
 
@@ -142,21 +143,21 @@ def own_folder(text: str) -> Path:
     """Return the folder of the task or run file that a user names.
 
     Raises:
-        UsageError: there is no such file or task.
+        UsageError: the file or task does not exist.
     """
     reference = parse_reference(text)
     return (find_task(text) if reference is None else reference.file).parent
 
 
 def read_run_files(origin: PlanOrigin) -> list[RunFile]:
-    """The evaluations of a file: one, or those of an assessment plan.
+    """Return the evaluations of a file: one, or all evaluations of an assessment plan.
 
     Args:
-        origin: `task` is the file, `config` what is given in place of the file's own values.
+        origin: `task` is the file; `config` overrides the values in the file.
 
     Raises:
         SpecError: a file is invalid, or values are missing or wrong.
-        UsageError: the file is not there.
+        UsageError: the file does not exist.
     """
     path = Path(origin.task)
     root = None if origin.root is None else Path(origin.root)
@@ -238,8 +239,8 @@ def _placed(document: Document[Any], issue: Issue, run_path: tuple[str | int, ..
 
 
 def _of_plan(file: Path, document: Document[AssessmentPlanSpec], origin: PlanOrigin) -> list[RunFile]:
-    """The evaluations of an assessment plan: whole run files, or evaluations by key from the run files beside
-    it.
+    """Return the evaluations of an assessment plan. It contains whole run files, or names evaluations in run
+    files of the same folder.
     """
     plan = document.spec
     if plan.evaluations is not None:
@@ -278,8 +279,8 @@ def _of_plan(file: Path, document: Document[AssessmentPlanSpec], origin: PlanOri
 
 
 def find_run_file(evaluation_key: str, beside: Path) -> Path | None:
-    """The run file (or evaluation file) of the folder, or of `evaluations/` in it, that has an evaluation
-    with that key.
+    """Return the run file (or evaluation file) in the folder, or in its folder `evaluations/`, with an
+    evaluation of that key.
     """
     found = (path for key, path in _evaluations_beside(beside.parent) if key == evaluation_key)
     source = next((path for path in found if path != beside), None)
@@ -302,8 +303,8 @@ def _evaluations_beside(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _evaluation_key(path: Path, root: Path) -> str | None:
-    """Key of the evaluation in a file, valid or not; `None` when it has none, or cannot be read: somebody
-    else's file, perhaps.
+    """Return the key of the evaluation in a file, valid or not. Return `None` without a key, or if the file
+    cannot be read, because it may be unrelated.
     """
     kind, data = peek(path, root=root, env=environment())
     evaluation = data.get("evaluation") if kind == "run" else data if kind == "evaluation" else None
@@ -316,18 +317,19 @@ def _evaluation_key(path: Path, root: Path) -> str | None:
 
 @dataclass(frozen=True)
 class BoundSpecification:
-    """A task specification with its parameters' values put in."""
+    """Task specification with parameter values inserted."""
 
     key: str
     path: Place
-    """Where it stands in the document."""
+    """Path in the document."""
     run_file: RunFile
     spec: TaskSpecification
     num_runs: int = 1
 
 
 def specifications_of(run_file: RunFile) -> list[BoundSpecification]:
-    """Every specification with its key and its values; those that repeat another evaluation's are spelt out.
+    """Return every specification with its key and its values. Specifications that repeat another evaluation
+    are expanded.
 
     Raises:
         SpecError: values are missing or wrong.
@@ -361,7 +363,9 @@ def specifications_of(run_file: RunFile) -> list[BoundSpecification]:
 def _repeated(
     key: str, path: Place, run_file: RunFile, spec: RepeatabilitySpecification
 ) -> list[BoundSpecification]:
-    """The specifications that a `type: repeatability` one repeats, each as one that is run several times."""
+    """Return a specification for each input of a `type: repeatability` specification, to be run several
+    times.
+    """
     changes = {
         name: getattr(spec, name)
         for name in ("num_samples", "subsampling", "display_name")
@@ -412,20 +416,20 @@ def _other_evaluation(key: str, run_file: RunFile, place: Place) -> RunFile:
     return repeated_file
 
 
-# Names of parts, in one text, so that another process finds them: `run.yaml#quiz`, `run.yaml#quiz/2`.
+# Names of parts as one text, so that another process can find them: `run.yaml#quiz`, `run.yaml#quiz/2`.
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A task specification of a run file."""
+    """Reference to a task specification of a run file."""
 
     file: Path
     key: str
-    """The specification."""
+    """Key of the specification."""
     run: int = 0
-    """Which of its runs, from 0."""
+    """Number of the run, from 0."""
 
     def __str__(self) -> str:
         number = f"/{self.run + 1}" if self.run else ""
@@ -433,7 +437,7 @@ class Reference:
 
 
 def parse_reference(text: str) -> Reference | None:
-    """The specification that a text names; `None` when it names a file or a shipped task."""
+    """Return the specification that a text names; `None` if it names a file or a shipped task."""
     file, mark, name = text.rpartition("#")
     if not mark or not file.lower().endswith(SUFFIXES) or is_present(text):
         return None

@@ -1,4 +1,4 @@
-"""Evaluations on engines: models, one run, evidence of every specification, policies."""
+"""Evaluations on engines: model lookup, one engine run, evidence of every specification, policies."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ from aigo_bridge.spec.datasets import is_sample_data
 
 @dataclass(frozen=True)
 class ReadyEntry:
-    """A specification with its models."""
+    """Specification with its models."""
 
     entry: Entry
     jobs: tuple[Job, ...]
-    """One per run; none when a stored result stands in."""
+    """One job for each run; empty if a stored result is used."""
 
 
 @dataclass(frozen=True)
 class ReadyEvaluation:
-    """An evaluation with its models: nothing is left to be found."""
+    """Evaluation with all models found."""
 
     evaluation: Evaluation
     entries: tuple[ReadyEntry, ...]
     model_is_unused: bool = False
-    """Whether a model to evaluate was given and no specification evaluates one."""
+    """Whether a model to evaluate was given but no specification evaluates one."""
 
 
 @dataclass(frozen=True)
 class EvaluationOutcome:
-    """What became of an evaluation."""
+    """Outcome of an evaluation."""
 
     evaluation: Evaluation
     results: tuple[Outcome, ...]
-    """In the order of the specifications."""
+    """Results in the order of the specifications."""
     verdicts: tuple[PolicyResult, ...]
-    """What the policies of the file say."""
+    """Verdicts of the policies in the file."""
     out: Path
     """Folder of results and logs."""
     fail_on_error: str | None = None
-    """Failed samples that each specification may have (see `tolerance.tolerated`)."""
+    """Number or proportion of samples that may fail in each specification (see `tolerance.tolerated`)."""
 
     @property
     def statuses(self) -> set[str]:
@@ -81,7 +81,7 @@ class EvaluationOutcome:
         return all(map(self.has_passed, self.results)) and all(verdict.passed for verdict in self.verdicts)
 
     def has_passed(self, result: Outcome) -> bool:
-        """Whether one of the results has."""
+        """Return whether a result has passed."""
         return result.passed(tolerated(self.fail_on_error, result.num_planned))
 
 
@@ -93,20 +93,20 @@ def ready(
     resume: bool,
     recorded: Mapping[str, str] | None = None,
 ) -> list[ReadyEvaluation]:
-    """Give every plan its models, and make sure that the engines can run it.
+    """Find the models of every plan and check that the engines can run it.
 
     Args:
-        evaluations: what is to be run.
-        engines: where.
-        choice: what the caller says about models.
-        resume: whether runs that did not come to their end are gone on with.
-        recorded: AI GO model key → the name of the model that was recorded, which a task by itself needs not
-            be told; a cassette answers for all models then. `None`: the models themselves are asked.
+        evaluations: evaluations to run.
+        engines: engines to use.
+        choice: models that the caller chose.
+        resume: whether to resume interrupted runs.
+        recorded: AI GO model key → name of the recorded model. A single task uses it by default, and a
+            cassette answers for all models. `None` if the models themselves are called.
 
     Raises:
-        UsageError: models are missing, or were given in vain; all are named.
-        UnsupportedPlanError: an engine cannot run plans as written; all gaps of all of them.
-        SnippetsRefusedError: code of theirs cannot be confined here.
+        UsageError: models are missing or unused; lists all of them.
+        UnsupportedPlanError: an engine cannot run plans as written; lists all gaps of all engines.
+        SnippetsRefusedError: code in the plans cannot be confined on this machine.
     """
     if [evaluation.run_file for evaluation in evaluations] == [None]:
         return [_ready_task(evaluations[0], engines, choice, resume=resume, recorded=recorded)]
@@ -138,7 +138,7 @@ def _ready_task(
     resume: bool,
     recorded: Mapping[str, str] | None,
 ) -> ReadyEvaluation:
-    """A task by itself: what it is told of models is about its options, not about a file's declarations."""
+    """Prepare a single task. Messages about its models refer to options instead of declarations in a file."""
     (entry,) = evaluation.entries
     (plan,) = entry.plans
     if recorded is not None:
@@ -148,7 +148,7 @@ def _ready_task(
 
 
 def _played(entry: ReadyEntry) -> ReadyEntry:
-    """A specification for whose models a cassette answers."""
+    """Return a specification whose models are answered from a cassette."""
     return replace(
         entry,
         jobs=tuple(
@@ -214,20 +214,20 @@ def run_evaluation(
 ) -> EvaluationOutcome:
     """Run an evaluation and write its evidence to `settings.out`: one result per specification.
 
-    A specification that fails has a result that says so, and does not touch the others; a task by itself
-    raises what went wrong.
+    A failed specification has a result with the reason and does not affect the others. A single task
+    raises the error instead.
 
     Args:
-        prepared: the evaluation.
-        engine: what runs it.
-        settings: how.
-        fail_on_error: failed samples that each specification may have before it is stopped (see
-            `tolerance.allowed`).
+        prepared: evaluation to run.
+        engine: engine that runs it.
+        settings: run settings.
+        fail_on_error: number or proportion of samples that may fail in each specification before it stops
+            (see `tolerance.allowed`).
 
     Raises:
-        UsageError: a model cannot be made from its string; the folder cannot be used.
+        UsageError: a model name is invalid, or the folder cannot be used.
         EngineError: the engine failed before anything ran.
-        EvidenceError: the evidence of a task by itself cannot be written.
+        EvidenceError: the evidence of a single task cannot be written.
     """
     evaluation = prepared.evaluation
     results: dict[str, Outcome] = {}
@@ -249,14 +249,16 @@ def run_evaluation(
 def judged_outcome(
     evaluation: Evaluation, results: Sequence[Outcome], out: Path, fail_on_error: str | None
 ) -> EvaluationOutcome:
-    """The results of an evaluation, in the order of its specifications, with what its policies say."""
+    """Return the results of an evaluation in the order of its specifications, with the verdicts of its
+    policies.
+    """
     measured = [ResultMetrics(evaluation.key, result.key, result.data) for result in results]
     judged = tuple(verdicts(evaluation.policies, measured))
     return EvaluationOutcome(evaluation, tuple(results), judged, out, fail_on_error)
 
 
 def tolerant_jobs(entry: ReadyEntry, fail_on_error: str | None) -> list[Job]:
-    """The jobs of a specification with the failed samples that it may have, over all runs."""
+    """Return the jobs of a specification with the number of samples that may fail over all runs."""
     limit = allowed(fail_on_error, sum(len(job.plan.samples) for job in entry.jobs))
     return [replace(job, tolerated=limit) for job in entry.jobs]
 
@@ -268,7 +270,7 @@ def _round(
     settings: RunSettings,
     fail_on_error: str | None,
 ) -> dict[str, Outcome]:
-    """Run the entries whose rows are there, or come from results that are there by now."""
+    """Run the entries whose rows are available, including rows from finished results."""
     outcomes: dict[str, Outcome] = {}
     ready_now: list[ReadyEntry] = []
     for entry in entries:
@@ -296,12 +298,12 @@ def _round(
 
 
 def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntry:
-    """An entry with the rows of the result that it waited for.
+    """Return an entry with the rows of the result that it waited for.
 
     Raises:
-        EvidenceError: that result is not complete: numbers over a part of the rows would be wrong ones.
-        SpecError: the task does not fit the rows.
-        DatasetError: they cannot be used.
+        EvidenceError: that result is incomplete. Metrics over part of the rows would be wrong.
+        SpecError: the task does not match the rows.
+        DatasetError: the rows cannot be used.
     """
     entry = waiting.entry
     assert entry.pending is not None
@@ -336,7 +338,7 @@ def entry_outcome(
     out: Path,
     tape: Tape | None = None,
 ) -> Outcome:
-    """What became of a specification, from the logs of its jobs; its result is written to `out`."""
+    """Return the outcome of a specification from the logs of its jobs, and write its result to `out`."""
     entry = ready_entry.entry
     written = [log for log in logs if isinstance(log, LogRef)]
     try:
@@ -355,7 +357,7 @@ def entry_outcome(
 
 
 def _failed(ready_entry: ReadyEntry, error: BridgeError, engine: Engine, out: Path) -> Outcome:
-    """An entry that came to nothing, with a result that says why."""
+    """Return the outcome of a failed entry, with a result that contains the reason."""
     problem = str(error)
     result = _write_failure(ready_entry.jobs[0], problem, engine, out)
     return _failure(ready_entry.entry, problem, result, code=error.code)
@@ -368,7 +370,7 @@ def _failure(
     logs: Sequence[LogRef] = (),
     code: Code | None = None,
 ) -> Outcome:
-    """A specification that has come to nothing."""
+    """Return the outcome of a failed specification."""
     return Outcome(
         task=entry.plans[0].task.key if entry.plans else "",
         status="failure",
@@ -377,7 +379,7 @@ def _failure(
         key=entry.key,
         display_name=entry.display_name,
         result=result,
-        # Nothing is taken over from logs that there is no result of.
+        # Logs without a result are not reused.
         logs=tuple(LogRef(log.engine, log.path) for log in logs),
         num_planned=sum(len(plan.samples) for plan in entry.plans),
         is_sample_data=entry.is_sample_data,
@@ -385,10 +387,10 @@ def _failure(
 
 
 def _stored_outcome(entry: Entry, stored: Path, out: Path) -> Outcome:
-    """A stored result, which then stands beside the others.
+    """Copy a stored result into the folder of the other results and return its outcome.
 
     Raises:
-        EvidenceError: the file is no result log.
+        EvidenceError: the file is not a result log.
     """
     path = _copied(stored, entry.key, out)
     frame = LogReader(path).frame()
@@ -416,7 +418,7 @@ def _stored_outcome(entry: Entry, stored: Path, out: Path) -> Outcome:
 
 
 def _copied(stored: Path, key: str, out: Path) -> Path:
-    """A stored result beside the others, under the specification's name."""
+    """Copy a stored result into the folder of the other results, named after the specification."""
     packed = stored.suffix if stored.suffix in (".gz", ".zst") else ""
     lines = stored.name.removesuffix(packed).endswith(".jsonl")
     target = out / f"{key}{'.tasklog.jsonl' if lines else SUFFIX}{packed}"
@@ -429,8 +431,8 @@ def _copied(stored: Path, key: str, out: Path) -> Path:
 
 
 def _copy_provenance(stored: Path, target: Path) -> None:
-    """The provenance of a stored result, where it has one, beside its copy; that of another result is
-    gone.
+    """Copy the provenance file of a stored result, if any. Delete the provenance file of an earlier
+    result.
     """
     source, copy = provenance_file(stored), provenance_file(target)
     if not source.is_file():
@@ -442,7 +444,7 @@ def _copy_provenance(stored: Path, target: Path) -> None:
 
 
 def _write_failure(job: Job, problem: str, engine: Engine, out: Path) -> Path:
-    """A result that says why there is none."""
+    """Write a result that contains the reason for the failure."""
     plan = job.plan
     specification = Faults().attempt(
         "the specification could not be written",
@@ -452,13 +454,13 @@ def _write_failure(job: Job, problem: str, engine: Engine, out: Path) -> Path:
     )
     run = identity_of(specification, job.model_map, {} if plan.origin is None else plan.origin.datasets)
     path = result_file(out, plan.name, run, with_logs(lambda: engine.capabilities.logged_runs(out)))
-    # It was not run: the time is that at which this became known.
+    # The task did not run, so record the time of the failure.
     now = int(time.time())
     write_log(
         path,
         [],
         finish=result_frame(
-            replace(plan, snippets=None),  # its code did not run
+            replace(plan, snippets=None),  # The code of the plan did not run.
             TaskResultEvidence(metrics=None, samples=[]),
             specification,
             TaskExecution(runtime=0.0, started_at=now, ended_at=now),

@@ -1,4 +1,4 @@
-"""Outcomes for programs: `evaluation.json` and the `--json` output of tasks and benchmarks.
+"""Machine-readable outcomes: `evaluation.json`, and the `--json` output of tasks and benchmarks.
 
 Format: docs/reference/run-files.md.
 """
@@ -20,14 +20,14 @@ from aigo_bridge.metrics.names import metric_labels
 from aigo_bridge.results.log_files import open_for_replacing
 
 FORMAT = 1
-"""Raised when a field changes its meaning."""
+"""Format version. Increase it if the meaning of a field changes."""
 
 FILE = "evaluation.json"
 
 
 def summary(outcome: EvaluationOutcome) -> dict[str, Any]:
-    """The summary as plain data; paths are relative to the folder of the results, so that it can be moved as
-    a whole.
+    """Return the summary as plain data. Paths are relative to the results folder, so that you can move the
+    folder.
     """
     evaluation = outcome.evaluation
     assert evaluation.run_file is not None
@@ -56,7 +56,9 @@ def summary(outcome: EvaluationOutcome) -> dict[str, Any]:
 
 
 def task_summary(outcome: Outcome, digest: str | None = None) -> dict[str, Any]:
-    """A task by itself; `digest` is its plan's where the outcome has none, as of merged logs."""
+    """Return the summary of a single task. `digest` is used if the outcome lacks a plan, as with merged
+    logs.
+    """
     plan = outcome.plan
     return {
         "task": outcome.task,
@@ -82,7 +84,7 @@ def task_summary(outcome: Outcome, digest: str | None = None) -> dict[str, Any]:
 
 
 def benchmark_summary(outcome: Outcome) -> dict[str, Any]:
-    """A benchmark of an engine."""
+    """Return the summary of an engine benchmark."""
     return {
         "task": outcome.task,
         "file": outcome.file,
@@ -112,7 +114,7 @@ def benchmark_summary(outcome: Outcome) -> dict[str, Any]:
 
 
 def write_summary(outcome: EvaluationOutcome) -> Path:
-    """Write the summary beside the results."""
+    """Write the summary to the results folder."""
     path = outcome.out / FILE
     with open_for_replacing(path) as file:
         file.write(orjson.dumps(summary(outcome), option=orjson.OPT_INDENT_2) + b"\n")
@@ -175,7 +177,7 @@ def _metrics(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _warnings(outcome: Outcome) -> list[dict[str, Any]]:
-    """What planning warned of, and what the run leaves to doubt."""
+    """Return the warnings of the plan and the doubts about the run."""
     return [
         *(
             {"message": issue.message, "place": issue.place or None, "hint": issue.hint}

@@ -1,4 +1,4 @@
-"""A task by itself: planned, refused or run on an engine, its evidence written."""
+"""Single tasks: planning, checking, running on an engine and writing the evidence."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ from aigo_bridge.spec.parameters import resolve_config
 
 
 def plan(origin: PlanOrigin) -> TaskPlan:
-    """Make a plan from plain arguments: of a task, or of one task specification of a run file.
+    """Plan a task, or one task specification of a run file, from plain arguments.
 
     Raises:
-        UsageError: a name or option makes no sense.
-        SpecError: a file or the config is invalid; carries every issue.
+        UsageError: a name or option is invalid.
+        SpecError: a file or the config is invalid; contains every issue.
         DatasetError: the rows cannot be read.
     """
     reference = parse_reference(origin.task)
@@ -69,16 +69,16 @@ def plan(origin: PlanOrigin) -> TaskPlan:
 def evaluations_of(
     origin: PlanOrigin, *, cache: CachePolicy | None, model: str | None = None
 ) -> list[Evaluation]:
-    """What is run by one name: a run file's evaluations, or one specification of it, or a task as an
-    evaluation of one.
+    """Return the evaluations for a name: all evaluations of a run file, one specification of it, or a single
+    task as an evaluation.
 
     Args:
         origin: as for `plan`.
-        cache: in place of a file's cache policy.
-        model: that the user wants evaluated; warned of where nothing is.
+        cache: cache policy that overrides the file.
+        model: model to evaluate; a warning is added if nothing evaluates a model.
 
     Raises:
-        UsageError, SpecError, DatasetError: as `plan`.
+        UsageError, SpecError, DatasetError: as for `plan`.
     """
     reference = parse_reference(origin.task)
     if reference is None and not holds_evaluation(origin.task):
@@ -91,18 +91,18 @@ def evaluations_of(
 
 
 def scored_again(origin: PlanOrigin, log: Path) -> PlanOrigin:
-    """The origin of a plan that scores the outputs in a result log."""
+    """Return the origin of a plan that scores the outputs in a result log."""
     return replace(origin, stored=str(log.resolve()), num_samples=None, datasets={})
 
 
 def parse_config(task: str, values: Mapping[str, Any], *, root: str | None = None) -> dict[str, Any]:
-    """Config values of which some are texts from a command line, typed by the task's parameters."""
+    """Convert config values that are texts from a command line to the types of the task parameters."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
     if not texts or names_run_file(task):
-        return dict(values)  # a run file's own parameters are typed when it is read
+        return dict(values)  # The parameters of a run file are converted when it is read.
     file = find_task(task)
     if is_record_file(file):
-        return dict(values)  # records have no parameters: planning says so
+        return dict(values)  # Records do not have parameters; planning reports this.
     document = read(TaskSpec, file, root=None if root is None else Path(root))
     return {**values, **config_from_text(document.spec, texts)}
 
@@ -114,7 +114,7 @@ def lone_job(
     earlier: EarlierRuns = "ignore",
     fail_on_error: str | None = None,
 ) -> Job:
-    """The job of a plan that is run by itself, with the models that the user chose."""
+    """Return the job of a single plan with the models that the user chose."""
     return Job(
         plan,
         choice.model,
@@ -135,10 +135,10 @@ def run(
 
     Raises:
         UnsupportedPlanError: the engine cannot run the plan as written.
-        UsageError: a model of the task was not given, or its code was not allowed what it needs.
-        SnippetsRefusedError: its code cannot be confined here.
-        EvidenceError: the evidence cannot be written, on a full disk say.
-        EngineError: the engine failed; what it has logged stays in `settings.out`.
+        UsageError: a model of the task is missing, or its code needs a permission that was not given.
+        SnippetsRefusedError: the code cannot be confined on this machine.
+        EvidenceError: the evidence cannot be written, for example on a full disk.
+        EngineError: the engine failed; its log stays in `settings.out`.
     """
     job, gaps = ready_job(job, [engine], allow_approximate=allow_approximate)
     return run_ready(job, engine, settings, gaps)
@@ -147,8 +147,8 @@ def run(
 def ready_job(
     job: Job, engines: Sequence[Engine], *, allow_approximate: bool = False
 ) -> tuple[Job, list[Gap]]:
-    """The job with nothing left to be found, and the approximations that were allowed; see `run` for what is
-    raised.
+    """Return the fully resolved job and the approximations that were allowed. Raises the same errors as
+    `run`.
     """
     gaps: list[Gap] = []
     refused: list[str] = []
@@ -165,7 +165,7 @@ def ready_job(
 
 
 def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Gap] = ()) -> Outcome:
-    """Run a job that nothing is missing to; see `run`."""
+    """Run a fully resolved job; see `run`."""
     (log,) = engine.run([job], settings)
     if isinstance(log, EngineError):
         raise log
@@ -189,10 +189,10 @@ def _fingerprints(job: Job) -> dict[str, str]:
 
 
 def check_models(job: Job) -> None:
-    """Every model that the task names was given, and no other.
+    """Check that every model that the task names was given, and no other.
 
     Raises:
-        UsageError: it was not so; all missing ones are named.
+        UsageError: models are missing or unused; lists all missing models.
     """
     plan = job.plan
     missing = [key for key in plan.model_keys if key not in job.model_map]
@@ -214,7 +214,7 @@ def check_models(job: Job) -> None:
 
 
 def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
-    """Warnings about options that have no effect on this task."""
+    """Yield warnings about options that have no effect on this task."""
     if model is not None and plan.entity != "model":
         message = f"--model is ignored: task {plan.task.key!r} does not evaluate a model"
         yield Issue(message, severity="warning", code=Code.UNUSED_OPTION)
@@ -238,14 +238,14 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
 
 @dataclass(frozen=True)
 class SampleData:
-    """That a task runs on sample data unless it is told otherwise."""
+    """Sample data that a task uses by default."""
 
     full: tuple[str, ...]
-    """Keys of the datasets that it stands for; empty where there is none."""
+    """Keys of the full datasets for the sample data; empty if there are none."""
 
 
 def sample_note(plan: TaskPlan) -> str | None:
-    """What is to be said of a plan's numbers; `None` when its rows are not sample data."""
+    """Return a note about the metrics of a plan; `None` if its rows are not sample data."""
     if plan.dataset is None or not plan.dataset.is_sample:
         return None
     real = [] if plan.origin is None or plan.origin.stored else _real_datasets(plan.origin.task)
@@ -253,7 +253,7 @@ def sample_note(plan: TaskPlan) -> str | None:
 
 
 def sample_data(document: Document[TaskSpec]) -> SampleData | None:
-    """What a task runs on by default, where that is sample data."""
+    """Return the sample data that a task uses by default; `None` if it uses other data."""
     try:
         key = _dataset_key(document, resolve_config(document.spec.config_spec, {}))
         if key is None:
@@ -262,20 +262,20 @@ def sample_data(document: Document[TaskSpec]) -> SampleData | None:
         if file.suffix not in YAML_SUFFIXES or not is_sample_data(read(DatasetSpec, file).spec.tags):
             return None
     except (BridgeError, ValidationError):
-        return None  # it has no default, or a file of it is wrong, which a run tells
+        return None  # The task lacks a default dataset, or one of its files is invalid, which a run reports.
     return SampleData(tuple(find_hub_datasets(document.file)))
 
 
 def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
-    """The origin of a plan on the real rows: the parameter that names the dataset has another value.
+    """Return the origin of a plan on the full data: the parameter that names the dataset has another value.
 
     Args:
-        origin: as the user has it.
-        copy: folder with a copy of the rows; `None`: they are on the hub.
+        origin: origin that the user gave.
+        copy: folder with a copy of the rows; `None` to read them from the hub.
 
     Raises:
-        UsageError: the task has no real dataset, or several; or it does not say by a parameter which it
-            takes.
+        UsageError: the task has several full datasets or none, or does not choose its dataset by a
+            parameter.
         SpecError: the task or its config is invalid.
     """
     if names_run_file(origin.task):
@@ -292,7 +292,7 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     try:
         key = _dataset_key(document, config)
     except (TemplateError, ValidationError):
-        return origin  # planning names what is wrong, with its place
+        return origin  # Planning reports the error with its position.
     if key is None:
         raise UsageError(f"--full: task {task.key!r} has no dataset", code=Code.NO_FULL_DATASET)
     real = find_hub_datasets(document.file)
@@ -344,12 +344,12 @@ def _real_datasets(task: str) -> dict[str, Path]:
     try:
         return find_hub_datasets(find_task(task))
     except BridgeError:
-        return {}  # of a run file, say
+        return {}  # For example, the values of a run file.
 
 
 def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str | None:
-    """Key of the one dataset that a task runs on; `None` where it has none or several, or takes a result's
-    rows.
+    """Return the key of the task's only dataset; `None` if it has several or none, or uses the rows of a
+    result.
     """
     definition = bind_task(document.data, config).definition
     if not isinstance(definition, BenchmarkDefinition) or definition.dataset is None:
@@ -358,7 +358,7 @@ def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str
 
 
 def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
-    """The parameter by which the task runs on a dataset; `None` where it has none for that."""
+    """Return the parameter that selects the task's dataset; `None` if it lacks such a parameter."""
     for parameter in document.spec.config_spec:
         if parameter.type == "dataset":
             with suppress(TemplateError, ValidationError):

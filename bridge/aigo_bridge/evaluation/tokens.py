@@ -1,4 +1,4 @@
-"""How many tokens texts have: counted where the model's tokenizer is at hand, else estimated with bounds."""
+"""Token counts of texts: exact if the model's tokenizer is installed, otherwise estimated with bounds."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from aigo_bridge.access.grants import granted
 
 @dataclass(frozen=True)
 class Range:
-    """A number that is not known before the run: at least, expected, at most."""
+    """Number that is unknown before the run: lower bound, expected value and upper bound."""
 
     low: float = 0.0
     expected: float = 0.0
-    """Not a number where nothing can be expected."""
+    """Expected value; NaN if unknown."""
     high: float = 0.0
-    """Infinite where there is no bound."""
+    """Upper bound; infinite if unlimited."""
 
     def __add__(self, other: Range) -> Range:
         return Range(self.low + other.low, self.expected + other.expected, self.high + other.high)
@@ -30,12 +30,14 @@ class Range:
     def __mul__(self, other: Range | float) -> Range:
         if not isinstance(other, Range):
             other = Range(other, other, other)
-        # Nothing of what has no bound is nothing.
+        # Zero times an infinite bound is zero.
         high = 0.0 if not self.high or not other.high else self.high * other.high
         return Range(self.low * other.low, self.expected * other.expected, high)
 
     def to_json(self) -> dict[str, float | None]:
-        """For programs; `None` where nothing is expected, or there is no bound."""
+        """Return a JSON-serializable dictionary. An unknown expected value and an infinite bound are
+        `None`.
+        """
         return {
             "at_least": _figure(self.low),
             "expected": None if math.isnan(self.expected) else _figure(self.expected),
@@ -49,21 +51,22 @@ def _figure(value: float) -> float:
 
 NOTHING = Range()
 UNKNOWN = Range(0.0, math.nan, math.inf)
-"""A number of which nothing is known."""
+"""Unknown number."""
 
 MESSAGE = Range(3, 4, 8)
-"""Tokens that chat templates put around a message: OpenAI's guide counts 3, the templates of Llama and Qwen
-have 5."""
+"""Tokens that chat templates add to a message: 3 according to the OpenAI guide, 5 in the templates of Llama
+and Qwen.
+"""
 REQUEST = Range(0, 3, 8)
-"""Tokens that they put before the answer."""
+"""Tokens that chat templates add before the answer."""
 
 ASCII_PER_TOKEN = 4.0
 BYTES_PER_TOKEN = 2.5
-"""Characters (bytes beyond ASCII) per token of today's vocabularies, in prose."""
+"""Characters (bytes for non-ASCII text) per token of current vocabularies, in prose."""
 LEAST, MOST = 0.25, 3.0
-"""Share of the estimate that texts have had with the vocabularies of GPT-3.5 and GPT-4o: Hindi with the newer
-one 0.27, prose in seven other languages 0.4 to 1.1, JSON, digits and formulas 1.3 to 1.8, base64 2.9. Long
-runs of blanks have fewer.
+"""Measured ratio of the token count to the estimate with the vocabularies of GPT-3.5 and GPT-4o. Hindi has
+0.27 with the newer vocabulary; prose in seven other languages 0.4 to 1.1. JSON, digits and formulas have
+1.3 to 1.8, base64 2.9. Long runs of whitespace have less.
 """
 
 ESTIMATE = "estimated from characters"
@@ -72,26 +75,26 @@ EXACT = "counted"
 
 @dataclass(frozen=True)
 class TokenCounter:
-    """Counts or estimates the tokens of a model's texts."""
+    """Counter or estimator of the tokens of a model's texts."""
 
     how: str
-    """What the user is told of it."""
+    """Description of the method for the user."""
     count: Callable[[str], int] | None = None
-    """The model's tokenizer; `None`: it is estimated."""
+    """Tokenizer of the model; `None` to estimate."""
 
     def text(self, text: str) -> Range:
-        """Tokens of one text."""
+        """Return the number of tokens of one text."""
         if self.count is not None:
             number = float(self.count(text))
             return Range(number, number, number)
         size = len(text.encode("utf-8", "replace"))
         beyond = size - sum(map(str.isascii, text))
         estimate = (size - beyond) / ASCII_PER_TOKEN + beyond / BYTES_PER_TOKEN
-        # No token is shorter than a byte.
+        # A token has at least one byte.
         return Range(math.floor(estimate * LEAST), round(estimate), min(size, math.ceil(estimate * MOST)))
 
     def messages(self, texts: Iterable[str]) -> Range:
-        """Tokens of messages, without those before the answer."""
+        """Return the number of tokens of messages, excluding the tokens before the answer."""
         total = NOTHING
         for text in texts:
             total = total + self.text(text) + MESSAGE
@@ -99,10 +102,10 @@ class TokenCounter:
 
 
 def token_counter(name: str | None) -> TokenCounter:
-    """The counter of a model, by the engine's name of it; `None`: the model is not known.
+    """Return the counter of a model, by the engine's model name; `None` if the model is unknown.
 
-    A tokenizer is used where it lies on this machine: of weights in a folder, or OpenAI's with `tiktoken` and
-    its vocabulary in the cache (or a network, with `--network`).
+    A local tokenizer is used if available. It is in the folder of the weights, or for OpenAI, `tiktoken`
+    with a cached vocabulary (or with a network connection and `--network`).
     """
     provider, _, model = (name or "").partition("/")
     if provider == "openai":
@@ -145,7 +148,7 @@ def _openai(model: str) -> Callable[[str], int] | None:
 
 
 def _is_cached(encoding: str) -> bool:
-    """Whether a vocabulary lies where tiktoken looks for it before it asks the network."""
+    """Return whether a vocabulary is in the tiktoken cache, so that tiktoken does not download it."""
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     folder = folder or os.path.join(tempfile.gettempdir(), "data-gym-cache")  # noqa: PTH118  # as tiktoken does
     address = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"

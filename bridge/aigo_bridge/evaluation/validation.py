@@ -1,8 +1,8 @@
-"""Validate any file that this project knows, its kind recognised by what is in it.
+"""Validation of any file that this project supports. The kind of file is detected from its content.
 
-Of a YAML file also whether it can be run: the checks that `run` makes before it calls a model, without a
-model, a snippet or the network. What a user would run is planned, so that the two agree: what is valid
-starts, and what does not start is told by both with the same words and places.
+For a YAML file, validation also checks whether it can run: it performs the checks that `run` makes before
+a model call, without a model, a snippet or the network. Both use the same planning code, so a valid file
+starts, and an invalid file gets the same messages and positions from both.
 """
 
 from __future__ import annotations
@@ -38,25 +38,27 @@ from aigo_bridge.text.plurals import plural
 YAML_SUFFIXES = (".yaml", ".yml")
 JSON_ENDINGS = tuple(name + packed for name in (".json", ".jsonl") for packed in ("", ".gz", ".zst"))
 HEAD = 64 * 1024
-"""Bytes of a JSON file that are looked at to tell what it is."""
+"""Bytes of a JSON file to read for detecting its kind."""
 
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """What is wrong with one file."""
+    """Problems of one file."""
 
     file: Path
     kind: str
-    """What it is: `task`, `run`, `tasklog`, `jsonl` …; `unknown` when it could not be told."""
+    """Kind of file: `task`, `run`, `tasklog`, `jsonl` …; `unknown` if it was not detected."""
     issues: tuple[Issue, ...]
     variables: tuple[VariableUse, ...] = ()
-    """Environment variables that it names, or what belongs to it."""
+    """Environment variables that the file or the files it uses name."""
     addresses: tuple[str, ...] = ()
-    """Addresses and hubs that a run would fetch rows from."""
+    """Addresses and hubs from which a run would download rows."""
     needs: str | None = None
-    """What a task's code needs beyond its jail, and the user has to allow; `None`: nothing."""
+    """Permissions that the task code needs outside its sandbox and that the user must allow; `None` if it
+    needs none.
+    """
     files: tuple[str, ...] = ()
-    """Real paths of files that it reads outside its own folder."""
+    """Real paths of files outside the folder of the file that it reads."""
 
     def __repr__(self) -> str:
         errors = sum(issue.severity == "error" for issue in self.issues)
@@ -67,19 +69,19 @@ class ValidationReport:
         return f"<ValidationReport of {str(self.file)!r}: {self.kind}, {', '.join(parts) or 'valid'}>"
 
     def is_valid(self, *, strict: bool) -> bool:
-        """Whether nothing is wrong; with `strict`, warnings count."""
+        """Return whether the file is free of errors and, with `strict`, of warnings."""
         return not any(strict or issue.severity == "error" for issue in self.issues)
 
 
 def validate(
     paths: Iterable[Path], *, root: Path | None = None, dialect: Dialect = "default"
 ) -> Iterator[ValidationReport]:
-    """One report per file; folders are gone through for YAML files, task records (`tasks.jsonl`, as `run
-    FOLDER` finds them) and result logs (`*.tasklog.json…`).
+    """Yield one report per file. Folders are searched for YAML files, task records (`tasks.jsonl`, as in `run
+    FOLDER`) and result logs (`*.tasklog.json…`).
 
     Args:
         paths: files and folders.
-        root: folder that includes may reach; `None`: each file's project, as when it is run.
+        root: folder that includes may be read from; `None` for the project of each file, as in a run.
         dialect: rules for YAML files.
 
     Raises:
@@ -89,7 +91,10 @@ def validate(
     reports = _reports(named, root, dialect)
     snapshot = Snapshot()
     while True:
-        with naming(named), snapshot:  # not while the caller has its turn: it may change files
+        with (
+            naming(named),
+            snapshot,
+        ):  # Leave the snapshot while the caller has control, because it may change files.
             report = next(reports, None)
         if report is None:
             return
@@ -132,9 +137,9 @@ def _file(path: Path, root: Path | None, dialect: Dialect) -> ValidationReport:
 
 
 def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> ValidationReport:
-    """A YAML file's report; of a valid one also whether it can be run.
+    """Return the report of a YAML file. For a valid file, also check whether it can run.
 
-    In the 3.17 dialect that is a warning: the vendor's loader does not look at data.
+    In the 3.17 dialect, such problems are warnings, because the vendor's loader does not check data.
     """
     issues = report.issues
     uses = Uses()
@@ -153,14 +158,14 @@ def _yaml(report: FileReport, root: Path | None, dialect: Dialect) -> Validation
 
 
 def _is_log(path: Path) -> bool:
-    """Whether a JSON or JSONL file is a result log: AI GO entities may be written as JSON, too, and records
-    as JSONL.
+    """Return whether a JSON or JSONL file is a result log. AI GO entities can also be JSON files, and records
+    JSONL files.
     """
     try:
         with open_for_reading(path) as file:
             head = file.read(HEAD)
     except (OSError, EvidenceError, UsageError):
-        return True  # its reader says what is wrong
+        return True  # The reader of result logs reports the problem.
     if ".tasklog." in path.name:
         return True
     if ".jsonl" in path.name.lower():
@@ -194,17 +199,18 @@ def _jsonl_spec(path: Path) -> ValidationReport:
     return ValidationReport(path, "jsonl", tuple(issues))
 
 
-# Whether a file can be run
+# Check whether a file can run
 
 _AT_HAND = Surroundings(at_hand_only=True)
 
 
 def planning_issues(kind: Kind, document: Document[Any], root: Path | None) -> list[Issue]:
-    """What a run of a valid file would say before it starts; what only an option supplies is no error.
+    """Return the issues that a run of a valid file would report before it starts. A value that only an option
+    provides is not an error.
 
     Args:
-        kind: what the file is.
-        document: the file as read.
+        kind: kind of file.
+        document: the file after reading.
         root: as for reading.
     """
     origin = PlanOrigin(task=str(document.file), root=None if root is None else str(root))
@@ -230,19 +236,19 @@ def _of_task(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue
     try:
         plan = plan_task(document, origin, _AT_HAND)
     except (SpecError, TemplateError, DatasetError, EvidenceError) as error:
-        # Parameters without a default are what tasks are made of: their values come with the run.
+        # Tasks may have parameters without a default, because the run provides their values.
         yield from (_placed(issue, document) for issue in error.issues if issue.option != "--config")
         if any(issue.option == "--config" for issue in error.issues):
             yield from _of_rows(document, origin)
         return
     except UsageError:
-        return  # an option is missing: the dataset to evaluate
+        return  # The dataset to evaluate is missing; an option provides it.
     yield from plan.warnings
     yield from _contradictions(plan, document)
 
 
 def _of_rows(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue]:
-    """What is wrong with the rows of a task whose parameters are not known, if its dataset is."""
+    """Yield problems of the rows of a task whose parameters are unknown but whose dataset is known."""
     definition = document.spec.definition
     reference = definition.dataset if isinstance(definition, BenchmarkDefinition) else None
     if reference is None or any(map(has_marker, (reference.key, *(reference.keys or ())))):
@@ -255,7 +261,7 @@ def _of_rows(document: Document[TaskSpec], origin: PlanOrigin) -> Iterator[Issue
 
 
 def _placed(issue: Issue, document: Document[Any]) -> Issue:
-    """The issue with a place in the document, if it has none in any file."""
+    """Return the issue with a position in the document if it lacks a position in a file."""
     return issue if issue.file is not None else document.place(issue)
 
 

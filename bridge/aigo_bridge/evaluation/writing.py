@@ -1,4 +1,4 @@
-"""The result log of a task: written from what an engine's log says, as much of it as can be put together."""
+"""Result log of a task, written from an engine log. If parts of the log are damaged, the rest is written."""
 
 from __future__ import annotations
 
@@ -68,15 +68,14 @@ def outcome_of(
     gaps: Sequence[Gap] = (),
     tape: Tape | None = None,
 ) -> Outcome:
-    """Read a native log back and write its evidence to `out`, under the name of the plan (see
-    `results.result_files`).
+    """Read a native log and write its evidence to `out`, named after the plan (see `results.result_files`).
 
     Raises:
         EvidenceError: the log cannot be read, or the evidence cannot be written.
     """
     evidence, unread = _read(plan, log, engine)
-    # Named after its log where names that are taken cannot be told: it replaces none, and what was paid for
-    # is written.
+    # If existing names cannot be read, name the result after its log. It then replaces no other result, and
+    # paid work is not lost.
     result = unread.attempt(
         "the other results in the folder could not be read",
         "dataset",
@@ -111,7 +110,9 @@ def outcome_of(
 def outcome_of_runs(
     plan: TaskPlan, runs: Sequence[WrittenRun], result: Path, logs: tuple[LogRef, ...]
 ) -> Outcome:
-    """What runs of a plan add up to; status, error and metrics are those of the first."""
+    """Return the combined outcome of the runs of a plan. Status, error and metrics come from the first
+    run.
+    """
     tallies, executions = [run.tally for run in runs], [run.evidence.execution for run in runs]
     status, metrics = executions[0].status, runs[0].metrics
     error = None if status == "success" else executions[0].error
@@ -144,7 +145,7 @@ def outcome_of_runs(
 
 
 def total_usage(executions: Sequence[Execution]) -> dict[str, dict[str, int]]:
-    """Engine's model name → tokens of all runs."""
+    """Return the model name for the engine → tokens of all runs."""
     total: dict[str, dict[str, int]] = {}
     for execution in executions:
         for model, usage in execution.model_usage.items():
@@ -155,7 +156,7 @@ def total_usage(executions: Sequence[Execution]) -> dict[str, dict[str, int]]:
 
 
 def _read(plan: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults]:
-    """What a native log says; of one that cannot be read, that."""
+    """Return the evidence of a native log, or an error as evidence if the log cannot be read."""
     faults = Faults()
     nothing = Evidence(LoggedPlan.of(plan), Execution("error", 0.0, 0.0), {}, lambda: iter(()))
     evidence = faults.attempt(
@@ -171,7 +172,7 @@ def _read(plan: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults
 
 
 def doubts_of(plan: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
-    """What the runs of a plan leave to doubt, each once."""
+    """Return the doubts about the runs of a plan, without duplicates."""
     if plan.entity == "system":
         return ()
     keys = scorer_keys(plan.benchmark.scorers)
@@ -181,7 +182,7 @@ def doubts_of(plan: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
 
 
 def result_path(plan: TaskPlan, evidence: Evidence, engine: Engine, out: Path, log: Path) -> Path:
-    """The file that takes the evidence of a plan; never that of another run."""
+    """Return the result file of a plan. It never belongs to another run."""
     specification = Faults().attempt(
         "the specification could not be written",
         "configuration",
@@ -201,29 +202,28 @@ def result_path(plan: TaskPlan, evidence: Evidence, engine: Engine, out: Path, l
 
 
 def uncomputed(metrics: Metrics, tally: Tally) -> tuple[MetricRow, ...]:
-    """Metrics that have no value although there is something to compute them from.
+    """Return the metrics without a value although some scores exist.
 
-    Where a scorer failed on every sample, its metrics are missing because of that, which is told (and
-    tolerated, or not) as failed samples.
+    If a scorer failed on every sample, its metrics are missing for that reason. This is reported (and may
+    be tolerated) as failed samples.
     """
     return tuple(row for row in metrics.rows if row.value is None and tally.scores.get(row.scorer_key))
 
 
 @dataclass
 class WrittenRun:
-    """A run whose samples are written as they are read from its log, and its metrics after them."""
+    """Run whose samples are written while its log is read, followed by its metrics."""
 
     evidence: Evidence
     own: TaskPlan | None = None
-    """The user's own plan, whose code and action rules are run; `None`: what they gave is taken from the
-    log."""
+    """Plan of the user, whose code and action rules run; `None` to take their results from the log."""
     faults: Faults = field(default_factory=Faults)
-    """What could not be put together."""
+    """Errors while creating the result."""
     store: Callable[[StoredNumbers], None] | None = None
-    """Keeps in the log what code and action rules have given."""
+    """Function that stores the results of code and action rules in the log."""
     tally: Tally = field(init=False)
     metrics: Metrics = NO_METRICS
-    """Those that are in the result."""
+    """Metrics in the result."""
     _system: list[SampleEvidence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -231,21 +231,24 @@ class WrittenRun:
         self.tally = Tally(evidence.plan, evidence.numbers) if own is None else Tally(own)
 
     def samples(self, *, salvage: bool) -> Iterator[tuple[SampleEvidence, Sample]]:
-        """The samples, also as they are written.
+        """Yield the samples, each also in its written form.
 
         Args:
-            salvage: end where the log cannot be read further; without it, that is raised.
+            salvage: whether to stop at a damaged position in the log and record the error. Otherwise, the
+                error is raised.
         """
         stream = sample_stream(self.evidence.trials(), self.tally)
         samples = self.faults.samples(stream) if salvage else ((sample, sample) for sample in stream)
         if self.evidence.plan.entity == "system":
-            # The one sample that the engine saw is no evidence: the metrics that it gave are.
+            # The only sample that the engine saw is not evidence. Its metrics are.
             self._system = [sample for sample, _ in samples]
         else:
             yield from samples
 
     def compute(self, what: str = "the metrics could not be computed") -> Metrics | None:
-        """The metrics, when all samples have been read; `None`: a fault, told as `what`."""
+        """Return the metrics after all samples were read; `None` after an error, which is recorded with the
+        message `what`.
+        """
         host = None if self.own is None else snippet_host(self.own)
         is_system = self.evidence.plan.entity == "system"
         try:
@@ -263,7 +266,7 @@ class WrittenRun:
         return metrics
 
     def _keep(self, metrics: Metrics, store: Callable[[StoredNumbers], None]) -> None:
-        """Keep in the log what reading it will not compute, unless it has that already."""
+        """Store results in the log that readers cannot recompute, unless they are stored already."""
         numbers = StoredNumbers(metrics.of_code, self.tally.exclusions)
         stored = None if self.evidence.numbers is None else self.evidence.numbers.to_json()
         if not self.tally.outline.needs_code or numbers.to_json() == stored:
@@ -285,23 +288,23 @@ def write_result(
 ) -> WrittenRun:
     """Stream an engine's evidence into a result log.
 
-    Args:
-        evidence: from `Engine.read`.
-        path: the file; it appears when complete.
-        engine: name of the engine.
-        planned: samples that there should be; `None` takes what the log has, or says of the whole of which
-            it is a shard.
-        salvage: write what can be read where the log cannot be read to its end; without it, that is raised.
-        faults: what has gone wrong before.
-        own: the user's own plan (see `WrittenRun`).
-        store: keeps numbers in the log (see `WrittenRun`).
+    If a part of the result cannot be created, it is left out and the result contains an error. The status
+    of such a result is failure.
 
-    What fails while the result is put together is left out, and told in it; a result with such a fault is a
-    failure.
+    Args:
+        evidence: output of `Engine.read`.
+        path: result file; it appears when it is complete.
+        engine: name of the engine.
+        planned: expected number of samples; `None` for the samples in the log, or for all shards if the
+            log belongs to a shard.
+        salvage: whether to write the readable samples of a damaged log. Otherwise, an error is raised.
+        faults: earlier errors.
+        own: plan of the user (see `WrittenRun`).
+        store: function that stores numbers in the log (see `WrittenRun`).
     """
     run = WrittenRun(evidence, own, Faults() if faults is None else faults, store)
     if planned is None and evidence.plan.shard is not None:
-        planned = evidence.plan.shard.total  # a shard by itself is a part of a run, and says so
+        planned = evidence.plan.shard.total  # A single shard is part of a run, and its result is incomplete.
 
     def finish() -> TaskResultLog:
         frame, metrics = _frame(run, run.compute(), engine, planned)
@@ -315,7 +318,7 @@ def write_result(
 def _frame(
     run: WrittenRun, metrics: Metrics | None, engine: str, planned: int | None
 ) -> tuple[TaskResultLog, Metrics | None]:
-    """All of a result but its samples, as much of it as can be written, and the metrics that are in it."""
+    """Return the result without its samples, as far as it can be written, and the metrics in it."""
     evidence, tally, faults = run.evidence, run.tally, run.faults
     plan, execution, model = evidence.plan, evidence.execution, evidence.models.get("")
 
@@ -344,7 +347,7 @@ def _frame(
             ],
             is_success=ended,
         )
-        encoded_frame(frame)  # what cannot be written is found here, where something else can be
+        encoded_frame(frame)  # Data that cannot be encoded is found here, while it can still be replaced.
         return frame
 
     without: tuple[tuple[Metrics | None, bool, str, Stage], ...] = (
@@ -354,7 +357,7 @@ def _frame(
     )
     try:
         return frame_of(metrics, faults.errors, is_whole=True), metrics
-    except Exception as error:  # whatever it is: evidence that was paid for is written
+    except Exception as error:  # Catch every exception, because paid evidence must be written.
         for kept_metrics, is_whole, what, stage in without:
             reported = [*faults.errors, error_of(what, stage, error)]
             with contextlib.suppress(Exception):
@@ -373,10 +376,10 @@ def result_frame(
     *,
     is_success: bool,
 ) -> TaskResultLog:
-    """A result log of ours, without its samples."""
+    """Return a result log of aigo-bridge without its samples."""
     return TaskResultLog(
         format_version="v1",
-        # Which program wrote it, and how far the author's code was confined.
+        # Program that wrote the log, and confinement level of the author's code.
         app_version=APP_VERSION if plan.snippets is None else f"{APP_VERSION} (snippets {plan.snippets})",
         status="success" if is_success else "failure",
         evidence=evidence,
@@ -387,7 +390,9 @@ def result_frame(
 
 
 def by_stage(errors: Sequence[TaskResultError]) -> tuple[list[TaskResultError], list[TaskResultError]]:
-    """Faults of metrics, which stand in the evidence, and the other ones, which stand in the log."""
+    """Split errors into metric errors, which belong to the evidence, and other errors, which belong to the
+    log.
+    """
     of_metrics = [error for error in errors if error.stage is TaskResultErrorStage.metric]
     return of_metrics, [error for error in errors if error.stage is not TaskResultErrorStage.metric]
 
@@ -397,11 +402,11 @@ def _edited(problem: str) -> TaskResultError:
 
 
 NEVER = TaskExecution(runtime=0.0, started_at=0, ended_at=0)
-"""Stands where times are not known."""
+"""Placeholder for unknown times."""
 
 
 def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> bool:
-    """Whether a run ended by itself, has all its samples, and scored at least one of them."""
+    """Return whether a run ended normally, has all samples, and scored at least one of them."""
     counts = tally.counts
     complete = execution.status == "success" and (planned is None or counts.samples >= planned)
     nothing_scored = counts.samples > 0 and counts.failed == counts.samples
@@ -425,7 +430,7 @@ def execution_of(execution: Execution, model: str | None, tallies: Sequence[Tall
     name = model or ""
     usage = execution.model_usage.get(name)
     if usage is not None:
-        # Traces without calls do not say which samples made them.
+        # Traces without model calls do not record the samples that made them.
         num_samples = callers[name] or sum(tally.counts.samples for tally in tallies)
         fields["model_usage"] = ModelUsageStats(num_samples=num_samples, **usage)
     elif model is not None and not callers[name] and (callers or execution.model_usage):
@@ -435,7 +440,7 @@ def execution_of(execution: Execution, model: str | None, tallies: Sequence[Tall
 
 
 def run_errors(execution: Execution, num_samples: int, planned: int | None) -> list[TaskResultError]:
-    """What is wrong with a run as a whole: that it ended early, and where."""
+    """Return the errors of a run as a whole, for example that it ended early."""
     missing = planned is not None and num_samples < planned
     if execution.status == "success" and not missing:
         return []

@@ -1,1 +1,1 @@
-"""`TaskPlan`, a task exactly as it will run, and `LoggedPlan`, what a log says of one."""
+"""`TaskPlan`, a task exactly as it will run, and `LoggedPlan`, the data that a log records about a plan."""

@@ -1,7 +1,7 @@
-"""`LoggedPlan`: what a log says of the plan by which it was run. It is data, and nothing in it can be run.
+"""`LoggedPlan`: the plan that a log records. It is data; nothing in it can be executed.
 
-Reading a log makes one of these, never a `TaskPlan`: the code and the templates in the log's task stay text
-of its document, which goes into the evidence as it is.
+Reading a log creates a `LoggedPlan`, never a `TaskPlan`. Code and templates in the logged task remain text
+in its document, which is copied unchanged into the evidence.
 """
 
 from __future__ import annotations
@@ -39,81 +39,81 @@ from aigo_bridge.redaction.secrets import MASK, learn_environment, redact_value
 _SPECIFICATION: TypeAdapter[Specification | None] = TypeAdapter(Specification | None)
 _DATASET: TypeAdapter[PlannedDataset | None] = TypeAdapter(PlannedDataset | None)
 _DEEPEST = 200
-"""Levels of a task in a log: those of a task file are fewer."""
+"""Maximum nesting depth of a task in a log. Task files are nested less deeply."""
 
 
 @dataclass(frozen=True)
 class LoggedPlan:
-    """The plan that a log carries, without its rows."""
+    """Plan in a log, without its rows."""
 
     document: Mapping[str, Any]
-    """The task as it was written."""
+    """Task as written."""
     outline: Outline
-    """What the log is read with."""
+    """Scorers, metrics and aggregators that are needed to read the log."""
     config: Mapping[str, Any]
     dataset: PlannedDataset | None
-    """`None` for system tasks."""
+    """Dataset of the plan; `None` for system tasks."""
     num_trials: int
     num_samples: int | None
     subsampling: str
     digest: str
-    """As the log says; what it should be is `content_digest`."""
+    """Digest that the log records. The expected digest is the `content_digest` of `content`."""
     solver_digest: str | None = None
     stored_entity: Mapping[str, Any] | None = None
-    """What was evaluated when the outputs that were scored again were made."""
+    """Entity that was evaluated when the rescored outputs were produced."""
     specification: Specification | None = None
     cache: CachePolicy = "update"
     snippets: str | None = None
-    """As `TaskPlan.snippets`: how far the author's code was confined."""
+    """Confinement level of the author's code, as in `TaskPlan.snippets`."""
     shard: ShardRows | None = None
-    """As `TaskPlan.shard`: the part of the rows that the log is of."""
+    """Rows that the log covers, as in `TaskPlan.shard`."""
     damage: tuple[str, ...] = ()
-    """How the plan contradicts itself: somebody has edited it."""
+    """Contradictions within the plan, which show that it was edited."""
 
     @property
     def name(self) -> str:
-        """Name of the result: the specification's key, of a lone task the task's."""
+        """Name of the result: the key of the specification, or of the task if it runs alone."""
         return str(self.document["key"]) if self.specification is None else self.specification.key
 
     @property
     def display_name(self) -> str:
-        """Name of the result as shown."""
+        """Display name of the result."""
         name = None if self.specification is None else self.specification.display_name
         return name or str(self.document["display_name"])
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """As `TaskPlan.tags`."""
+        """Tags, as in `TaskPlan.tags`."""
         tags = tuple(self.document.get("tags") or ())
         return tags if self.dataset is None else (*tags, *self.dataset.notes)
 
     @property
     def entity(self) -> EntityType:
-        """What the task evaluates."""
+        """Entity that the task evaluates."""
         return self.outline.entity
 
     @property
     def content(self) -> dict[str, Any]:
-        """What its digest should be a digest of."""
+        """Content that the digest must match."""
         return deciding_content(self.document, self.config, self.dataset, self.num_trials)
 
     @staticmethod
     def of(plan: TaskPlan) -> LoggedPlan:
-        """The plan as the log of its own run has it."""
+        """Return the plan as the log of the same run records it."""
         return LoggedPlan(
             **{part.name: getattr(plan, part.name) for part in fields(LoggedPlan) if part.name != "damage"}
         )
 
 
 AnyPlan = TaskPlan | LoggedPlan
-"""A plan of the user's own files, or one that a log carries."""
+"""Plan from the user's own files, or from a log."""
 
 
 def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
-    """A plan from what `TaskPlan.header` wrote into a log.
+    """Convert the output of `TaskPlan.header` in a log into a plan.
 
     Raises:
-        EvidenceError: the header is of a newer format, or damaged.
+        EvidenceError: the header has a newer format or is damaged.
     """
     if not isinstance(header, Mapping):
         raise EvidenceError(
@@ -169,7 +169,7 @@ def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
 
 
 def is_intact(header: Mapping[str, Any]) -> bool:
-    """Whether the plan in a log does not contradict itself."""
+    """Whether the plan in a log is free of contradictions."""
     try:
         return not logged_plan(header).damage
     except EvidenceError:
@@ -190,7 +190,7 @@ def _outline(header: Mapping[str, Any], written: Mapping[str, Any]) -> Outline:
 
 
 def _judged(plan: LoggedPlan, written: Mapping[str, Any]) -> LoggedPlan:
-    """The plan with what of it cannot be true."""
+    """Return the plan with a list of its contradictions."""
     problems: list[str] = []
     digest = content_digest(plan.content)
     if digest != plan.digest and not has_mask(plan.content):
@@ -206,8 +206,8 @@ def _judged(plan: LoggedPlan, written: Mapping[str, Any]) -> LoggedPlan:
 
 
 def has_mask(value: Any) -> bool:
-    """Whether a secret was taken out of a plan when its log was written, so that its digest is not that of
-    what stands there.
+    """Return whether a secret was removed from a plan when its log was written. Its digest then differs from
+    the digest of the logged content.
     """
     if isinstance(value, str):
         return MASK in value
@@ -223,7 +223,7 @@ def _number(value: Any) -> int:
 
 
 def _check_depth(value: Any) -> None:
-    """Refuse what is nested too deeply to be a plan, without going down all the way."""
+    """Raise an error if the plan is nested too deeply, without visiting every level."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [
@@ -239,10 +239,10 @@ def _check_depth(value: Any) -> None:
     )
 
 
-# Compared with the current task
+# Comparison with the current task
 
 _LONGEST = 60
-"""Characters of a value that is shown."""
+"""Maximum number of characters to show of a value."""
 
 
 def plan_differences(task_plan: TaskPlan, logged: LoggedPlan) -> Iterator[str]:
@@ -260,7 +260,7 @@ def plan_differences(task_plan: TaskPlan, logged: LoggedPlan) -> Iterator[str]:
 
 
 def _unequal(task: Any, logged: Any, path: tuple[str | int, ...]) -> Iterator[str]:
-    """Where two plans differ, each with both values."""
+    """Yield each difference between two plans with both values."""
     if isinstance(task, Mapping) and isinstance(logged, Mapping):
         for name in dict.fromkeys([*task, *logged]):
             if name in task and name in logged:

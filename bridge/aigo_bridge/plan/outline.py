@@ -1,9 +1,9 @@
-"""What of a task its logs are read with: the names of its scorers and the arithmetic over their scores, and
-nothing that can be run.
+"""Outline of a task: the scorer names and score arithmetic that are needed to read its logs. It contains no
+executable code.
 
-A log comes from anybody. So what is made of the task in it has no place for code or a template: of a metric
-in Python there is its key, of an action rule as well. Whoever is to run code needs a `TaskPlan`, and that is
-made of the user's own files alone.
+A log can come from anyone, so an outline has only fields without code or templates. It keeps only the key of
+a Python metric or an action rule. Running code requires a `TaskPlan`, which is created only from the user's
+own files.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ CODE = "python"
 
 @dataclass(frozen=True)
 class CodeMetric:
-    """A metric that the author's code computes: its name alone."""
+    """Metric that the author's code computes. Only its key is kept."""
 
     key: str | None
     type: Literal["python"] = "python"
     value_name: ClassVar[None] = None
-    """The code names its values."""
+    """Always `None`: the code names the values."""
 
 
 OutlineMetric = MetricSpec | CodeMetric
@@ -51,36 +51,36 @@ OutlineMetric = MetricSpec | CodeMetric
 
 @dataclass(frozen=True)
 class OutlineScorer:
-    """A scorer: what its scores are called and what is computed from them."""
+    """Scorer with the names of its scores and the metrics computed from them."""
 
     key: str | None
     type: str
     purpose: Purpose
     display_name: str | None
     metrics: tuple[OutlineMetric, ...] | None
-    """As in the task: `None` for the usual ones."""
+    """Metrics as in the task; `None` for the default metrics."""
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What of a task its logs are read with."""
+    """Part of a task that is needed to read its logs."""
 
     entity: EntityType
     scorers: tuple[OutlineScorer, ...] = ()
     aggregators: tuple[ScoreAggregator, ...] | None = None
-    """How scores of trials become one."""
+    """Aggregators that combine the scores of several trials."""
     rules: tuple[str, ...] = ()
     """Keys of the action rules."""
 
     @property
     def scorer_keys(self) -> tuple[str, ...]:
-        """One key per scorer, as in the evidence."""
+        """Key of each scorer, as in the evidence."""
         return default_keys([(scorer.key, scorer.type) for scorer in self.scorers])
 
     @property
     def needs_code(self) -> bool:
-        """Whether some number depends on the author's code or on a template, so that scores alone do not give
-        it.
+        """Whether a metric depends on the author's code or on a template, so that scores alone do not
+        determine it.
         """
         return bool(self.rules) or any(isinstance(metric, CodeMetric) for metric in self._metrics())
 
@@ -89,7 +89,7 @@ class Outline:
             yield from scorer.metrics or ()
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the header of a log."""
+        """Return the outline in the form of the header of a log."""
         return {
             "entity": self.entity,
             "scorers": [
@@ -108,7 +108,7 @@ class Outline:
 
 
 def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> Outline:
-    """The outline of a task whose config is bound."""
+    """Return the outline of a task whose config is bound."""
     if isinstance(definition, SystemDefinition):
         return Outline("system")
     return Outline(
@@ -134,10 +134,11 @@ def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> Outline:
 
 
 def outline_from_json(stored: Any) -> Outline:
-    """Back from `Outline.to_json`, of a log that may be anybody's; what is code in it is not taken along.
+    """Convert the output of `Outline.to_json` into an outline. The log may come from anyone; code in it is
+    dropped.
 
     Raises:
-        EvidenceError: it is none.
+        EvidenceError: the value is not an outline.
     """
     try:
         if stored["entity"] not in ENTITIES:
@@ -156,7 +157,7 @@ def outline_from_json(stored: Any) -> Outline:
 
 
 def outline_json(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The outline of a task's definition as it is written, placeholders (`<< config.x >>`) and all."""
+    """Return the outline of a task definition as written, including placeholders (`<< config.x >>`)."""
     if definition.get("type") == "system_task":
         return Outline("system").to_json()
     names = ("key", "type", "purpose", "display_name", "metrics")
@@ -180,8 +181,8 @@ def outline_json(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def agrees(written: Any, bound: Any) -> bool:
-    """Whether a bound outline may come from a written one: equal but for placeholders, which may have become
-    anything.
+    """Return whether a bound outline can result from a written one. They must be equal except for
+    placeholders, which match any value.
     """
     if isinstance(written, str) and has_marker(written):
         return True
@@ -197,7 +198,7 @@ def agrees(written: Any, bound: Any) -> bool:
 
 
 def has_placeholders(outline: Any) -> bool:
-    """Whether some text of a written outline still waits for a value of the config."""
+    """Return whether any text of a written outline contains a placeholder for a config value."""
     if isinstance(outline, Mapping):
         return any(map(has_placeholders, outline.values()))
     if isinstance(outline, list):

@@ -1,8 +1,8 @@
 """`TaskPlan`: a task exactly as it will run, with nothing left to decide.
 
-Config values are bound, rows are selected, models are named. A plan is frozen; its digest is the same for the
-same content on any machine, so an interrupted run can be continued only by the very plan that began it.
-Fingerprints tell a model apart from another one of the same name: two runs may only share answers where it is
+Config values are bound, rows are selected and models are named. A plan is frozen. Its digest is the same
+for the same content on every machine, so only an identical plan can resume an interrupted run.
+Fingerprints distinguish models with the same name: two runs share answers only if the fingerprints are
 equal.
 """
 
@@ -29,183 +29,187 @@ from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 HEADER_FORMAT = 1
-"""Version of `TaskPlan.header`; raised when a reader of older logs would misread a newer one."""
+"""Version of `TaskPlan.header`. Increase it if a reader of older logs would misread a newer one."""
 
 SNIPPET_LEVELS = ("jailed", "worker", "in-process")
-"""How far an author's code may be confined, the strictest first."""
+"""Confinement levels of an author's code, the strictest first."""
 
 CachePolicy = Literal["reuse", "update", "no-cache"]
 
 TEXT = "<text>"
-"""Stands in an origin where a task's file would, if there is none."""
+"""Placeholder for the task file in an origin if the task was given as text."""
 
 _ROWS = "<rows "
 
 
 def rows_name(digest: str) -> str:
-    """Stands in an origin where a dataset's file would, if its rows were given; of other rows it is
-    another.
+    """Return the placeholder for a dataset file in an origin if the rows were given directly. Different rows
+    have different placeholders.
     """
     return f"{_ROWS}{digest[:12]}>"
 
 
 def is_unsaved(name: str) -> bool:
-    """Whether a name stands for what was given in memory, and is no file."""
+    """Return whether a name is a placeholder for content that was given in memory, without a file."""
     return name == TEXT or name.startswith(_ROWS)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One row of the dataset, selected to be run."""
+    """Row of the dataset that was selected to run."""
 
     id: str | int
-    """The row's `sample_id` column if the dataset has a usable one, else its 0-based number in the source.
+    """Value of the `sample_id` column if the dataset has a usable one, otherwise the 0-based row number in
+    the source.
     """
     data: Mapping[str, Any]
-    """Column name → value, all columns of the row."""
+    """Column name → value, for all columns of the row."""
 
 
 @dataclass(frozen=True)
 class PlannedDataset:
-    """Where the samples come from."""
+    """Source of the samples."""
 
     key: str
     display_name: str
     columns: tuple[str, ...]
     digest: str
-    """SHA-256 over the selected rows."""
+    """SHA-256 checksum of the selected rows."""
     total: int | None = None
-    """Rows in the source before subsampling; `None` when it was not read to its end."""
+    """Number of rows in the source before subsampling; `None` if it was not read to the end."""
     tags: tuple[str, ...] = ()
-    """As its file declares them."""
+    """Tags that the dataset file declares."""
 
     @property
     def is_sample(self) -> bool:
-        """Whether its rows only stand for those of another dataset, so that a number says nothing of a
-        model.
-        """
+        """Whether the rows are sample data, so that metrics do not describe a model."""
         return is_sample_data(self.tags)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What evidence says of the rows: that they are sample data, or which published ones they are."""
+        """Notes about the rows for the evidence: sample data, or a part of a published dataset."""
         return (*rows_tags(self.tags), *((SAMPLE_NOTE,) if self.is_sample else ()))
 
 
 @dataclass(frozen=True)
 class PlanOrigin:
-    """The plain arguments from which a plan was made, so that it can be made again in another process."""
+    """Arguments that created a plan, so that another process can create it again."""
 
     task: str
-    """Task file (absolute), the name of a shipped task, or `<run file>#<specification key>` (see
-    `evaluation.run_files`); `TEXT` where there is no file.
+    """Absolute path of the task file, the name of a shipped task, or `<run file>#<specification key>` (see
+    `evaluation.run_files`). `TEXT` without a file.
     """
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the task's parameters; of a run file, what was given in place of its own values for the
-    evaluation's.
+    """Values of the task parameters. For a run file: values that override its own values of the evaluation
+    parameters.
     """
     datasets: Mapping[str, str] = field(default_factory=dict)
-    """Dataset key → file, for those that were given explicitly; `rows_name` of those given as rows."""
+    """Dataset key → file, for datasets that were given explicitly. Datasets that were given as rows have a
+    `rows_name` instead of a file.
+    """
     num_samples: int | None = None
     subsampling: Literal["head", "random"] | None = None
-    """`None`: the first, or as the run file says."""
+    """Row selection; `None` for the first rows, or as the run file specifies."""
     num_trials: int | None = None
     root: str | None = None
-    """Folder that the task's files may reach; `None` for its project, see `access.opening`."""
+    """Folder that the task may read files from; `None` for its project (see `access.opening`)."""
     stored: str | None = None
-    """Result log whose samples and outputs are scored again; `None` to take the task's dataset and call its
+    """Result log whose samples and outputs are scored again; `None` to read the task's dataset and call its
     model.
     """
     allow_bad_tasks: bool = False
-    """Whether invalid records are left out where the task is a file of task records; otherwise they are an
+    """Whether invalid task records are skipped if the task is a file of records. By default they are an
     error.
     """
     shard: str | None = None
-    """The part of the selected rows that is run, `3/16`; `None`: all."""
+    """Part of the selected rows to run, for example `3/16`; `None` for all."""
 
     @property
     def unsaved(self) -> tuple[str, ...]:
-        """What stands for things that no other process can read again."""
+        """Names of inputs that another process cannot read again."""
         return tuple(name for name in (self.task, *self.datasets.values()) if is_unsaved(name))
 
 
 @dataclass(frozen=True)
 class Specification:
-    """The task specification of an evaluation that a plan carries out."""
+    """Task specification of an evaluation that a plan carries out."""
 
     key: str
-    """Its key, made from the task's key where the file gives none; the name of its result."""
+    """Key of the specification, derived from the task key by default. It is the name of the result."""
     evaluation: str
     """Key of the evaluation."""
     display_name: str | None = None
-    """Shown name; `None`: the task's."""
+    """Display name; `None` for the name of the task."""
     model: Mapping[str, str] = field(default_factory=dict)
-    """`key` and `display_name` of the evaluated model as the file declares it; empty when it does not, or
-    another one was given.
+    """`key` and `display_name` of the evaluated model as the file declares it. Empty if the file declares
+    none or another model was given.
     """
     num_runs: int = 1
-    """How often the whole task is run (repeatability)."""
+    """Number of times that the whole task runs (repeatability)."""
     run: int = 0
-    """Which of these runs this is, from 0."""
+    """Number of this run, from 0."""
 
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """A task bound to its config, its rows and the keys of its models."""
+    """Task bound to its config, its rows and the keys of its models."""
 
     task: TaskSpec
-    """The task as written, includes resolved."""
+    """Task as written, with includes resolved."""
     definition: BenchmarkDefinition | SystemDefinition
-    """Its definition with every `<< config.x >>` replaced: what runs."""
+    """Definition with every `<< config.x >>` replaced, as it runs."""
     config: Mapping[str, Any]
-    """Value of every parameter of the task, defaults included."""
+    """Value of every task parameter, including defaults."""
     dataset: PlannedDataset | None
-    """`None` for system tasks."""
+    """Dataset of the plan; `None` for system tasks."""
     samples: tuple[Sample, ...]
-    """In the order in which they are run."""
+    """Samples in the order in which they run."""
     num_trials: int
-    """How often every sample is run, at least 1."""
+    """Number of trials of each sample, at least 1."""
     num_samples: int | None
-    """Limit that was asked for; `None` means all rows."""
+    """Requested number of samples; `None` for all rows."""
     subsampling: Literal["head", "random"]
     model_keys: tuple[str, ...]
     """AI GO keys of the models that the task itself names (judges, other speakers), in order of appearance.
     """
     digest: str
-    """SHA-256 over what decides the numbers: task, config, selected rows, trials; equal for equal content on
-    any machine.
+    """SHA-256 checksum of everything that determines the metrics: task, config, selected rows and trials.
+    Equal content has the same digest on every machine.
     """
     origin: PlanOrigin | None = None
-    """`None` for plans that were not made from a file."""
+    """Arguments that created the plan; `None` if it was not created from a file."""
     warnings: tuple[Issue, ...] = ()
-    """Notes about the task file that do not stop a run."""
+    """Issues of the task file that do not prevent a run."""
     specification: Specification | None = None
-    """`None` for a task that is run by itself."""
+    """Specification that the plan carries out; `None` for a task that runs alone."""
     cache: CachePolicy = "update"
-    """Whether the run may stand in for a later one: not with `no-cache`."""
+    """Cache policy. With `no-cache`, a later run cannot reuse the answers of this one."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """AI GO model key (`""` for the evaluated model) → SHA-256 of what is known of the model, without its
-    secrets; empty before models were chosen."""
+    """AI GO model key (`""` for the evaluated model) → SHA-256 checksum of the known model properties,
+    without secrets. Empty until models are chosen.
+    """
     stored_entity: Mapping[str, Any] | None = None
-    """What was evaluated when the outputs that are scored again were made, as its log says; `None` for other
-    plans.
+    """Entity that was evaluated when the rescored outputs were produced, as recorded in its log; `None` for
+    other plans.
     """
     pending: str | None = None
-    """Key of the specification of the same evaluation whose result gives the rows: there are none before it
-    has run.
+    """Key of the specification in the same evaluation whose result provides the rows. The rows exist only
+    after it has run.
     """
     snippet_places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Path in the definition (`scorers.0.compute_scores_snippet`) → file of the author's code, as messages
-    name it, and its first line there, from 1. Of code whose lines are not those of a file there is none. No
-    part of the digests."""
+    """Path in the definition (`scorers.0.compute_scores_snippet`) → file of the author's code, as shown in
+    messages, and its first line, from 1. Code whose lines differ from the file is left out. The digests
+    do not include this mapping.
+    """
     snippets: str | None = None
-    """Level of confinement that the author's code ran at; `None`: there is none, or nothing was run yet."""
+    """Confinement level that the author's code ran at; `None` without code or before it has run."""
     num_invalid: int = 0
-    """Task records of the file that are invalid and were left out, as was allowed."""
+    """Number of invalid task records that were skipped, as the user allowed."""
     shard: ShardRows | None = None
-    """Which of the plan's rows `samples` are; `None`: all."""
+    """Part of the plan's rows that `samples` contains; `None` for all rows."""
     every_sample: tuple[Sample, ...] | None = None
-    """The rows of all shards, where this one's scorers see them; `None`: they do not, or `samples` are all.
+    """Rows of all shards, if the scorers of this shard need them. `None` if they do not, or if `samples`
+    contains all rows.
     """
 
     def __repr__(self) -> str:
@@ -219,47 +223,45 @@ class TaskPlan:
 
     @property
     def name(self) -> str:
-        """Name of the result: the specification's key, of a lone task the task's."""
+        """Name of the result: the key of the specification, or of the task if it runs alone."""
         return self.task.key if self.specification is None else self.specification.key
 
     @property
     def display_name(self) -> str:
-        """Name of the result as shown."""
+        """Display name of the result."""
         name = None if self.specification is None else self.specification.display_name
         return name or self.task.display_name
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The task's tags, with what is to be said of its rows."""
+        """Tags of the task, followed by notes about its rows."""
         return (*self.task.tags, *self.dataset.notes) if self.dataset is not None else self.task.tags
 
     @property
     def benchmark(self) -> BenchmarkDefinition:
-        """The definition of a benchmark task; a `TypeError` for system tasks."""
+        """Return the definition of a benchmark task. Raise `TypeError` for a system task."""
         if not isinstance(self.definition, BenchmarkDefinition):
             raise TypeError(f"task {self.task.key!r} is a system task and has no solver, dataset or scorers")
         return self.definition
 
     @property
     def entity(self) -> EntityType:
-        """What the task evaluates; follows from the presence of a solver."""
+        """Entity that the task evaluates, derived from the presence of a solver."""
         return self.definition.evaluates if isinstance(self.definition, BenchmarkDefinition) else "system"
 
     @property
     def document(self) -> dict[str, Any]:
-        """The task as the JSON document it was read from."""
+        """Task as the JSON document from which it was read."""
         return document_of(self.task)
 
     @cached_property
     def outline(self) -> Outline:
-        """What its logs are read with."""
+        """Outline that is needed to read the logs of the task."""
         return outline_of(self.definition)
 
     @property
     def calls_model(self) -> bool:
-        """Whether running the plan asks the evaluated model anything; recorded traces are passed on without
-        it.
-        """
+        """Whether the plan calls the evaluated model. Recorded traces are passed on without a model call."""
         return (
             self.entity == "model"
             and (self.benchmark.solver is None or self.benchmark.solver.calls_model)
@@ -268,15 +270,16 @@ class TaskPlan:
 
     @property
     def runs_tools(self) -> bool:
-        """Whether the evaluated model has tools that run what it writes."""
+        """Whether the evaluated model has tools that execute code it writes."""
         return self.calls_model and self.benchmark.solver is not None and self.benchmark.solver.runs_tools
 
     @property
     def solver_digest(self) -> str | None:
-        """SHA-256 over what decides the solver's outputs, and nothing of the scorers; `None` without a
-        solver.
+        """SHA-256 checksum of everything that determines the solver outputs, excluding the scorers; `None`
+        without a solver.
 
-        Two plans with the same one ask the same models the same questions, whatever is made of the answers.
+        Two plans with the same digest send the same requests to the same models, even if they score the
+        answers differently.
         """
         if self.entity != "model" or self.benchmark.solver is None:
             return None
@@ -293,16 +296,18 @@ class TaskPlan:
 
     @property
     def solver_model_keys(self) -> tuple[str, ...]:
-        """AI GO keys of the other models that the solver asks; those of scorers alone are not among them."""
+        """AI GO keys of the other models that the solver calls, excluding models that only scorers call."""
         solver = None if self.entity == "system" else self.benchmark.solver
         return () if solver is None else tuple(dict.fromkeys(solver.model_keys()))
 
     def snippet_place(self, *path: str | int) -> tuple[str, int] | None:
-        """File and first line of the code under a path in the definition; `None` where they are not known."""
+        """Return the file and first line of the code at a path in the definition; `None` if unknown."""
         return self.snippet_places.get(".".join(map(str, path)))
 
     def header(self) -> dict[str, Any]:
-        """The plan as JSON, without its rows: what a native log carries so that it can be read back alone."""
+        """Return the plan as JSON, without its rows. A native log contains it, so that the log can be read
+        without other files.
+        """
         dataset = self.dataset
         return {
             "format": HEADER_FORMAT,
@@ -335,17 +340,18 @@ class TaskPlan:
 
 
 def document_of(spec: TaskSpec) -> dict[str, Any]:
-    """A spec as the JSON document it was read from: unset fields stay out."""
+    """Return a spec as the JSON document from which it was read, without unset fields."""
     document: dict[str, Any] = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return document
 
 
 def bind_task(document: dict[str, Any], config: Mapping[str, Any]) -> TaskSpec:
-    """A task document with its config put in.
+    """Return a task document with its config values inserted.
 
     Raises:
-        TemplateError: it names a parameter that `config` lacks; the issues carry paths into `document`.
-        pydantic.ValidationError: a value does not fit the field it was put in.
+        TemplateError: the document names a parameter that `config` lacks; the issues have paths into
+            `document`.
+        pydantic.ValidationError: a value does not fit the field into which it was inserted.
     """
     parameters = TaskSpec.model_validate(document).config_spec
     values = template_values(parameters, config)
@@ -359,7 +365,9 @@ def digest_of(
     *,
     num_trials: int,
 ) -> str:
-    """SHA-256 over the canonical JSON of everything that decides the numbers (file paths do not)."""
+    """Return the SHA-256 checksum of the canonical JSON of everything that determines the metrics. File paths
+    are not included.
+    """
     return content_digest(deciding_content(document_of(task), config, dataset, num_trials))
 
 
@@ -369,7 +377,7 @@ def deciding_content(
     dataset: PlannedDataset | None,
     num_trials: int,
 ) -> dict[str, Any]:
-    """What the digest of a plan is a digest of."""
+    """Return the content from which the digest of a plan is computed."""
     return {
         "task": document,
         "config": dict(config),
@@ -379,7 +387,7 @@ def deciding_content(
 
 
 def named_models(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[str]:
-    """Keys of the models that a definition names, in order of appearance, repeats included."""
+    """Yield the keys of the models that a definition names, in order of appearance, including repetitions."""
     if isinstance(definition, SystemDefinition):
         return
     if definition.solver is not None:
@@ -390,9 +398,10 @@ def named_models(definition: BenchmarkDefinition | SystemDefinition) -> Iterator
 
 
 def _likelihoods_asked(definition: BenchmarkDefinition) -> list[Any]:
-    """What the solver asks on behalf of scorers that compare likelihoods; empty where there are none.
+    """Return the likelihood requests that the solver makes for scorers; empty if no scorer compares
+    likelihoods.
 
-    Without other scorers it asks for nothing else, so whether there are some belongs to it.
+    If all scorers compare likelihoods, the solver makes no other request, so the result also records this.
     """
     scorers = [scorer for scorer in definition.scorers if scorer.compares_likelihoods]
     if not scorers:
@@ -408,7 +417,7 @@ def _likelihoods_asked(definition: BenchmarkDefinition) -> list[Any]:
 
 
 def content_digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 over the canonical JSON of what decides something."""
+    """Return the SHA-256 checksum of the canonical JSON of content that determines a result."""
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -416,11 +425,11 @@ SCRIPTED = "scripted/"
 
 
 def fingerprint_of(name: str) -> str:
-    """SHA-256 of what is known of a model that is named by an engine's string.
+    """Return the SHA-256 checksum of the known properties of a model that an engine's string names.
 
-    Of a file, a scripted model's rules or a model entity (`model.yaml`, `run.yaml#key`), its content counts
-    too; of a folder of weights (`transformers/FOLDER,dtype=float16`) the names, sizes and times of its files.
-    That a provider has changed a model behind its name cannot be seen.
+    The content of a file counts: the rules of a scripted model or a model entity (`model.yaml`,
+    `run.yaml#key`). For a folder of weights (`transformers/FOLDER,dtype=float16`), the names, sizes and
+    times of its files count. A model that a provider changes under the same name is not detected.
     """
     return sha256_of([name, _content_of(name)])
 
@@ -439,11 +448,11 @@ def _content_of(name: str) -> Any:
             if entry.is_file()
         )
     except OSError:
-        return None  # whoever makes the model says why it cannot be read
+        return None  # The code that loads the model reports why it cannot be read.
 
 
 def _folder_of(name: str) -> Path | None:
-    """The folder in an engine's string, after the names of engine and backend."""
+    """Return the folder in an engine's string, after the names of engine and backend."""
     path = name.partition(",")[0]
     for _ in range(2):
         _, _, path = path.partition("/")
@@ -453,8 +462,8 @@ def _folder_of(name: str) -> Path | None:
 
 
 def mixed(earlier: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Fingerprints of a run that goes on from an earlier one: of a model that has changed since, neither the
-    old one nor the new one.
+    """Return the fingerprints of a run that resumes an earlier one. A model that has changed since then gets
+    a new fingerprint, different from both the old and the current one.
     """
     return {
         key: fingerprint
@@ -465,5 +474,5 @@ def mixed(earlier: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
 
 
 def sha256_of(content: Any) -> str:
-    """SHA-256 over the canonical JSON of a value."""
+    """Return the SHA-256 checksum of the canonical JSON of a value."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Shards: a plan's rows in N parts that follow each other, each run by a process of its own.
+"""Shards: N consecutive parts of the rows of a plan, each run by a separate process.
 
-Which rows a shard has follows from their number alone, so that machines need not talk to each other. The plan
-stays the whole one, with its digest, its ids and its order: a shard is a selection of its rows.
+The rows of a shard follow from its number alone, so machines need not communicate. The plan keeps its
+digest, its ids and its order; a shard only selects rows from it.
 """
 
 from __future__ import annotations
@@ -13,58 +13,58 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 
 MOST_SHARDS = 100_000
-"""Each has a folder of its own."""
+"""Maximum number of shards. Each shard has a separate folder."""
 
 _WRITTEN = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One part of a plan's rows."""
+    """Part of the rows of a plan."""
 
     number: int
-    """From 1."""
+    """Number of the shard, from 1."""
     of: int
-    """Number of parts."""
+    """Total number of shards."""
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
     @property
     def folder(self) -> str:
-        """Name of the folder that has what became of it; names sort as the shards do."""
+        """Name of the folder for the results of the shard. Names sort in the same order as the shards."""
         return f"shard-{self.number:0{len(str(self.of))}}-of-{self.of}"
 
     def bounds(self, total: int) -> tuple[int, int]:
-        """First row, from 0, and the one behind the last; the sizes of shards differ by one at most, and
-        where there are fewer rows than shards, some have none.
+        """Return the number of the first row, from 0, and the number after the last row. Shard sizes differ
+        by at most one; with fewer rows than shards, some shards are empty.
         """
         return total * (self.number - 1) // self.of, total * self.number // self.of
 
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows of a plan that a shard has."""
+    """Rows of a plan that belong to a shard."""
 
     shard: Shard
     total: int
-    """Rows of the whole plan."""
+    """Number of rows in the whole plan."""
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """See `Shard.bounds`."""
+        """Bounds of the shard (see `Shard.bounds`)."""
         return self.shard.bounds(self.total)
 
     def to_json(self) -> list[int]:
-        """As it stands in a native log."""
+        """Return the shard in the form of a native log."""
         return [self.shard.number, self.shard.of, self.total]
 
     @staticmethod
     def from_json(stored: object) -> ShardRows | None:
-        """Back from `to_json`; `None` stays that.
+        """Convert the output of `to_json` into shard rows; `None` stays `None`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the value has another form.
         """
         if stored is None:
             return None
@@ -77,10 +77,10 @@ class ShardRows:
 
 
 def parse_shard(text: str) -> Shard:
-    """`3/16` as a shard.
+    """Convert a text such as `3/16` into a shard.
 
     Raises:
-        UsageError: the text is no shard.
+        UsageError: the text does not describe a shard.
     """
     match = _WRITTEN.fullmatch(text)
     number, of = (int(match[1]), int(match[2])) if match else (0, 0)
