@@ -1,5 +1,4 @@
-"""Every Eval Ever (EvalEval Coalition), schema 0.3.0: results → an aggregate JSON file and a JSONL file of
-instances.
+"""Every Eval Ever (EvalEval Coalition), schema 0.3.0: an aggregate JSON file and a JSONL file of instances.
 
-Its schema is under the MIT licence; docs/reference/file-formats.md lists how each field is mapped.
+The schema has the MIT license. docs/reference/file-formats.md describes the mapping of each field.
 """

@@ -1,4 +1,4 @@
-"""Instances of a sample → AI GO sample evidence, as JSON-ready dictionaries."""
+"""Conversion of a sample's instances to AI GO sample evidence, as JSON-serializable dictionaries."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Json = dict[str, Any]
 Item = dict[str, Any]
 _ROLES = frozenset({"system", "user", "assistant", "developer"})
 _OVER_TRIALS = "all"
-"""What `metadata.trial` is of a score over all trials, in files that were exported here."""
+"""Value of `metadata.trial` for a score over all trials, in files exported by aigo-bridge."""
 _TAKEN = frozenset({"input", "output", "messages", "evaluation", "error", "token_usage", "sample_id"})
-"""Fields of an instance that have a place of their own."""
+"""Instance fields that are mapped separately."""
 _OWN_METADATA = frozenset({"scorer", "trial", "score"})
 
 
 class SampleMapper:
-    """Maps the instances of one evaluation.
+    """Converter of the instances of one evaluation.
 
     Args:
-        evaluation: its name, a part of the ids of traces.
-        source: where the instances are.
-        model: id of the model; `None` when it is unknown.
-        numbers: of the record.
-        options: how it is imported.
-        loss: where counts go.
+        evaluation: name of the evaluation, used in trace ids.
+        source: location of the instances.
+        model: model id; `None` if unknown.
+        numbers: numbers of the record.
+        options: import options.
+        loss: report for loss counts.
     """
 
     def __init__(
@@ -53,16 +53,16 @@ class SampleMapper:
         self.samples = self.trials = self.failed = 0
 
     def sample(self, sample_id: str, instances: Sequence[Json]) -> Json:
-        """The evidence of one sample.
+        """Return the evidence of one sample.
 
         Raises:
-            TypeError, ValueError, KeyError, AttributeError: the instances cannot be mapped.
+            TypeError, ValueError, KeyError, AttributeError: the instances cannot be converted.
         """
         by_trial, over_trials = self._by_trial([self._finite(instance) for instance in instances])
         entries = next(iter(by_trial.values()), over_trials)
         answers = _answers(entries[0])
         if len(answers) > 1 and len(by_trial) < 2:
-            # Several answers that were scored together.
+            # These answers were scored together.
             trials = [self._trial(sample_id, index, entries, index) for index in range(len(answers))]
             over_trials = [*next(iter(by_trial.values()), []), *over_trials]
             for trial in trials:
@@ -95,8 +95,8 @@ class SampleMapper:
         return {**fields, "evaluation": instance.get("evaluation")}
 
     def _by_trial(self, instances: Sequence[Json]) -> tuple[dict[int, list[Json]], list[Json]]:
-        """Instances by the index of their trial, and those over all trials. A score that is there twice is of
-        another trial.
+        """Return instances by trial, and instances over all trials. A repeated score belongs to another
+        trial.
         """
         by_trial: dict[int, list[Json]] = {}
         over_trials: list[Json] = []
@@ -139,7 +139,7 @@ class SampleMapper:
         messages = instance.get("messages")
         if isinstance(messages, list):
             items = [item for number, part in enumerate(messages) for item in _items(number, part)]
-            # Which call made which message, and what it saw, is not told.
+            # The record does not contain the calls' messages and inputs.
             fields["token_usage"] = instance.get("token_usage")
         else:
             prompt, answered = self._single(instance, answer)
@@ -169,7 +169,7 @@ class SampleMapper:
 
     def _single(self, instance: Json, answer: int) -> tuple[list[Item], list[Item]]:
         question = _object(instance.get("input"))
-        # What the model saw, where it is told.
+        # Use the prompt that the model received, if it is recorded.
         prompt = [_message(0, "user", _text(question.get("formatted") or question.get("raw")))]
         answers, output = _answers(instance), _object(instance.get("output"))
         thoughts = output.get("reasoning_trace")
@@ -229,7 +229,7 @@ def _answers(instance: Json) -> list[str]:
 
 
 def _data(instance: Json) -> Json:
-    """The row: question, right answers, choices, and what else is said of the sample."""
+    """Return the row: question, correct answers, choices, and other information about the sample."""
     question = _object(instance.get("input"))
     data: Json = {"input": question.get("raw"), "reference": question.get("reference") or []}
     if question.get("choices") is not None:

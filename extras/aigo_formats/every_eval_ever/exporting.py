@@ -1,5 +1,6 @@
-"""`aigo-bridge export --to every-eval-ever`: a result log as an aggregate file and a file of instances, under
-the path that the collection asks for.
+"""`aigo-bridge export --to every-eval-ever`: a result log as an aggregate file and a file of instances.
+
+The paths follow the rules of the collection:
 
 ```text
 <out>/data/<task>/<developer>/<model>/<uuid>.json
@@ -7,8 +8,8 @@ the path that the collection asks for.
 <out>/<uuid>.loss.json
 ```
 
-The same result always gives the same files: the identifier is made of the result, and nothing is asked of the
-clock.
+The same result always produces the same files. The identifier is derived from the result, and the current
+time is not used.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ from aigo_formats.every_eval_ever.instances import SCHEMA_VERSION, Instances, Re
 
 Json = dict[str, Any]
 _LIBRARIES = {"lm_eval": "lm_eval", "lighteval": "lighteval", "inspect": "inspect_ai"}
-"""What an import keeps of a foreign run, by its key in the result's config → name of the library."""
+"""Library names by the config key under which an import stores another library's run."""
 _STDERR = "_stderr"
 _LOWER = re.compile(r"(?:^|[^a-z])(?:perplexity|bits_per_byte|ter|wer|loss|error|rmse|mae)(?:[^a-z]|$)")
-"""Names of metrics of which less is better, by their definitions."""
+"""Names of metrics for which lower values are better, by definition."""
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d|data)(?:\..*)?$")
 _SECTIONS = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 @dataclass(frozen=True)
 class ExportedResult:
-    """What an export wrote."""
+    """Files written by an export."""
 
     path: Path
-    """The aggregate file."""
+    """Aggregate file."""
     loss_file: Path
     loss: LossReport
 
     @property
     def lines(self) -> list[str]:
-        """What is not in the files as it was, for people."""
+        """Return the parts of the result that were dropped or changed, as text lines."""
         return [
             f"{title}: {count} x {kind}"
             for title, counts in (("dropped", self.loss.dropped), ("changed", self.loss.changed))
@@ -62,11 +63,12 @@ class ExportedResult:
 
 
 def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
-    """Write a result log into the folder `out`.
+    """Export a result log into the folder `out`.
 
     Raises:
-        EvidenceError: the file is no result log, evaluates no model, has several runs, or no number.
-        UsageError: the files are there already (without `force`).
+        EvidenceError: the file is not a result log, does not evaluate a model, has several runs, or lacks
+            numbers.
+        UsageError: the files already exist (without `force`).
     """
     reader = LogReader(result)
     log = reader.frame()
@@ -136,7 +138,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
 
 
 def _identifier(result: Path) -> str:
-    """A UUID of version 4 in form, made of the result, so that exporting it again replaces the files."""
+    """Return a UUID (version 4 format) derived from the result, so that another export replaces the files."""
     digest = hashlib.sha256()
     with result.open("rb") as file:
         while block := file.read(1 << 20):
@@ -145,7 +147,7 @@ def _identifier(result: Path) -> str:
 
 
 def _section(name: str) -> str:
-    """A name as a folder that every system takes."""
+    """Return a name as a folder name that all operating systems accept."""
     text = _SECTIONS.sub("-", name).strip("-. ") or "unknown"
     return f"{text}-" if _RESERVED.fullmatch(text) else text[:100].rstrip(". ")
 
@@ -158,7 +160,7 @@ def _model_id(entity: StoredModel) -> str:
 
 
 def _numbers(log: TaskResultLog, loss: LossReport) -> Iterator[tuple[Result, Json]]:
-    """The numbers of the metrics; a standard error stands with its number."""
+    """Yield the numbers of the metrics. A standard error is stored with its number."""
     task = log.specification.task.key
     seen: dict[str, int] = {}
     assert log.evidence is not None
@@ -178,7 +180,7 @@ def _numbers(log: TaskResultLog, loss: LossReport) -> Iterator[tuple[Result, Jso
 def _number(log: TaskResultLog, metric: MetricData, result: Result, value: float, loss: LossReport) -> Json:
     better, is_told = _higher_is_better(log, metric, result.value)
     if not is_told:
-        # The field is required, and AI GO's metrics do not say it.
+        # The field is required, but AI GO metrics do not contain this information.
         loss.changed["lower_is_better: AI GO does not say it, taken from the metric's name"] += 1
     details = {
         "aigo_metric_key": metric.metric_key,
@@ -209,7 +211,7 @@ def _number(log: TaskResultLog, metric: MetricData, result: Result, value: float
 
 
 def _higher_is_better(log: TaskResultLog, metric: MetricData, name: str) -> tuple[bool, bool]:
-    """Whether more is better, and whether the evaluation says so."""
+    """Return whether higher values are better, and whether the evaluation specifies it."""
     definition = log.specification.task.definition.model_dump(mode="json")
     for scorer in definition.get("scorers") or []:
         if isinstance(scorer, dict) and scorer.get("key") == metric.scorer_key:
@@ -221,7 +223,7 @@ def _higher_is_better(log: TaskResultLog, metric: MetricData, name: str) -> tupl
 
 
 def _source(log: TaskResultLog) -> Json:
-    """The dataset: on the Hub where a foreign task names it there."""
+    """Return the dataset. For an imported task it is on the Hub if the task's config names it."""
     config = log.specification.config or {}
     for repository in (
         _member(config, "lm_eval", "task", "dataset_path"),
@@ -257,7 +259,7 @@ def _aggregate(
         "source_metadata": {
             "source_name": log.specification.display_name,
             "source_type": "evaluation_run",
-            # Who ran it stands in no result: to be filled in by whoever hands the file in.
+            # Results do not contain the organization. The user must fill it in before submitting the file.
             "source_organization_name": "unknown",
             "evaluator_relationship": "other",
         },
@@ -282,7 +284,7 @@ def _aggregate(
 
 
 def _settings(log: TaskResultLog) -> dict[str, str]:
-    """What the task was run with, each value as a text; large parts of foreign runs are left out."""
+    """Return the settings of the task as text values, without large configurations of imported runs."""
     settings = {
         key: value if isinstance(value, str) else json_text(value)
         for key, value in (log.specification.config or {}).items()
@@ -292,7 +294,7 @@ def _settings(log: TaskResultLog) -> dict[str, str]:
 
 
 def _count_frame(log: TaskResultLog, loss: LossReport) -> None:
-    """What of the frame has no place."""
+    """Count the parts of the frame that the format cannot store."""
     loss.dropped["definition of the task"] += 1
     assert log.evidence is not None
     for what, values in (("error of the run", log.errors), ("error of the evidence", log.evidence.errors)):

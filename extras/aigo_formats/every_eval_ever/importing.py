@@ -1,8 +1,7 @@
-"""`aigo-bridge import` of files of Every Eval Ever: each evaluation of a record becomes a result log,
-`<evaluation>_<uuid>.tasklog.json`, with its loss report.
+"""`aigo-bridge import` for files of Every Eval Ever. Each evaluation of a record becomes a result log.
 
-Instances are looked for beside their record, under its name: where the record says that they lie is a path of
-somebody's collection, and is not followed.
+The result log is `<evaluation>_<uuid>.tasklog.json`, with its loss report. Instances are expected next to
+their record, under the same name. The path in the record is ignored because it belongs to another collection.
 """
 
 from __future__ import annotations
@@ -39,33 +38,33 @@ from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lines import line_at, numbered_lines, object_of
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What code that reads well-formed instances raises at others."""
+"""Errors that code for well-formed instances raises for malformed ones."""
 _INSTANCES = "_samples.jsonl"
 _LONGEST_STEM = 150
 _Index = dict[str, dict[str, list[tuple[int, int]]]]
-"""Evaluation → sample → where its lines begin, and their numbers."""
+"""Line offsets and line numbers of instances, by evaluation and sample."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A record with its instances; one of them may be missing."""
+    """Record with its instances. One of them can be missing."""
 
     aggregate: str | None
     instances: str | None
 
     @property
     def location(self) -> str:
-        """The file that both are called by."""
+        """Return the file that identifies the pair."""
         return self.aggregate or self.instances or ""
 
 
 class EveryEvalEver:
-    """Reads files of Every Eval Ever."""
+    """Importer of Every Eval Ever files."""
 
     expected = "records of Every Eval Ever (<uuid>.json, <uuid>_samples.jsonl)"
 
     def files(self, location: str) -> Sequence[str]:
-        """Its files at a location."""
+        """Return the files at a location."""
         try:
             place = FileLocation.of(location)
             named = place.exists(place.path)
@@ -76,7 +75,7 @@ class EveryEvalEver:
             return []
 
     def parts(self, location: str) -> Sequence[str]:
-        """A file and its companion."""
+        """Return a file and its companion."""
         files = {location: None}
         for pair in find_pairs([location]):
             files |= {name: None for name in (pair.aggregate, pair.instances) if name is not None}
@@ -89,10 +88,10 @@ class EveryEvalEver:
         options: ImportOptions,
         tell: Callable[[ImportReport], None],
     ) -> int:
-        """Import records, one report per evaluation as they are done; the worst exit code.
+        """Import records with one report per finished evaluation. Return the worst exit code.
 
         Raises:
-            UsageError: a location has no such files, or an option is wrong.
+            UsageError: a location does not contain such files, or an option is wrong.
         """
         refuse_parquet("records of Every Eval Ever", locations, options)
         options.redaction()
@@ -107,10 +106,10 @@ class EveryEvalEver:
 
 
 def find_pairs(locations: Sequence[str]) -> list[Pair]:
-    """The records that the locations name, with their instances.
+    """Return the records at the locations, with their instances.
 
     Raises:
-        UsageError: a location has no such files.
+        UsageError: a location does not contain such files.
     """
     pairs: dict[str, Pair] = {}
     for location in locations:
@@ -192,7 +191,7 @@ def _shortened(name: str) -> str:
 
 
 def _index(pair: Pair, record: Record, options: ImportOptions, damage: list[Damage]) -> _Index:
-    """Where the instances of each evaluation and sample are; what the record says of the file is compared."""
+    """Return the positions of the instances by evaluation and sample, after checks against the record."""
     index: _Index = {}
     if pair.instances is None:
         if record.companion:
@@ -245,7 +244,7 @@ def _samples(
     redaction: Redaction,
     damage: list[Damage],
 ) -> Iterator[bytes]:
-    """The samples as JSON; one that cannot be mapped is damage."""
+    """Yield the samples as JSON. A sample that cannot be converted is damage."""
     if location is None or not samples:
         return
     with FileLocation.of(location).open() as file:

@@ -1,7 +1,7 @@
-"""Trials with their scores → instances, as `instance_level_eval.schema.json` has them.
+"""Conversion of trials with scores to instances, as defined by `instance_level_eval.schema.json`.
 
-An instance is one score of one trial, or of all trials together. It must have a number, so what was not
-scored has no instance: a made-up zero would be a wrong number.
+An instance is one score of one trial, or of all trials together. It requires a number, so unscored trials do
+not get an instance. A zero would be a wrong number.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from aigo_report.tables.trials import (
 Json = dict[str, Any]
 SCHEMA_VERSION = "0.3.0"
 _REFERENCES = ("golds", "target", "ground_truth", "reference", "answer", "a")
-"""Columns that are taken for the right answer where no scorer says it, in this order."""
+"""Columns with the correct answer if no scorer provides it, in order of preference."""
 _CALL, _RESULT = "function_call", "function_call_output"
 
 
 @dataclass(frozen=True)
 class Result:
-    """One number of the aggregate file."""
+    """Number in the aggregate file."""
 
     id: str
     name: str
     """Name of the evaluation."""
     scorer: str | None
-    """Key of the scorer; `None`: it has none."""
+    """Key of the scorer; `None` without a scorer."""
     value: str
-    """Name of the value among those of its metric."""
+    """Name of the value within its metric."""
 
 
 class Instances:
@@ -52,10 +52,10 @@ class Instances:
     Args:
         evaluation: id of the evaluation.
         model: id of the model.
-        task: name of the task, for scores that no number of the aggregate file is of.
-        results: the numbers of the aggregate file.
-        loss: where counts go.
-        graded: whether texts are grades as Inspect's metrics take them (`C`, `P`, `I`, `N`).
+        task: task name, for scores that do not belong to a number in the aggregate file.
+        results: numbers in the aggregate file.
+        loss: report for loss counts.
+        graded: whether text scores are grades of Inspect (`C`, `P`, `I`, `N`).
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Instances:
         self._loss = loss
 
     def of(self, sample: Json) -> Iterator[Json]:
-        """The instances of a sample: those of its trials, then those over all trials."""
+        """Yield the instances of a sample: those for each trial, then those over all trials."""
         trials = trials_of(sample)
         is_legacy = not sample.get("trials")
         num_before = self._loss.kept["score"]
@@ -104,7 +104,7 @@ class Instances:
                 instance = self._instance(sample, trials, score, trial)
             self._loss.kept["score"] += 1
             if points not in (0, 1):
-                # The field wants yes or no; a share is not correct.
+                # The field is boolean, and a fractional score is not correct.
                 self._loss.changed["score between right and wrong: is_correct is false"] += 1
             for result in self._results_of(score, name):
                 evaluation = {**instance["evaluation"], "score": points, "is_correct": points == 1}
@@ -121,7 +121,7 @@ class Instances:
         return points
 
     def _results_of(self, score: Json, name: str) -> Sequence[Result | None]:
-        """The numbers that a score is a part of: those of its name, or the only one of its scorer."""
+        """Return the numbers that a score belongs to: all with its name, or the only one of its scorer."""
         results = self._by_scorer.get(score.get("scorer_key"), [])
         same = [result for result in results if result.value == name]
         if same:
@@ -174,7 +174,7 @@ class Instances:
 
 
 def _attribution(instance: Json, score: Json) -> list[Json]:
-    """What the scorer took for the answer, where it says so."""
+    """Return the extracted answer, if the scorer provides it."""
     values = (member(score, "metadata", name) for name in PREDICTIONS)
     answer = next((value for value in values if value is not None), None)
     if answer is None:
@@ -226,7 +226,7 @@ def _errors(sample: Json, trials: list[Json]) -> Iterator[str]:
 
 
 def _usage(outputs: Sequence[Json]) -> Json | None:
-    """Tokens of all calls; `None` where one does not say them."""
+    """Return the tokens of all calls; `None` if a call lacks token counts."""
     events = [event for output in outputs for event in mappings(member(output, "trace", "events"))]
     usages = [event.get("usage") for event in events if event.get("type") == "model_call_event"]
     prompt = [member(usage, "num_prompt_tokens") for usage in usages]
@@ -239,8 +239,9 @@ def _usage(outputs: Sequence[Json]) -> Json | None:
 
 
 def _messages(items: Sequence[Json]) -> tuple[list[Json], int]:
-    """The conversation, and how many calls of tools it has. Reasoning and calls stand with the message of the
-    assistant that follows or precedes them.
+    """Return the conversation and its number of tool calls.
+
+    Reasoning is stored with the assistant message after it, and tool calls with the message before them.
     """
     messages: list[Json] = []
     num_calls = 0

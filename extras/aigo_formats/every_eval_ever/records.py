@@ -1,4 +1,4 @@
-"""An aggregate file, read within bounds, and asked for what the result of one evaluation needs."""
+"""Reader of an aggregate file, with limits, and the parts that one evaluation's result needs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ENGINE = "every-eval-ever"
 
 @dataclass(frozen=True)
 class Number:
-    """An entry of `evaluation_results`, with the names that it has in evidence."""
+    """Entry of `evaluation_results`, with its names in the evidence."""
 
     id: str | None
-    """`evaluation_result_id`."""
+    """Value of `evaluation_result_id`."""
     evaluation: str
     value: str
     """Name of the value."""
@@ -48,7 +48,7 @@ class Number:
 
     @classmethod
     def of(cls, entry: Json) -> Number:
-        """The number of an entry; one that was exported here has its keys under `details`."""
+        """Return the number of an entry. Entries exported by aigo-bridge contain its keys in `details`."""
         config = _object(entry.get("metric_config"))
         details = _object(_object(entry.get("score_details")).get("details"))
         evaluation = str(entry.get("evaluation_name"))
@@ -70,13 +70,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Record:
-    """An aggregate file; empty when there is none."""
+    """Content of an aggregate file; empty if the file is missing."""
 
     content: Json = field(default_factory=dict)
 
     @property
     def numbers(self) -> list[Number]:
-        """All entries of `evaluation_results` that are objects."""
+        """Return all entries of `evaluation_results` that are objects."""
         entries = self.content.get("evaluation_results")
         return (
             [Number.of(entry) for entry in entries if isinstance(entry, dict)]
@@ -86,12 +86,12 @@ class Record:
 
     @property
     def model(self) -> Json:
-        """`model_info`."""
+        """Return `model_info`."""
         return _object(self.content.get("model_info"))
 
     @property
     def companion(self) -> Json:
-        """`detailed_evaluation_results`."""
+        """Return `detailed_evaluation_results`."""
         return _object(self.content.get("detailed_evaluation_results"))
 
 
@@ -100,10 +100,11 @@ def _object(value: Any) -> Json:
 
 
 def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> Record:
-    """The aggregate file.
+    """Read the aggregate file.
 
     Raises:
-        EvidenceError: it cannot be read, is none, has a key twice, or asks for more than the bounds allow.
+        EvidenceError: the file cannot be read, has another format, has a duplicate key, or exceeds the
+            bounds.
     """
     place = FileLocation.of(location)
     try:
@@ -127,14 +128,14 @@ def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
 def frame_of(
     record: Record, evaluation: str, totals: tuple[int, int], damage: list[Damage], loss: LossReport
 ) -> Json:
-    """A `TaskResultLog` as JSON whose `evidence` has no `samples` yet.
+    """Return a `TaskResultLog` as JSON whose `evidence` does not contain `samples` yet.
 
     Args:
-        record: the aggregate file.
+        record: content of the aggregate file.
         evaluation: name of the evaluation.
-        totals: how many samples there are, and how many of them have an error.
-        damage: what could not be read.
-        loss: where counts go.
+        totals: number of samples, and number of samples with an error.
+        damage: unreadable parts.
+        loss: report for loss counts.
     """
     numbers = [number for number in record.numbers if number.evaluation == evaluation]
     metrics, errors = _metrics(numbers, loss)
@@ -150,7 +151,7 @@ def frame_of(
         samples=totals[0],
         specification=specification,
         execution={
-            # When a record was made says nothing of how long the run took.
+            # The times of the record do not show how long the run took.
             "runtime": 0.0,
             "started_at": started if started is not None else ended or 0,
             "ended_at": max(ended or 0, started or 0),
@@ -182,7 +183,7 @@ def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[
             "scorer_name": number.scorer_name,
         }
         previous = metrics[-1] if metrics else {}
-        # Values of one metric of ours stand one by one there.
+        # An export by aigo-bridge writes the values of one metric as separate entries. Join them.
         if all(previous.get(name) == key for name, key in keys.items()) and not set(values) & set(
             previous["values"]
         ):
@@ -235,7 +236,7 @@ def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Js
 
 
 def _scale(config: Json) -> Json:
-    """Return the declared values of a score: whether they are right or wrong, and the ends of their scale."""
+    """Return the declared range of a score, and whether it is binary."""
     ends = [finite_number(config.get(name)) for name in ("min_score", "max_score")]
     scale: Json = {} if None in ends else {"scale": ends}
     return scale | ({"score_type": "binary"} if config.get("score_type") == "binary" else {})
@@ -252,7 +253,7 @@ def _model(record: Record, name: str) -> StoredModel:
 
 
 def _seconds(value: Any) -> int | None:
-    """A time of Unix in seconds, as most records have it; dates of other forms stay in the config."""
+    """Return a Unix time in seconds; `None` for other date formats, which remain in the config."""
     try:
         seconds = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,5 +1,5 @@
-"""Inspect's `eval.yaml` on the Hugging Face Hub as AI GO tasks: nothing of Inspect is imported, nothing is
-run.
+"""Conversion of Inspect's `eval.yaml` on the Hugging Face Hub to AI GO tasks, without importing or running
+Inspect.
 """
 
 HUB = "inspect-hub"

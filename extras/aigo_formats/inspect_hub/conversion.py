@@ -1,4 +1,4 @@
-"""An entry of an `eval.yaml` as an AI GO task: the same prompts, scored by Inspect's own scorers."""
+"""Conversion of an `eval.yaml` entry to an AI GO task with the same prompts and Inspect's own scorers."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ Json = dict[str, Any]
 
 FRAMEWORKS = ("inspect-ai", "inspect_ai")
 _MEANS = (None, "mean", "pass_at_1")
-"""Reducers of epochs that are the mean of scores."""
+"""Epoch reducers that compute the mean of the scores."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Where the rows of an entry are."""
+    """Location of the rows of an entry."""
 
     file: Path | None = None
-    """A file beside the `eval.yaml`."""
+    """File next to the `eval.yaml`."""
     repository: str | None = None
-    """A dataset on the Hub, `ORG/NAME`."""
+    """Dataset on the Hub, `ORG/NAME`."""
     revision: str | None = None
-    """Its revision."""
+    """Revision of the dataset."""
 
 
 def convert(
     definition: Definition, number: int, rows: Rows, *, key: str | None = None, allow: bool = False
 ) -> ConvertedTask | Refusal:
-    """The AI GO task of one entry.
+    """Convert one entry to an AI GO task.
 
     Args:
-        definition: the file.
-        number: which entry of its `tasks`, from 0.
-        rows: where its rows are.
-        key: key of the AI GO task; `None`: made of the entry's id.
-        allow: convert although parts are lost; the task's description lists them.
+        definition: content of the file.
+        number: index of the entry in `tasks`, from 0.
+        rows: location of the rows.
+        key: key of the AI GO task; `None`: derived from the entry's id.
+        allow: whether to convert with lost parts. The task's description lists them.
     """
     parts = Parts(definition)
     path = ("tasks", number)

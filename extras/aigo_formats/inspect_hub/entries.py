@@ -1,4 +1,4 @@
-"""One entry of `tasks` of an `eval.yaml`, checked as Inspect checks it when it is run as `hf/ORG/NAME`."""
+"""Entry of `tasks` in an `eval.yaml`, checked like Inspect does for `hf/ORG/NAME`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KEYS = (
     "id", "config", "split", "field_spec", "shuffle_choices", "epochs", "epoch_reducer", "solvers", "scorers",
 )
 FIELDS = ("input", "target", "choices", "input_image", "metadata", "description")
-"""Keys of `field_spec` that Inspect looks at."""
+"""Keys of `field_spec` that Inspect uses."""
 IGNORED_FIELDS = ("id", "sandbox", "files", "setup", "checkpoint")
-"""Keys of `field_spec` that it takes and does not look at."""
+"""Keys of `field_spec` that Inspect accepts but ignores."""
 SOLVERS: dict[str, tuple[str, ...]] = {
     "prompt_template": ("template",),
     "system_message": ("template",),
@@ -30,7 +30,7 @@ SOLVERS: dict[str, tuple[str, ...]] = {
     "self_critique": (),
     "multiple_choice": ("template", "cot", "multiple_correct", "max_tokens", "shuffle"),
 }
-"""Solver → the arguments that are known here."""
+"""Supported arguments by solver."""
 SCORERS: dict[str, tuple[str, ...]] = {
     "includes": ("ignore_case",),
     "match": ("location", "ignore_case", "numeric"),
@@ -43,13 +43,13 @@ SCORERS: dict[str, tuple[str, ...]] = {
     "choice": (),
     "math": ("timeout",),
 }
-"""Scorer → the arguments that are known here."""
+"""Supported arguments by scorer."""
 # fmt: on
 REDUCER = re.compile(r"(pass_at_\d+|at_least_\d+|max|mode|median|mean)\Z")
 
 
 def checked_entry(parts: Parts, entry: Any, path: KeyPath) -> Json | None:
-    """An entry with what Inspect takes where it says nothing; `None`: it is none, which is noted."""
+    """Return an entry with Inspect's defaults; `None` if it is not valid. The problems are recorded."""
     if not isinstance(entry, dict):
         parts.refuse(path, f"found {entry!r}, expected a task with 'field_spec', 'solvers' and 'scorers'")
         return None

@@ -1,8 +1,8 @@
-"""Export to `eval.yaml`: a task as a dataset for the Hugging Face Hub that `inspect eval hf/ORG/NAME` runs.
+"""Export to `eval.yaml`: a task as a Hugging Face Hub dataset for `inspect eval hf/ORG/NAME`.
 
-Inspect takes a closed list of solvers and scorers there. A task that was converted from an `eval.yaml`, and
-is as it was, becomes that file again. Of others the prompts are rendered, and stand in columns of the rows;
-what Inspect's scorers cannot say exactly is refused.
+Inspect accepts only a fixed list of solvers and scorers there. An unmodified task that was converted from an
+`eval.yaml` becomes that file again. For other tasks, the rendered prompts are stored in columns of the rows.
+Scorers that Inspect cannot express exactly are refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from aigo_formats.inspect_hub.scorers import carried_entry
 Json = dict[str, Any]
 
 FILES = ("rows.jsonl", "README.md", "eval.yaml")
-"""What an export writes; the last is what Inspect looks for."""
+"""Files that an export writes. Inspect looks for the last one."""
 
 _SETTINGS = {
     "temperature": "temperature",
@@ -53,24 +53,24 @@ _SETTINGS = {
     "stop": "stop_seqs",
     "seed": "seed",
 }
-"""Options of a request → arguments of Inspect's `generate`."""
+"""Arguments of Inspect's `generate` by request option."""
 _PATTERNS = {
     ("string_equals", ()): (r"\A([\s\S]*)\Z", False),
     ("string_equals", ("trim",)): (r"\A\s*([\s\S]*?)\s*\Z", False),
     ("string_equals_mcqa", ()): (r"\A([\s\S]?)", False),
 }
-"""Scorer and filters over the answer → what Inspect's `pattern` looks for, and whether case is ignored."""
+"""Pattern for Inspect's `pattern` scorer and whether it ignores case, by scorer and answer filters."""
 
 
 class HubTasks:
-    """Writes tasks as datasets for the Hub."""
+    """Exporter of tasks as Hub datasets."""
 
     def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
-        """Write `eval.yaml`, the rows, and the card of the dataset.
+        """Write `eval.yaml`, the rows and the dataset card.
 
         Raises:
-            InexactExportError: a part of the task has no exact form there.
-            UsageError: the folder is not free.
+            InexactExportError: a part of the task cannot be expressed exactly.
+            UsageError: the folder is not empty.
         """
         if options.native:
             message = f"--native: --to {HUB} writes nothing but files of the Hub"
@@ -141,11 +141,11 @@ def _refuse(plan: TaskPlan, parts: Sequence[Gap]) -> None:
         raise InexactExportError("\n".join(lines), error.parts) from None
 
 
-# What was converted, and is as it was
+# Unmodified converted tasks
 
 
 def _unchanged_entry(plan: TaskPlan) -> Json | None:
-    """The entry that a task was converted from; `None`: from none, or it was changed since."""
+    """Return the entry that a task was converted from; `None` for other or modified tasks."""
     content: Json = plan.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
     scorers = content.get("scorers") or []
     codes = [scorer.get("compute_scores_snippet") for scorer in scorers]
@@ -165,14 +165,14 @@ def _unchanged_entry(plan: TaskPlan) -> Json | None:
 
 
 def _validated(content: Json) -> Json:
-    """A definition as `TaskPlan.definition` would give it back."""
+    """Return a definition in the form of `TaskPlan.definition`."""
     return BenchmarkDefinition.model_validate(content).model_dump(
         mode="json", by_alias=True, exclude_unset=True
     )
 
 
 def _short(entry: Json) -> Json:
-    """An entry without what Inspect takes anyway."""
+    """Return an entry without Inspect's defaults."""
     short = {key: value for key, value in entry.items() if value is not None}
     if short.get("epochs") == 1 and "epoch_reducer" not in short:
         del short["epochs"]
@@ -181,11 +181,11 @@ def _short(entry: Json) -> Json:
     return short
 
 
-# Others
+# Other tasks
 
 
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
-    """Every part of a task with its fidelity in an `eval.yaml`."""
+    """Yield every part of a task with its fidelity in an `eval.yaml`."""
     if plan.entity != "model" or plan.dataset is None:
         yield unsupported("definition", "an eval.yaml asks a model the rows of a dataset")
         return
@@ -235,7 +235,7 @@ def _scorer_problem(scorer: Any) -> str | None:
 
 
 def _rendered(plan: TaskPlan) -> tuple[Json, list[Json], list[str]]:
-    """The entry, its rows, and what is wrong with some."""
+    """Return the entry, its rows and the problems."""
     benchmark = plan.benchmark
     solver: Any = benchmark.solver
     build = compile_input(solver.input_builder)
@@ -303,7 +303,7 @@ def _settings(request: ModelRequest) -> Json:
 def _row(
     identifier: str, messages: Sequence[tuple[str, Any]], targets: set[str]
 ) -> tuple[tuple[str, ...], Json]:
-    """A row: the first message of the user is the sample's input, others stand beside it."""
+    """Return a row. The first user message is the sample's input, and other messages are separate columns."""
     roles = tuple(role for role, _ in messages)
     systems = roles.count("system")
     ordered = ("system",) * systems + ("user",) * (len(roles) - systems)

@@ -1,4 +1,4 @@
-"""`eval.yaml` and the rows beside it: what is asked for, converted and found."""
+"""Conversion of an `eval.yaml` with its rows: selecting, converting and finding files."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from aigo_formats.inspect_hub.conversion import Rows, convert
 
 FILE = "eval.yaml"
 MOST_TASKS = 1_000
-"""Entries that one file may have."""
+"""Maximum number of entries in one file."""
 ENDINGS = (".jsonl", ".csv", ".parquet", ".json")
-"""Endings of files of rows."""
+"""File extensions of row files."""
 
 _CACHED = re.compile(r"datasets--(?P<organisation>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<revision>[^/]+)$")
-"""A folder of the Hub's own cache, which names the repository."""
+"""Folder in the Hub's cache, whose name contains the repository."""
 _REPOSITORY = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?\Z", re.ASCII)
 _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---", re.DOTALL)
 
 
 def convert_tasks(path: Path, out: Path, options: ConversionOptions) -> Conversion:
-    """Write the tasks of an `eval.yaml` as AI GO tasks; see `TaskConverter`.
+    """Write the tasks of an `eval.yaml` as AI GO tasks. See `TaskConverter`.
 
     Raises:
-        UsageError: as `converted_tasks`, and for any argument except `repository=ORG/NAME`.
+        UsageError: as in `converted_tasks`, and for any argument except `repository=ORG/NAME`.
     """
     named = dict(argument.partition("=")[::2] for argument in options.arguments)
     repository = named.pop("repository", None)
@@ -48,19 +48,20 @@ def convert_tasks(path: Path, out: Path, options: ConversionOptions) -> Conversi
 def converted_tasks(
     path: Path, *, repository: str | None = None, key: str | None = None, allow: bool = False
 ) -> tuple[ConvertedTask, ...]:
-    """The tasks of an `eval.yaml` as AI GO tasks.
+    """Return the tasks of an `eval.yaml` as AI GO tasks.
 
     Args:
-        path: the file, or the folder of a dataset that has it.
-        repository: where the rows are on the Hub, `ORG/NAME` or `ORG/NAME@REVISION`; `None`: beside the
-            file, or as the folder of the Hub's cache says.
-        key: key of the AI GO task, where it is one.
-        allow: convert also what would lose parts.
+        path: the file, or a dataset folder that contains it.
+        repository: location of the rows on the Hub, `ORG/NAME` or `ORG/NAME@REVISION`; `None`: next to
+            the file, or derived from a Hub cache folder.
+        key: key of the AI GO task, if there is only one.
+        allow: whether to convert tasks that lose parts.
 
     Raises:
-        SpecError: the file cannot be read, or has no tasks.
-        UnsupportedPlanError: tasks have no form in AI GO, or would lose parts; all reasons are listed.
-        UsageError: `repository` is no name, or there is a key for several tasks.
+        SpecError: the file cannot be read or does not contain tasks.
+        UnsupportedPlanError: tasks cannot be converted, or would lose parts. The message lists all
+            reasons.
+        UsageError: `repository` is not valid, or a key was given for several tasks.
     """
     if path.is_dir():
         path = path / FILE
@@ -113,7 +114,7 @@ def _hub(path: Path, repository: str | None) -> Rows:
 
 
 def _rows(folder: Path, entry: Any, hub: Rows) -> Rows:
-    """Rows of an entry: on the Hub where that is known, else in the one file beside it that has them."""
+    """Return the rows of an entry: on the Hub if known, otherwise in the only matching file."""
     if hub.repository is not None or not isinstance(entry, dict):
         return hub
     config, split = str(entry.get("config", "default")), str(entry.get("split", "test"))
@@ -127,7 +128,7 @@ def _rows(folder: Path, entry: Any, hub: Rows) -> Rows:
 
 
 def _patterns(folder: Path, config: str, split: str) -> list[str]:
-    """Patterns of the files of a split: as the dataset's card says, else by the names that the Hub knows."""
+    """Return file patterns of a split, from the dataset card or otherwise from the Hub's naming rules."""
     listed = [
         pattern
         for entry in _configs(folder)
@@ -147,7 +148,7 @@ def _is_inside(pattern: str) -> bool:
 
 
 def _configs(folder: Path) -> list[dict[str, Any]]:
-    """`configs` of the dataset's card; none where there is no card, or none that can be read."""
+    """Return `configs` of the dataset card; empty if the card is missing or unreadable."""
     try:
         card = _FRONT.match(read_regular(folder / "README.md", MOST_BYTES).decode("utf-8-sig"))
         front = yaml.safe_load(card[1]) if card else None

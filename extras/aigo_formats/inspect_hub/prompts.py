@@ -1,8 +1,7 @@
-"""Messages that Inspect's solvers write, as templates over a row.
+"""Messages of Inspect's solvers as templates over a row.
 
-A template of Inspect is one of `str.format`: `{prompt}` is the question so far, other names are parameters of
-the solver or metadata of the sample. A name that is neither stays as it stands, and so does one whose
-value is missing.
+Inspect's templates use `str.format`. `{prompt}` is the question so far, and other names are solver parameters
+or sample metadata. An unknown name, or one without a value, remains as text.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ COT = r"""
 {prompt}
 
 Before answering, reason in a step-by-step manner as to get the right answer. Provide your answer at the end on its own line in the form "ANSWER: $ANSWER" (without quotes) where $ANSWER is the answer to the question.
-"""  # noqa: E501  # as Inspect has it, to the letter
-"""What `chain_of_thought` makes of a question."""
+"""  # noqa: E501  # same text as in Inspect
+"""Template of `chain_of_thought`."""
 
 _CHOICE = """Answer the following multiple choice question{several}. The {where} of your response should be of the following format: 'ANSWER: ${letters}' (without quotes) where {letters} is {one} of {{letters}}.{think}
 
 {{question}}
 
-{{choices}}"""  # noqa: E501  # as Inspect has it, to the letter
+{{choices}}"""  # noqa: E501  # same text as in Inspect
 
 
 def choice_template(*, cot: bool, multiple_correct: bool) -> str:
-    """What `multiple_choice` makes of a question where it is given no template."""
+    """Return the default template of `multiple_choice`."""
     return _CHOICE.format(
         several=" where multiple answers may be correct" if multiple_correct else "",
         where="last line" if cot else "entire content",
@@ -45,35 +44,35 @@ def choice_template(*, cot: bool, multiple_correct: bool) -> str:
 
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S*\Z|data:\S*\Z")
 _FILE = re.compile(r"[^\s{}]+\.(?:txt|md|jinja2?|prompt)\Z", re.IGNORECASE)
-"""Templates that Inspect may read from elsewhere."""
+"""Templates that Inspect may read from a file or address."""
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 ANSWERING = frozenset({"generate", "multiple_choice"})
 _LETTER = "{{ 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'[loop.index0] if loop.index0 < 26 else loop.index0 - 25 }}"
 
 
 class FormatError(ValueError):
-    """A template without a form in AI GO; the message says why."""
+    """Error for a template that AI GO cannot express. The message contains the reason."""
 
 
 @dataclass
 class Conversation:
-    """Messages in front of the answer."""
+    """Messages before the answer."""
 
     messages: list[Json] = field(default_factory=list)
-    """Role, and content as a template of AI GO."""
+    """Roles, and contents as AI GO templates."""
     settings: list[str] = field(default_factory=list)
-    """Generation settings that solvers give."""
+    """Generation settings of the solvers."""
     choosing: Json | None = None
-    """Arguments of `multiple_choice`; `None`: it does not run."""
+    """Arguments of `multiple_choice`; `None` if it does not run."""
 
 
 def conversation_of(parts: Parts, task: Json, path: KeyPath) -> Conversation:
-    """What the solvers of an entry ask; what has no form is noted.
+    """Return the messages of an entry's solvers. Parts that cannot be expressed are recorded.
 
     Args:
-        parts: what is noted.
+        parts: recorder of problems.
         task: a checked entry.
-        path: where it stands.
+        path: path of the entry.
     """
     columns = task["field_spec"]
     talk = Conversation([{"role": "user", "content": column_text(columns.get("input", "input"))}])
@@ -159,7 +158,7 @@ def _choose(parts: Parts, talk: Conversation, arguments: Json, columns: Json, at
 
 
 def choices_of(columns: Json) -> str:
-    """An expression of the choices of a row."""
+    """Return an expression for the choices of a row."""
     choices = columns["choices"]
     if isinstance(choices, list):
         return f"[{', '.join(map(column, choices))}]"
@@ -167,7 +166,7 @@ def choices_of(columns: Json) -> str:
 
 
 def column(name: str) -> str:
-    """An expression of a column's value."""
+    """Return an expression for a column's value."""
     return (
         f"sample.{name}"
         if _NAME.match(name) and name.isascii()
@@ -176,7 +175,7 @@ def column(name: str) -> str:
 
 
 def column_text(name: str) -> str:
-    """A template that prints a column."""
+    """Return a template that prints a column."""
     return f"{{{{ {column(name)} }}}}"
 
 
@@ -188,17 +187,17 @@ def formatted(
     *,
     strict: bool = False,
 ) -> str:
-    """A template of `str.format` as one of AI GO.
+    """Convert a `str.format` template to an AI GO template.
 
     Args:
-        template: Inspect's.
-        parameters: constants.
-        metadata: columns that it may name.
-        texts: templates of AI GO that take the place of names.
-        strict: whether a name that nothing is known of is an error, not a text.
+        template: Inspect's template.
+        parameters: constants by name.
+        metadata: columns that the template may use.
+        texts: AI GO templates that replace names.
+        strict: whether an unknown name is an error instead of text.
 
     Raises:
-        FormatError: it has no form in AI GO.
+        FormatError: the template cannot be expressed.
     """
     if _ADDRESS.match(template) or _FILE.match(template):
         raise FormatError("Inspect may read the template from elsewhere; write it here")
@@ -237,11 +236,11 @@ def _fields(template: str) -> Sequence[tuple[str, str | None, str | None, str | 
 
 
 def constant(text: str) -> str:
-    """A text within a template of AI GO, where braces could open something."""
+    """Return a text for use in an AI GO template, with braces protected."""
     return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}" if "{" in text or "}" in text else text
 
 
 def _closed(template: str) -> str:
-    """A template whose line feeds at the end are printed; Jinja drops one."""
+    """Return a template that prints its final line feeds. Jinja would drop one."""
     body = template.rstrip("\n")
     return body if body == template else f"{body}{{{{ {json.dumps(template[len(body) :])} }}}}"

@@ -1,6 +1,6 @@
-"""Scorers of an `eval.yaml` as scorers of AI GO, which call Inspect's own.
+"""Scorers of an `eval.yaml` as AI GO scorers that call Inspect's own.
 
-The code of each carries the whole entry, so that an export finds it again.
+The code of each scorer contains the whole entry, so that an export can restore it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 JUDGES = frozenset({"model_graded_qa", "model_graded_fact"})
 MEAN_NAMES = {"exact": "mean", "f1": "mean"}
-"""Scorer → name of its mean in Inspect, where it is not `accuracy`."""
+"""Names of Inspect's mean metric by scorer, if not `accuracy`."""
 
 _CODE = """\
 # Scores an answer with Inspect's own scorer, as `eval.yaml` asks for it; needs the package inspect-ai.
@@ -103,7 +103,7 @@ _CARRIED = re.compile(r"^TASK = json\.loads\((?P<task>.*)\)$", re.MULTILINE)
 
 
 def scorers_of(parts: Parts, task: Json, path: KeyPath) -> list[Json]:
-    """The scorers of an entry; what has no form is noted."""
+    """Return the scorers of an entry. Scorers that cannot be expressed are recorded."""
     scorers: list[Json] = []
     names = [scorer["name"] for scorer in task["scorers"]]
     for number, scorer in enumerate(task["scorers"]):
@@ -156,12 +156,14 @@ def _takes(parts: Parts, task: Json, scorer: Json, at: KeyPath) -> bool:
 
 
 def snippet(task: Json, number: int) -> str:
-    """The code of a scorer."""
+    """Return the code of a scorer."""
     return _CODE.format(task=json.dumps(task, ensure_ascii=False), number=number)
 
 
 def carried_entry(codes: Sequence[str]) -> Json | None:
-    """The entry that the code of all scorers of a task carries; `None`: it was not made here, or changed."""
+    """Return the entry in the code of a task's scorers; `None` if the code is modified or from another
+    source.
+    """
     import ast
 
     if not codes or (match := _CARRIED.search(codes[0])) is None:

@@ -1,7 +1,5 @@
-"""Traces that other tools recorded → traces of AI GO: sessions of Claude Code, spans of OpenTelemetry and of
-Phoenix, runs of LangSmith.
+"""Conversion of other tools' traces to AI GO traces: Claude Code, OpenTelemetry, Phoenix and LangSmith.
 
-Each source is one module; what they share is how files are read (`documents`), messages become items
-(`items`)
-and events become a trace (`assembling`).
+Each source has a module. Shared modules read files (`documents`), convert messages to items (`items`), and
+build traces from events (`assembling`).
 """

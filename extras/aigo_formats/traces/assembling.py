@@ -1,7 +1,7 @@
-"""Events of a trace, in the order of their spans, with what follows from them: items, times, totals.
+"""Building of a trace from events: order by spans, and derived items, times and totals.
 
-Every event is a JSON-ready dictionary. What a source says beyond AI GO's fields stands under the source's own
-name: in an event's `metadata`, and in `extra` of the trace's.
+Every event is a JSON-serializable dictionary. Information without an AI GO field is stored under the source's
+name, in an event's `metadata` or the trace's `extra`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ Event = dict[str, Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = 253_402_300_799 * 1_000_000_000
-"""Nanoseconds of the last second of the year 9999."""
+"""Last second of the year 9999 in nanoseconds."""
 
 
 def nanoseconds(value: object) -> int | None:
-    """A time as nanoseconds since 1970: of an ISO text (UTC where it says no offset); `None`: it is none."""
+    """Convert an ISO time to nanoseconds since 1970; `None` if it is not valid. The default time zone is
+    UTC.
+    """
     if not isinstance(value, str) or not 8 <= len(value) <= 40:
         return None
     try:
@@ -40,7 +42,7 @@ def nanoseconds(value: object) -> int | None:
 
 
 def iso(ns: int) -> str:
-    """Nanoseconds since 1970 as ISO text in UTC, cut to microseconds."""
+    """Convert nanoseconds since 1970 to ISO text in UTC, truncated to microseconds."""
     return (
         (_EPOCH + timedelta(microseconds=ns // 1000))
         .isoformat(timespec="microseconds")
@@ -49,12 +51,12 @@ def iso(ns: int) -> str:
 
 
 def seconds(start: int | None, end: int | None) -> float | None:
-    """Seconds between two times; `None` when one is unknown, or they are in the wrong order."""
+    """Return the seconds between two times; `None` if one is unknown or they are in the wrong order."""
     return None if start is None or end is None or end < start else (end - start) / 1e9
 
 
 def count(value: object) -> int | None:
-    """A number of tokens; `None` when it is no whole number from 0."""
+    """Return a token count; `None` if it is not a whole number from 0."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
@@ -63,13 +65,13 @@ def count(value: object) -> int | None:
 
 
 def usage(prompt: int | None, completion: int | None) -> dict[str, int] | None:
-    """Tokens of a call; `None` when neither is known."""
+    """Return the tokens of a call; `None` if both counts are unknown."""
     counts = {"num_completion_tokens": completion, "num_prompt_tokens": prompt}
     return {name: value for name, value in counts.items() if value is not None} or None
 
 
 def total_tokens(events: Iterable[Event]) -> int | None:
-    """Tokens of all model calls; `None` when those of one are unknown, or there is no call."""
+    """Return the tokens of all model calls; `None` if one is unknown or the trace lacks calls."""
     total = None
     for event in events:
         if event["type"] != "model_call_event":
@@ -84,7 +86,7 @@ def total_tokens(events: Iterable[Event]) -> int | None:
 
 
 def span_begin(span_id: str, name: str, kind: str | None, *, parent: str | None, time: int | None) -> Event:
-    """The begin of a span."""
+    """Return the begin event of a span."""
     begin: Event = {"type": "span_begin", "id": f"{span_id}:begin", "span_id": span_id, "name": name}
     if parent is not None:
         begin["parent_span_id"] = parent
@@ -94,7 +96,7 @@ def span_begin(span_id: str, name: str, kind: str | None, *, parent: str | None,
 
 
 def span_end(span_id: str, time: int | None) -> Event:
-    """The end of a span."""
+    """Return the end event of a span."""
     return timed({"type": "span_end", "id": f"{span_id}:end", "span_id": span_id}, time)
 
 
@@ -102,16 +104,16 @@ _TIME = "_ns"
 
 
 def timed(event: Event, time: int | None) -> Event:
-    """An event with its time, which `ordered` writes."""
+    """Set the time of an event for `ordered`."""
     if time is not None:
         event[_TIME] = time
     return event
 
 
 def ordered(events: Sequence[Event], loss: LossReport) -> list[Event]:
-    """The events depth first, siblings by time; all have a time then, or none has.
+    """Return the events depth first, with siblings ordered by time. Either all events have a time, or none.
 
-    One without a time takes that of the event before it. `events` are changed.
+    An event without a time gets the time of the previous event. The objects in `events` are changed.
     """
     happenings = [event for event in events if event["type"] != "span_end"]
     time = next((event[_TIME] for event in happenings if _TIME in event), None)
@@ -142,7 +144,7 @@ def ordered(events: Sequence[Event], loss: LossReport) -> list[Event]:
 
 
 def mend_parents(events: Iterable[Event], loss: LossReport) -> None:
-    """Spans inside themselves would vanish with all they hold: such a span stands at the top."""
+    """Move spans that contain themselves to the top, because they would be lost with their content."""
     begins = {event["span_id"]: event for event in events if event["type"] == "span_begin"}
     settled: set[str] = set()
     for span_id in begins:
@@ -159,8 +161,8 @@ def mend_parents(events: Iterable[Event], loss: LossReport) -> None:
 
 
 def items_of_messages(events: Iterable[Event], span_id: str | None) -> list[Item]:
-    """The items of a span whose messages are events, as `Trace.from_events` derives them, with ids that
-    stay.
+    """Return the items of a span whose messages are events. They equal `Trace.from_events` but have stable
+    ids.
     """
     items: list[Item] = []
     for event in events:
@@ -181,7 +183,7 @@ def items_of_messages(events: Iterable[Event], span_id: str | None) -> list[Item
 
 
 def typed(trace: dict[str, Any]) -> Trace:
-    """A trace as an object."""
+    """Return a trace as a `Trace` object."""
     from aigo_bridge.dtypes import Trace
 
     return Trace.model_validate(trace)

@@ -1,4 +1,4 @@
-"""Attributes of a span: flat names with dots, taken one by one; what nobody took is kept."""
+"""Span attributes with dotted names. Attributes that are not taken remain in `rest`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 LONGEST = 64 << 20
-"""Characters of a text that is parsed as JSON."""
+"""Maximum characters of a text that is parsed as JSON."""
 
 
 def parsed(value: Any) -> Any:
-    """A value, parsed where it is the JSON text of an object or a list."""
+    """Return a value, parsed if it is the JSON text of an object or a list."""
     if isinstance(value, str) and len(value) <= LONGEST and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
@@ -20,34 +20,35 @@ def parsed(value: Any) -> Any:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The value, where it is an object; else an empty one."""
+    """Return the value if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 class Attributes:
-    """What a span says, by name; `rest` is what was not taken."""
+    """Attributes of a span by name."""
 
     def __init__(self, listed: dict[str, Any]):
         self._values = dict(listed)
 
     def get(self, name: str) -> Any:
-        """The value of a name, which stays."""
+        """Return the value of a name without removing it."""
         return self._values.get(name)
 
     def offer(self, name: str, value: Any) -> None:
-        """Add a value, where the name has none."""
+        """Add a value unless the name already exists."""
         self._values.setdefault(name, value)
 
     def take(self, *names: str) -> Any:
-        """The value of the first of the names that has one; it is taken."""
+        """Remove and return the value of the first name that has one."""
         for name in names:
             if self._values.get(name) is not None:
                 return self._values.pop(name)
         return None
 
     def take_list(self, *prefixes: str) -> list[Any] | None:
-        """The entries below the first prefix that has any: `<prefix>.<n>.<name>`, or a list under the prefix
-        itself; `None` where there are none.
+        """Remove and return the list under the first existing prefix; `None` if there isn't any.
+
+        The list is stored as `<prefix>.<n>.<name>`, or directly under the prefix.
         """
         for prefix in prefixes:
             listed = parsed(self._values.get(prefix))
@@ -68,12 +69,12 @@ class Attributes:
         return None
 
     def rest(self) -> dict[str, Any]:
-        """What was not taken."""
+        """Return the remaining attributes."""
         return self._values
 
 
 def nested(value: Any) -> Any:
-    """A value whose names with dots are made to objects, at every level."""
+    """Convert dotted names in a value to nested objects, at every level."""
     if isinstance(value, list):
         return [nested(part) for part in value]
     if not isinstance(value, dict):
@@ -89,7 +90,7 @@ _DEEPEST = 60
 
 
 def _unflattened(flat: dict[str, Any]) -> Any:
-    """Names with dots as objects, numbers as places in lists; what contradicts another name keeps its own."""
+    """Convert dotted names to nested objects and lists. A name that contradicts another one stays dotted."""
     root: dict[str, Any] = {}
     for name, value in flat.items():
         steps = name.split(".")

@@ -1,14 +1,13 @@
-"""Session transcripts of Claude Code → traces.
+"""Conversion of Claude Code session transcripts to traces.
 
 A session is a JSONL file, `<session id>.jsonl`, below `~/.claude/projects/<folder>/`. Its lines form a tree
-by
-`uuid` and `parentUuid`; what a human took back is a branch of it. An answer of the model stands in as many
-lines as it has parts, all with the same `message.id`; results of tools are lines of the user. Sub-agents
-stand
-in files of their own (`<session id>/subagents/agent-<id>.jsonl`, formerly `agent-<id>.jsonl` beside the
-session), or, in transcripts before version 2, among the session's lines with `isSidechain: true`.
+through `uuid` and `parentUuid`. A message that the user took back is a separate branch. A model answer has
+one line per part, all with the same `message.id`. Tool results are lines of the user.
 
-The format is not specified; what is said here was observed on transcripts of versions 1.0 to 2.1.
+Sub-agents have separate files, `<session id>/subagents/agent-<id>.jsonl`. Earlier versions wrote
+`agent-<id>.jsonl` next to the session. Before version 2, their lines are in the session file with
+`isSidechain: true`. The format is not specified. This description is based on transcripts of versions 1.0 to
+2.1.
 """
 
 from __future__ import annotations
@@ -45,27 +44,27 @@ from aigo_formats.traces.session_calls import (
 from aigo_formats.traces.session_tree import Record, Tree, of_messages, record_of, tree_of
 
 _SAME = ("cwd", "version", "gitBranch", "sessionId", "userType", "entrypoint")
-"""What nearly every line of a session repeats: said once, of the session."""
+"""Fields that almost every line repeats. They are stored once for the session."""
 _REPEATING = frozenset({"progress", "file-history-snapshot", "file-history-delta"})
-"""Kinds of lines that repeat what tools and sub-agents write themselves, or name backups of files."""
+"""Line types that repeat content of tools and sub-agents, or name backup files."""
 _TITLES = frozenset({"summary", "custom-title", "ai-title", "agent-name", "agent-color", "tag", "pr-link",
                      "last-prompt", "permission-mode", "mode"})  # fmt: skip
-"""Kinds of lines that say something of the session as a whole."""
+"""Line types that describe the session as a whole."""
 
 
 @dataclass(frozen=True)
 class SessionFiles:
-    """The files of one session."""
+    """Files of one session."""
 
     main: Path
     agents: tuple[Path, ...] = ()
 
 
 def find_sessions(location: Path) -> list[SessionFiles]:
-    """The sessions at a location, a file or a folder, in the order of their paths.
+    """Return the sessions at a location, a file or a folder, sorted by path.
 
     Raises:
-        EvidenceError: there is none.
+        EvidenceError: the location does not contain sessions.
     """
     if location.is_file():
         beside = [] if _is_agent(location, location.parent) else sorted(location.parent.glob("agent-*.jsonl"))
@@ -92,7 +91,7 @@ def _is_agent(path: Path, folder: Path) -> bool:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether a file stands with the sub-agents of a session."""
+    """Return whether a file is in the sub-agent folder of a session."""
     return "subagents" in path.relative_to(folder).parts
 
 
@@ -101,7 +100,7 @@ def _own_agents(session: Path) -> list[Path]:
 
 
 def _by_session(paths: Iterable[Path]) -> dict[str | None, list[Path]]:
-    """Files of sub-agents by the session that their first lines name."""
+    """Return sub-agent files by the session in their first line."""
     sessions: dict[str | None, list[Path]] = {}
     for path in paths:
         sessions.setdefault(_first_session(path), []).append(path)
@@ -109,7 +108,7 @@ def _by_session(paths: Iterable[Path]) -> dict[str | None, list[Path]]:
 
 
 def _first_session(path: Path) -> str | None:
-    """The session that the first line of a sub-agent's file names; no more of it is read."""
+    """Return the session in the first line of a sub-agent file, without reading the rest."""
     try:
         with path.open("rb") as file:
             match = re.search(rb'"sessionId"\s*:\s*"([^"\\]{1,200})"', file.readline(1 << 20))
@@ -119,13 +118,12 @@ def _first_session(path: Path) -> str | None:
 
 
 def read_session(files: SessionFiles, reading: Reading) -> dict[str, Any] | None:
-    """The trace of a session; `None` when the file holds no message of one.
+    """Return the trace of a session; `None` if the file does not contain messages.
 
-    The trace stands for the main agent; `spans()` are its sub-agents, and branches of the conversation that
-    were given up.
+    The trace is the main agent's. `spans()` are its sub-agents and abandoned branches of the conversation.
 
     Raises:
-        EvidenceError: a file cannot be read, or asks for too much.
+        EvidenceError: a file cannot be read or exceeds the bounds.
     """
     size = files.main.stat().st_size if files.main.exists() else 0
     lines = list(_records(files.main, reading))
@@ -146,7 +144,7 @@ def read_session(files: SessionFiles, reading: Reading) -> dict[str, Any] | None
 
 
 def _meta(path: Path, reading: Reading) -> dict[str, Any]:
-    """What the file beside that of a sub-agent says of it."""
+    """Return the content of the metadata file of a sub-agent."""
     file = path.with_name(f"{path.stem}.meta.json")
     if not file.is_file():
         return {}
@@ -155,7 +153,7 @@ def _meta(path: Path, reading: Reading) -> dict[str, Any]:
 
 
 def _records(file: Path, reading: Reading) -> Iterator[Record]:
-    """The lines of a transcript; a line without a `type` is damage."""
+    """Yield the lines of a transcript. A line without `type` is damage."""
     for line in lines_of(file, reading):
         record = record_of(line.value, line.number)
         if record is None:
@@ -167,7 +165,7 @@ def _records(file: Path, reading: Reading) -> Iterator[Record]:
 
 
 def _inline_agents(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Sub-agents that stand among the lines of the session: by id, or by the line that each begins with."""
+    """Return sub-agents inside the session file, by id or by the first line of each."""
     groups: dict[str, list[Record]] = {}
     owner: dict[str, str] = {}
     for record in records:
@@ -182,12 +180,12 @@ def _inline_agents(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 @dataclass
 class _Session:
-    """One session on its way to its trace."""
+    """Session that is converted to a trace."""
 
     main: list[Record]
     groups: dict[str, list[Record]]
     metas: dict[str, dict[str, Any]]
-    """What files beside those of sub-agents say of them."""
+    """Content of the sub-agents' metadata files."""
     reading: Reading
     events: list[Event] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -218,7 +216,7 @@ class _Session:
         }
 
     def _agent(self, key: str, records: list[Record]) -> Event:
-        """A sub-agent as a span, which is linked to its call when all calls are known."""
+        """Add a sub-agent as a span. It is linked to its call when all calls are known."""
         span_id = f"agent-{key}"
         times = [record.time for record in records if record.time is not None]
         begin = span_begin(span_id, "agent", "agent", parent=None, time=min(times, default=None))
@@ -244,7 +242,7 @@ class _Session:
         for record in records:
             time = record.time
             if time is not None and latest is not None and time < latest:
-                # The order of the conversation counts; clocks are set, and lines are written late.
+                # The order of the conversation counts. Clocks can change, and lines can be written late.
                 self.reading.loss.changed["time before that of the line it follows: takes that one's"] += 1
                 time = latest
             latest = time if time is not None else latest
@@ -267,7 +265,7 @@ class _Session:
             self.reading.loss.dropped[f"{record.type} line: repeats what is recorded elsewhere"] += 1
             return []
         if record.type in _TITLES and record.uuid is None:
-            return []  # in the metadata of the trace
+            return []  # stored in the trace metadata
         return [self._custom(record, record.type)]
 
     def _of_user(self, record: Record) -> list[Event]:
@@ -276,7 +274,7 @@ class _Session:
         parts = [p for p in parts if not (isinstance(p, dict) and p.get("type") == "tool_result")]
         if not parts:
             if isinstance(content, list) and content:
-                return []  # results of tools only: with their calls
+                return []  # only tool results, which are stored with their calls
             self.reading.loss.changed["message of the user without content: custom event"] += 1
             return [self._custom(record, "user")]
         role = "user"
@@ -323,7 +321,7 @@ class _Session:
         attachment = record.value.get("attachment")
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict) and attachment.get("prompt"):
-            # What the human said while the agent worked; the model saw it with the next results of tools.
+            # The user wrote this while the agent worked. The model received it with the next tool results.
             prompt = attachment["prompt"]
             items = self.maker.of_message("user", prompt, id=record.uuid or "")
             if all(item["type"] == "message" for item in items):
@@ -348,7 +346,7 @@ class _Session:
         return timed(event, result.record.time)
 
     def _rest(self, record: Record) -> dict[str, Any]:
-        """What a line says besides its message, and besides what all lines say."""
+        """Return the fields of a line other than its message and the session's common fields."""
         value = record.value
         fields = {
             name: item
@@ -394,7 +392,7 @@ class _Session:
 
 
 def _constants(records: Sequence[Record]) -> dict[str, Any]:
-    """What most lines of a session say alike."""
+    """Return the most frequent value of each common field in a session."""
     constants: dict[str, Any] = {}
     for name in _SAME:
         counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Recorded traces of one source as a format: rows of datasets, and results."""
+"""Trace sources as formats: dataset rows and results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceTraces:
     """Traces of one source."""
 
     source: str
-    """Name in `SOURCES`."""
+    """Name of the source in `SOURCES`."""
 
     def import_logs(
         self,
@@ -35,21 +35,21 @@ class SourceTraces:
         options: ImportOptions,
         tell: Callable[[ImportReport], None],
     ) -> int:
-        """Write a result log for each location; see `TraceFormat.import_logs`."""
+        """Write a result log for each location. See `TraceFormat.import_logs`."""
         from aigo_formats.traces.evidence import import_traces
 
         return import_traces(locations, self.source, out, options, tell)
 
     def rows(self, source: TraceSource, path: Path, base: Path, root: Path) -> Iterator[Mapping[str, Any]]:
-        """Return the rows of a dataset; see `TraceFormat.rows`."""
+        """Return the rows of a dataset. See `TraceFormat.rows`."""
         return rows_of_files(source, path, base, root)
 
 
 def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> Iterator[Mapping[str, Any]]:
-    """The rows of a source whose files lie at a path; `base` is the folder that their places are told from.
+    """Yield the rows of a source's files at a path. File locations are relative to the folder `base`.
 
     Raises:
-        DatasetError: a file cannot be read, or a part of one.
+        DatasetError: a file or a part of it cannot be read.
     """
     wanted = _wanted(source)
     reading = Reading(root=root)
@@ -62,7 +62,7 @@ def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> It
     except EvidenceError as error:
         raise DatasetError(error.issues) from error
     if reading.damage:
-        # A dataset that lacks rows, or traces that lack a part, would give other numbers.
+        # With missing rows or incomplete traces, metrics would be wrong.
         raise DatasetError(
             [
                 Issue(part.reason, file=part.member, code=Code.WRONG_TRACE_SOURCE)
@@ -72,10 +72,10 @@ def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> It
 
 
 def _wanted(source: TraceSource) -> Wanted:
-    """Which traces a source asks for.
+    """Return the trace filter of a source.
 
     Raises:
-        DatasetError: it asks for something that only its service can answer.
+        DatasetError: the source has a filter that only its service can apply.
     """
     match source:
         case ClaudeCodeSource(session_id=session):

@@ -1,8 +1,7 @@
-"""Files with traces → the JSON values in them: bounded, without secrets, each damaged part named by its
-place.
+"""Reader of JSON values in trace files, with limits, redaction, and positions of damaged parts.
 
-A file is data of strangers: nothing in it is run, no path in it is opened, and what it asks of memory is
-bounded before it is parsed.
+Files are untrusted. Their content is never executed, their paths are never opened, and memory use is limited
+before parsing.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ from aigo_bridge.importing.redaction import Redaction, redaction
 from aigo_bridge.text.json_text import TOO_DEEP, read_json, without_depths, without_non_finite
 
 LARGEST_FILE = 2 << 30
-"""Bytes of a file with traces; `Bounds.member_bytes`, where that is less."""
+"""Maximum size of a trace file in bytes, if `Bounds.member_bytes` is not smaller."""
 DEEPEST = 100
-"""Levels of a value that are kept: those of real files are fewer than thirty."""
+"""Maximum nesting depth that is kept. Real files have fewer than thirty levels."""
 
 
 @dataclass
 class Reading:
-    """How files are read, and what was found on the way."""
+    """Settings for reading files, and the damage and losses found."""
 
     root: Path | None = None
-    """Folder that no file may lie outside of, links followed."""
+    """Folder that files must not leave, also through symbolic links."""
     bounds: Bounds = DEFAULT_BOUNDS
     redaction: Redaction = field(default_factory=redaction)
-    """Secrets are taken out of the text, before anything is made of it."""
+    """Redaction of secrets, applied to the text before parsing."""
     loss: LossReport = field(default_factory=LossReport)
     damage: list[Damage] = field(default_factory=list)
-    """Parts of files that are in no trace."""
+    """Parts of files that are missing in the traces."""
     all_events: bool = False
-    """Whether records are kept that only repeat others."""
+    """Whether to keep records that only repeat others."""
 
     def damaged(self, file: Path, reason: str, offset: int | None = None) -> None:
-        """Take note of a part that cannot be read.
+        """Record an unreadable part.
 
         Raises:
-            EvidenceError: there are too many of them.
+            EvidenceError: there are too many unreadable parts.
         """
         self.damage.append(Damage(str(file), offset, reason))
         if len(self.damage) > self.bounds.damaged:
@@ -56,11 +55,11 @@ class Reading:
             )
 
     def value(self, data: bytes, file: Path) -> Any:
-        """One JSON value, without secrets; numbers that are not finite are spelled out.
+        """Parse one JSON value without secrets. Numbers that are not finite become text.
 
         Raises:
-            ValueError: it is no JSON.
-            TooLargeError: it asks for too much memory.
+            ValueError: the text is not JSON.
+            TooLargeError: the value needs too much memory.
         """
         self.bounds.check_document(file.name, data)
         try:
@@ -75,10 +74,10 @@ class Reading:
         return value
 
     def data(self, file: Path) -> bytes:
-        """All of a file.
+        """Return the content of a file.
 
         Raises:
-            EvidenceError: it cannot be read, or is too large.
+            EvidenceError: the file cannot be read or is too large.
         """
         largest = min(self.bounds.member_bytes, LARGEST_FILE)
         try:
@@ -97,18 +96,18 @@ class Reading:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a file that is a JSON object."""
+    """Line of a file that contains a JSON object."""
 
     number: int
-    """From 1."""
+    """Line number from 1."""
     value: dict[str, Any]
 
 
 def lines_of(file: Path, reading: Reading) -> Iterator[Line]:
-    """The objects of a JSONL file, one per line; a line that is none is damage.
+    """Yield the objects of a JSONL file. A line that is not an object is damage.
 
     Raises:
-        EvidenceError: the file cannot be read, or is too large.
+        EvidenceError: the file cannot be read or is too large.
     """
     offset = 0
     for number, line in enumerate(reading.data(file).split(b"\n"), 1):
@@ -130,10 +129,10 @@ def lines_of(file: Path, reading: Reading) -> Iterator[Line]:
 
 
 def values_of(file: Path, reading: Reading) -> list[Any]:
-    """The values of a JSON or JSONL file: the lines of one, the single value of the other.
+    """Return the lines of a JSONL file, or the single value of a JSON file.
 
     Raises:
-        EvidenceError: the file cannot be read, or is too large.
+        EvidenceError: the file cannot be read or is too large.
     """
     data = reading.data(file)
     start = data.lstrip()
@@ -148,7 +147,7 @@ def values_of(file: Path, reading: Reading) -> list[Any]:
         raise
     except ValueError as error:
         if start[:1] == b"{" and tail.strip():
-            # No document, so lines, some of which are damaged.
+            # The file is not one document. Try single lines, although some may be damaged.
             lines = [line.value for line in lines_of(file, reading)]
             if lines:
                 return lines

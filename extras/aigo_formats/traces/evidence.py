@@ -1,6 +1,4 @@
-"""The import of traces: files of a source → a result log without scores, one sample per trace, with its loss
-report.
-"""
+"""Import of trace files as a result log without scores, one sample per trace, with its loss report."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from aigo_formats.traces.documents import Reading
 from aigo_formats.traces.sources import SOURCES, read_traces, row_of, source_of
 
 FAILED_TRACE = "FailedTrace"
-"""Type of the error of a trace that ended with one."""
+"""Error type of a trace that ended with an error."""
 
 
 def import_traces(
@@ -34,10 +32,10 @@ def import_traces(
     options: ImportOptions,
     report_to: Callable[[ImportReport], None],
 ) -> int:
-    """Import traces, one result log per location; returns the worst exit code (see `ImportReport`).
+    """Import traces, one result log per location. Return the worst exit code (see `ImportReport`).
 
     Raises:
-        UsageError: there is no such source, a location has nothing, or an option is not for traces.
+        UsageError: the source is unknown, a location is empty, or an option does not apply to traces.
     """
     _check(source, options)
     out.mkdir(parents=True, exist_ok=True)
@@ -80,7 +78,7 @@ def _import(location: Path, source: str, target: Path, options: ImportOptions) -
     totals = _Totals()
     try:
         traces = read_traces(location, source, reading)
-        # Before anything is written: what is not there, or is none of that source, leaves no file behind.
+        # Read the first trace before writing, so that a wrong source does not create a file.
         beginning = list(itertools.islice(traces, 1))
     except EvidenceError as error:
         return _nothing(str(location), [Damage("", None, str(error))])
@@ -120,7 +118,7 @@ def _nothing(location: str, damage: list[Damage]) -> ImportReport:
 
 
 def _kept(trace: dict[str, Any], options: ImportOptions, loss: LossReport) -> dict[str, Any]:
-    """A trace without what the options leave out, which is counted."""
+    """Return a trace without the parts that the options omit. They are counted."""
     if options.events == "minimal":
         loss.dropped["event: left out by --events minimal"] += len(trace["events"])
         return {name: value for name, value in trace.items() if name != "events"}
@@ -133,7 +131,7 @@ def _kept(trace: dict[str, Any], options: ImportOptions, loss: LossReport) -> di
 
 
 class _Totals:
-    """Samples as they are written, and what they add up to."""
+    """Samples with their totals."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -142,7 +140,7 @@ class _Totals:
         self._ids: set[str] = set()
 
     def sample(self, trace: dict[str, Any], location: Path) -> dict[str, Any]:
-        """A trace as a sample with one trial."""
+        """Convert a trace to a sample with one trial."""
         row = row_of(trace, location if location.is_dir() else location.parent)
         data = {name: value for name, value in row.items() if name not in ("sample_id", "trace")}
         sample_id = self._unique(str(row["sample_id"]))
@@ -185,7 +183,9 @@ class _Totals:
 def _frame(
     name: str, source: str, location: Path, totals: _Totals, damage: Sequence[Damage]
 ) -> dict[str, Any]:
-    """A `TaskResultLog` whose `evidence` has no `samples` yet: a task that passes the traces on, unscored."""
+    """Return a `TaskResultLog` whose `evidence` does not contain `samples` yet: a task that passes traces
+    through without scores.
+    """
     key = key_of(name)
     task = ImportedTask(
         name=name,

@@ -1,13 +1,13 @@
-"""Attributes of OpenTelemetry's semantic conventions for generative AI → spans.
+"""Conversion of spans with OpenTelemetry's semantic conventions for generative AI.
 
-<https://opentelemetry.io/docs/specs/semconv/gen-ai/>: `gen_ai.operation.name` says what a span is. What was
-said
-stands in `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.system_instructions` (attributes of
-the
-span, or of its event `gen_ai.client.inference.operation.details`); before release 1.37 in an event for each
-message (`gen_ai.user.message`, `gen_ai.choice` …), in `gen_ai.content.prompt` and
-`gen_ai.content.completion`,
-and, as OpenLLMetry writes it, in `gen_ai.prompt.<n>.role` and so on. By default nothing of it is recorded.
+See <https://opentelemetry.io/docs/specs/semconv/gen-ai/>. `gen_ai.operation.name` is the kind of a span. By
+default, recorders do not store messages. Recorded messages have several forms:
+
+- `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.system_instructions` as attributes of the span
+  or of its event `gen_ai.client.inference.operation.details`.
+- Before release 1.37: an event for each message (`gen_ai.user.message`, `gen_ai.choice` …),
+  `gen_ai.content.prompt` and `gen_ai.content.completion`.
+- In OpenLLMetry: `gen_ai.prompt.<n>.role` and similar attributes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS = {
     "chat": "model", "text_completion": "model", "generate_content": "model", "completion": "model",
     "execute_tool": "tool", "invoke_agent": "agent",
 }  # fmt: skip
-"""Operations that are more than spans; others are spans of their own name."""
+"""Operations with a special span kind. All others keep their own name."""
 _TRACELOOP = {"agent": "agent", "tool": "tool", "workflow": "workflow", "task": "task"}
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system",
@@ -38,12 +38,12 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 def is_genai(raw: RawSpan) -> bool:
-    """Whether a span says anything in these conventions."""
+    """Return whether a span uses these conventions."""
     return any(name.startswith(("gen_ai.", "llm.", "traceloop.")) for name in raw.attributes)
 
 
 def span_of(raw: RawSpan, loss: LossReport) -> Span:
-    """A span in words that all sources share; what has no place there is in its notes."""
+    """Convert a raw span to the common form. Other information is stored in its notes."""
     fields = Attributes(raw.attributes)
     events = list(raw.events)
     for event in [e for e in events if e.name == _DETAILS]:
@@ -127,7 +127,7 @@ def _error(raw: RawSpan, errors: Sequence[RawEvent]) -> str:
 
 
 def _usage(fields: Attributes) -> dict[str, int] | None:
-    """Tokens; those of a cache are among the prompt's by the conventions."""
+    """Return the tokens. By these conventions, prompt tokens include cached tokens."""
     prompt = fields.take("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens")
     answer = fields.take(
         "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"
@@ -155,7 +155,7 @@ def _result(result: Any, maker: ItemMaker) -> str | list[Item]:
 def _content(
     fields: Attributes, events: list[RawEvent], maker: ItemMaker, *, plain: bool
 ) -> tuple[list[Item], list[Item], list[RawEvent]]:
-    """What a span said and heard, as far as that is recorded, and the events that are none of it."""
+    """Return the recorded output and input of a span, and its other events."""
     heard: list[Item] = []
     instructions = parsed(fields.take("gen_ai.system_instructions"))
     if instructions is not None:
@@ -204,7 +204,7 @@ def _plain(value: Any, role: str, maker: ItemMaker) -> list[Item]:
 
 
 def of_messages(fields: Any, maker: ItemMaker, role: str | None = None) -> list[Item]:
-    """Items of messages, as a list or as its JSON text; a text that is no JSON is a message itself."""
+    """Return the items of messages, given as a list or JSON text. Other text is one message."""
     messages = parsed(fields)
     if messages is None:
         return []
@@ -216,7 +216,7 @@ def of_messages(fields: Any, maker: ItemMaker, role: str | None = None) -> list[
 
 
 def of_chat(message: Any, maker: ItemMaker, role: str | None = None) -> list[Item]:
-    """Items of one message: with `parts`, with `content`, or a text."""
+    """Return the items of one message, which has `parts` or `content` or is a text."""
     if not isinstance(message, dict):
         return maker.of_message(role or "user", as_text(message))
     content = next((message[n] for n in ("parts", "content", "text") if message.get(n) is not None), None)
@@ -236,14 +236,14 @@ def of_chat(message: Any, maker: ItemMaker, role: str | None = None) -> list[Ite
 
 
 def _is_parts(text: str) -> bool:
-    """Whether a text is the JSON of parts, as some recorders write it."""
+    """Return whether a text is the JSON of message parts, as some recorders write it."""
     value = parsed(text)
     parts = value if isinstance(value, list) else [value]
     return all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts)
 
 
 def chat_calls(fields: Any) -> Iterable[tuple[Any, Any, Any]]:
-    """Calls of tools as chat messages list them: (id, name, arguments)."""
+    """Yield id, name and arguments of the tool calls in a chat message."""
     calls = parsed(fields)
     for call in calls if isinstance(calls, list) else []:
         if isinstance(call, dict):

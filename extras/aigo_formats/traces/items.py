@@ -1,8 +1,8 @@
-"""Messages as providers and frameworks write them → items of a trace.
+"""Conversion of messages of providers and frameworks to trace items.
 
-One table for the dialects that stand in recorded traces: OpenAI's chat messages, Anthropic's content blocks,
-LangChain's messages, the parts of OpenTelemetry's GenAI conventions. An answer is cut where a tool is called;
-reasoning is a message of its own, no text of the answer.
+It supports OpenAI's chat messages, Anthropic's content blocks, LangChain's messages, and the parts of
+OpenTelemetry's GenAI conventions. An answer is split at each tool call. Reasoning is a separate message and
+not part of the answer text.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _FILES = ("image", "image_url", "input_image", "document", "file", "input_file",
 
 
 def role_of(role: object) -> str | None:
-    """A role in the words of a trace, or `tool`; `None` when it is none that is known."""
+    """Return a role of a trace, or `tool`; `None` if the role is unknown."""
     return _ROLES.get(role.lower()) if isinstance(role, str) else None
 
 
 def text_part(text: str, *, written: bool = False) -> Item:
-    """A part of a message: text that the model wrote (`said`), or was given."""
+    """Return a text part of a message, either written by the model or given to it."""
     if written:
         return {"type": "output_text", "text": text, "annotations": []}
     return {"type": "input_text", "text": text}
 
 
 def message(role: str, parts: Sequence[Item], *, id: str = "") -> Item:  # noqa: A002  # the field's name
-    """A message of a trace."""
+    """Return a message item."""
     return {"type": "message", "id": id, "status": "completed", "role": role, "content": list(parts)}
 
 
 def call_item(call_id: str, name: str, arguments: str) -> Item:
-    """A call of a tool."""
+    """Return a tool call item."""
     return {
         "type": "function_call", "id": call_id, "call_id": call_id, "name": name,
         "arguments": arguments, "status": "completed",
@@ -58,7 +58,7 @@ def call_item(call_id: str, name: str, arguments: str) -> Item:
 
 
 def answer_item(call_id: str, output: str | list[Item]) -> Item:
-    """What a tool answered."""
+    """Return a tool result item."""
     return {
         "type": "function_call_output", "id": f"{call_id}:output", "call_id": call_id,
         "output": output, "status": "completed",
@@ -66,28 +66,28 @@ def answer_item(call_id: str, output: str | list[Item]) -> Item:
 
 
 def kind_of(part: Any) -> str | None:
-    """The `type` of a part, where it says one."""
+    """Return the `type` of a part, if it has one."""
     kind = part.get("type") if isinstance(part, dict) else None
     return kind if isinstance(kind, str) else None
 
 
 def as_text(value: Any) -> str:
-    """A value as text: a text as it is, nothing as the empty text, all else as JSON."""
+    """Return a text unchanged, `None` as empty text, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json_text(value)
 
 
 class ItemMaker:
-    """Makes items of the messages of one conversation, in order; counts what it has to change."""
+    """Converter of one conversation's messages to items, in order. It counts changes."""
 
     def __init__(self, loss: LossReport, prefix: str = "call"):
-        """`prefix` begins the ids of calls that have none."""
+        """Create a converter. `prefix` is used for ids of calls without an id."""
         self._loss = loss
         self._prefix = prefix
         self._made = 0
         self._open: list[tuple[str, str]] = []
-        """Calls without an id of their own that wait for their answer: (id, name)."""
+        """Id and name of calls without their own id that wait for a result."""
 
     def of_message(
         self,
@@ -99,15 +99,15 @@ class ItemMaker:
         call_id: Any = None,
         name: Any = None,
     ) -> list[Item]:
-        """The items that a message is.
+        """Return the items of a message.
 
         Args:
-            role: who said it, in any dialect.
-            content: a text, a list of parts, or nothing.
-            id: of the message.
-            calls: tools that it calls beside its content: (id, name, arguments).
-            call_id: the call that it answers.
-            name: of the tool that answers.
+            role: role of the message, in any dialect.
+            content: a text, a list of parts, or `None`.
+            id: id of the message.
+            calls: tool calls outside the content: id, name and arguments.
+            call_id: id of the call that the message answers.
+            name: name of the tool that answers.
         """
         speaker = role_of(role)
         key = id if isinstance(id, str) else ""
@@ -129,7 +129,7 @@ class ItemMaker:
         return items
 
     def _add(self, items: list[Item], part: Any, role: str, key: str) -> None:
-        """Add a part of a message to what came before it."""
+        """Add a part of a message to the items."""
         kind = kind_of(part)
         if isinstance(part, dict) and kind in _CALL:
             function: Item = part["function"] if isinstance(part.get("function"), dict) else part
@@ -157,7 +157,7 @@ class ItemMaker:
             items.append(message(role, [content], id=key))
 
     def _reasoning(self, part: dict[str, Any]) -> str | None:
-        """The text of reasoning; `None` where only its ciphertext is recorded."""
+        """Return the text of reasoning; `None` if only its ciphertext is recorded."""
         if part.get("signature") or part.get("encrypted_content") or part.get("data"):
             self._loss.changed["reasoning: signature or ciphertext left out"] += 1
         for name in ("thinking", "reasoning", "text", "content", "reasoning_content"):
@@ -182,7 +182,7 @@ class ItemMaker:
         return call_item(call_id, tool, as_text(arguments))
 
     def _answered(self, own_id: Any, name: Any) -> str:
-        """The call that an answer belongs to."""
+        """Return the call that a result belongs to."""
         if isinstance(own_id, str) and own_id:
             return own_id
         for index, (call_id, tool) in enumerate(self._open):
@@ -193,7 +193,7 @@ class ItemMaker:
         return ""
 
     def _answers(self, parts: list[Any], call_id: Any, name: Any) -> list[Item]:
-        """A message of a tool: an answer for each part that names its call, or one of all parts."""
+        """Return the results in a tool message: one for each part with a call id, and one for all others."""
         answering = [part for part in parts if isinstance(part, dict) and kind_of(part) in _ANSWER]
         items = [item for part in answering for item in self._answer_part(part)]
         plain = [part for part in parts if not (isinstance(part, dict) and kind_of(part) in _ANSWER)]
@@ -210,7 +210,7 @@ class ItemMaker:
         return [answer_item(self._answered(own_id, part.get("name")), self.tool_output(parts))]
 
     def tool_output(self, parts: list[Any]) -> str | list[Item]:
-        """The answer of a tool: one text as that, several parts as a list."""
+        """Return the result of a tool: a single text unchanged, several parts as a list."""
         if not parts:
             return ""
         if len(parts) == 1 and isinstance(parts[0], str):
@@ -218,7 +218,7 @@ class ItemMaker:
         return [self.part(part, written=False) for part in parts]
 
     def part(self, part: Any, *, written: bool) -> Item:
-        """A part of a message or of a tool's answer, other than calls, answers and reasoning."""
+        """Convert a part of a message or tool result, other than calls, results and reasoning."""
         if isinstance(part, str):
             return text_part(part, written=written)
         kind = kind_of(part)
@@ -238,7 +238,7 @@ class ItemMaker:
 
 
 def _file(part: dict[str, Any]) -> Item | None:
-    """An image, a document, a sound; `None` where nothing says where it is."""
+    """Convert an image, document or sound; `None` if its location is unknown."""
     kind = str(part.get("type"))
     inner = part.get(kind) if isinstance(part.get(kind), dict) else None
     source = next((p for p in (part.get("source"), inner, part) if isinstance(p, dict)), part)

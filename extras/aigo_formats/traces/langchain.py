@@ -1,7 +1,8 @@
-"""Messages as LangChain writes them → items of a trace.
+"""Conversion of LangChain messages to trace items.
 
-They are written in many ways: as constructors (`{"lc": 1, "id": […, "AIMessage"], "kwargs": {…}}`), with
-their `data` inside, with `type: ai`, as `["user", "text"]`, or as a provider's own chat messages.
+LangChain has several forms. They are constructors (`{"lc": 1, "id": […, "AIMessage"], "kwargs": {…}}`),
+objects with nested `data`, and objects with `type: ai`. Pairs such as `["user", "text"]` and the provider's
+own chat messages also occur.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _CLASSES = {
 
 
 def plain_message(value: Any) -> dict[str, Any] | None:
-    """A message with `role` and its fields beside it; `None` when the value is none."""
+    """Return a message as an object with `role` and its fields; `None` if the value is not a message."""
     if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
         return {"role": value[0], "content": value[1]} if role_of(value[0]) else None
     if not isinstance(value, dict):
@@ -38,9 +39,9 @@ def plain_message(value: Any) -> dict[str, Any] | None:
 
 
 def message_list(value: Any) -> list[Any] | None:
-    """The messages that a value holds; `None` when it holds none.
+    """Return the messages in a value; `None` without messages.
 
-    A batch of conversations (a list in the list) of which there is one is that conversation.
+    A batch with a single conversation (a list in a list) is that conversation.
     """
     if isinstance(value, dict):
         value = next((value[name] for name in ("messages", "chat_history_messages") if name in value), None)
@@ -54,7 +55,7 @@ def message_list(value: Any) -> list[Any] | None:
 
 
 def first_message(outputs: Any) -> dict[str, Any] | None:
-    """The answer of a model in any of the forms in which it is recorded; `None` when there is none."""
+    """Return the answer of a model from any recorded form; `None` if missing."""
     if not isinstance(outputs, dict):
         return plain_message(outputs)
     generations = outputs.get("generations")
@@ -84,7 +85,7 @@ def first_message(outputs: Any) -> dict[str, Any] | None:
 
 
 def items_of(message: Any, maker: ItemMaker, role: str) -> list[Item]:
-    """Items of a message; what is none is said by `role`."""
+    """Return the items of a message. A value that is not a message becomes content of the given role."""
     plain = plain_message(message)
     if plain is None:
         return maker.of_message(role, [message])

@@ -1,9 +1,9 @@
-"""Runs that LangSmith exported → traces.
+"""Conversion of exported LangSmith runs to traces.
 
-A run is a span (<https://docs.langchain.com/langsmith/run-data-format>): `id`, `parent_run_id`, `trace_id`,
-`dotted_order`, `run_type` (`llm`, `chain`, `tool`, `retriever` …), `inputs`, `outputs`, `error`, token
-counts. Runs stand one in a line, in a list, below `runs`, inside each other (`child_runs`), or in the Parquet
-files of the bulk export, where `inputs`, `outputs` and `extra` are texts of JSON.
+A run is a span (<https://docs.langchain.com/langsmith/run-data-format>). Its fields include `id`,
+`parent_run_id`, `trace_id`, `dotted_order`, `run_type` (`llm`, `chain`, `tool`, `retriever` …), `inputs`,
+`outputs`, `error` and token counts. A file contains one run per line, a list of runs, `runs`, or nested runs
+(`child_runs`). In the Parquet files of a bulk export, `inputs`, `outputs` and `extra` are JSON text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from aigo_formats.traces.spans import trace_of
 
 SOURCE = "langsmith"
 _AGENTS = frozenset({"LangGraph", "AgentExecutor"})
-"""Chains that are agents, by their names."""
+"""Names of chains that are agents."""
 _ANSWERS = ("output", "answer", "result", "response", "text", "content", "completion", "generation")
-"""Outputs that are the answer, where there are several."""
+"""Output names for the answer, in order of preference."""
 _QUESTIONS = ("input", "question", "query", "prompt", "text", "content", "user_input", "message")
 _USED = frozenset({
         "id", "run_id", "parent_run_id", "trace_id", "name", "run_type", "start_time", "end_time", "error",
@@ -39,10 +39,10 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def traces_of_runs(location: Path, reading: Reading) -> Iterator[dict[str, Any]]:
-    """The traces of all files at a location; runs of one trace may stand in several of them.
+    """Yield the traces of all files at a location. Runs of one trace can be in several files.
 
     Raises:
-        EvidenceError: a file cannot be read, or there is none.
+        EvidenceError: a file is missing or cannot be read.
     """
     by_trace: dict[str, list[dict[str, Any]]] = {}
     origin: dict[str, Path] = {}
@@ -61,7 +61,7 @@ def traces_of_runs(location: Path, reading: Reading) -> Iterator[dict[str, Any]]
 
 
 def _trace_id(run: dict[str, Any], traces: dict[str, str]) -> str:
-    """The trace of a run: its own word, else that of its parent, else the root's place in the order."""
+    """Return the trace id of a run: its own, its root's in the dotted order, or its parent's."""
     value = run.get("trace_id")
     if isinstance(value, str) and value:
         return value
@@ -73,7 +73,7 @@ def _trace_id(run: dict[str, Any], traces: dict[str, str]) -> str:
 
 
 def runs_of(values: Iterable[Any], file: Path, reading: Reading) -> Iterator[dict[str, Any]]:
-    """The runs of a file's values, children behind their parents; what is none is damage."""
+    """Yield the runs of a file's values, children after their parents. Other values are damage."""
     waiting: list[tuple[Any, str | None, str | None]] = [
         (value, None, None) for value in reversed(list(values))
     ]
@@ -100,7 +100,7 @@ def runs_of(values: Iterable[Any], file: Path, reading: Reading) -> Iterator[dic
 
 
 def _run(value: Any, parent: str | None, trace: str | None) -> dict[str, Any] | str:
-    """A run with its id as `id`; the reason where it is none."""
+    """Return a run with its id as `id`, or the reason why it is not valid."""
     if not isinstance(value, dict):
         return f"found a {type(value).__name__}, expected a run"
     key = value.get("id") or value.get("run_id")
@@ -117,14 +117,14 @@ def _run(value: Any, parent: str | None, trace: str | None) -> dict[str, Any] | 
 
 
 def _parent_by_order(run: dict[str, Any]) -> str | None:
-    """The parent that the run's place in the order names."""
+    """Return the parent in the run's dotted order."""
     order = run.get("dotted_order")
     keys = _UUID.findall(order) if isinstance(order, str) and len(order) < 100_000 else []
     return keys[-2] if len(keys) > 1 and keys[-1] == run["id"] else None
 
 
 def span_of(run: dict[str, Any], loss: LossReport) -> Span:
-    """A run in words that all sources share; what has no place there is in its notes."""
+    """Convert a run to the common span form. Other information is stored in its notes."""
     word = as_text(run.get("run_type")) or "span"
     name = as_text(run.get("name"))
     extra = mapping(run.get("extra"))
@@ -180,7 +180,7 @@ def _besides(value: Any, taken: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _happenings(value: Any) -> Iterator[Happening]:
-    """What happened in a run besides its begin and its end; tokens as they came are in the answer."""
+    """Yield the events of a run, except begin, end and streamed tokens."""
     for event in value if isinstance(value, list) else []:
         if isinstance(event, dict) and event.get("name") not in ("start", "end", "new_token"):
             remaining = {name: value for name, value in event.items() if name not in ("name", "time")}
@@ -242,7 +242,7 @@ def _names(tools: Any) -> list[str] | None:
 def _usage(
     run: dict[str, Any], outputs: Any, answer: Any, about: dict[str, Any], llm_output: dict[str, Any]
 ) -> dict[str, int] | None:
-    """Tokens: as the message says them, else as LangSmith counted them."""
+    """Return the token counts of the message, otherwise LangSmith's own counts."""
     value = outputs if isinstance(outputs, dict) else {}
     places = (
         answer.get("usage_metadata") if isinstance(answer, dict) else None,
@@ -261,7 +261,7 @@ def _usage(
                 (place[n] for n in ("output_tokens", "completion_tokens") if place.get(n) is not None), None
             )
             if place is value.get("usage") and prompt is not None:
-                # As Anthropic says it: tokens of a cache are not among those of the prompt.
+                # Anthropic's prompt tokens do not include cached tokens.
                 counts = [count(part) for part in (prompt, *_cached(place))]
                 prompt = None if None in counts else sum(part for part in counts if part is not None)
             if (tokens := usage(count(prompt), count(answered))) is not None:
@@ -303,7 +303,7 @@ def _tool(
 
 
 def _spoken(value: Any, role: str, names: tuple[str, ...], maker: ItemMaker) -> list[Item]:
-    """What a chain says that it was told, or said: messages, or the text that is most likely it."""
+    """Return the input or output of a chain: its messages, or the most likely text."""
     messages = message_list(value)
     if messages is not None:
         return [item for message in messages for item in items_of(message, maker, role)]
@@ -322,7 +322,7 @@ def _spoken(value: Any, role: str, names: tuple[str, ...], maker: ItemMaker) -> 
 
 
 def _of_trace(runs: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the root says of the trace as a whole."""
+    """Return the information about the whole trace in the root run."""
     root = next((run for run in runs if run.get("parent_run_id") is None), runs[0])
     tags = root.get("tags")
     names = ("session_id", "session_name", "thread_id", "reference_example_id", "feedback_stats")

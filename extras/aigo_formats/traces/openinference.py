@@ -1,8 +1,7 @@
-"""Attributes of OpenInference, as Phoenix stores them → spans.
+"""Conversion of OpenInference spans, as Phoenix stores them.
 
-<https://arize-ai.github.io/openinference/spec/semantic_conventions.html>: `openinference.span.kind` says what
-a
-span is. Lists are flattened (`llm.input_messages.0.message.role`), or nested with the same names inside
+See <https://arize-ai.github.io/openinference/spec/semantic_conventions.html>. `openinference.span.kind` is
+the kind of a span. Lists are flattened (`llm.input_messages.0.message.role`), or nested with the same names
 (`llm.input_messages: [{"message.role": …}]`), as in Phoenix's data frames.
 """
 
@@ -21,20 +20,20 @@ from aigo_formats.traces.span_records import Happening, Span
 _NAMESPACES = frozenset(
     {"llm", "input", "output", "openinference", "tool", "session", "user", "agent", "retrieval", "embedding"}
 )
-"""Attributes below which there are others."""
+"""Namespaces of attributes."""
 _KINDS = {"LLM": "model", "TOOL": "tool", "AGENT": "agent"}
-"""Kinds that are more than spans; others are spans of their own name in small letters."""
+"""Kinds with a special span kind. All others keep their own name in lowercase."""
 
 
 def is_openinference(raw: RawSpan) -> bool:
-    """Whether a span says anything in these conventions."""
+    """Return whether a span uses these conventions."""
     return "openinference.span.kind" in raw.attributes or (
         raw.kind is not None and not raw.kind.startswith("SPAN_KIND") and "SpanKind." not in raw.kind
     )
 
 
 def span_of(raw: RawSpan, loss: LossReport) -> Span:
-    """A span in words that all sources share; what has no place there is in its notes."""
+    """Convert a raw span to the common form. Other information is stored in its notes."""
     fields = Attributes(_flat(raw.attributes))
     word = as_text(fields.take("openinference.span.kind") or raw.kind).upper()
     kind = _KINDS.get(word, word.lower() or "span")
@@ -98,7 +97,9 @@ def span_of(raw: RawSpan, loss: LossReport) -> Span:
 
 
 def _flat(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with flat names, though they may be nested: `{"llm": {"model_name": …}}`."""
+    """Return the attributes with flat names. Nested attributes such as `{"llm": {"model_name": …}}` are
+    flattened.
+    """
     flat: dict[str, Any] = {}
     for name, value in attributes.items():
         if name in _NAMESPACES and isinstance(value, dict):
@@ -156,7 +157,7 @@ def _calls(fields: Any) -> list[tuple[Any, Any, Any]]:
 
 
 def _part(entry: Any) -> Any:
-    """A part of a message as its provider would write it."""
+    """Return a message part in a provider's own form."""
     if not isinstance(entry, dict):
         return entry
     if isinstance(entry.get("tool_call"), dict):
@@ -172,7 +173,7 @@ def _part(entry: Any) -> Any:
 
 
 def _prompts(fields: Attributes, maker: ItemMaker) -> list[Item]:
-    """The prompt of a call that records no messages: of a completion, or its raw input."""
+    """Return the prompt of a call without messages: its completion prompts or its raw input."""
     prompts = fields.take_list("llm.prompts")
     if prompts is None:
         return _value(fields, "input", "user", maker)
@@ -194,7 +195,9 @@ def _completions(fields: Attributes, maker: ItemMaker) -> list[Item]:
 
 
 def _value(fields: Attributes, side: str, role: str, maker: ItemMaker) -> list[Item]:
-    """What a span records as its whole input, or output: messages where it is a list of such, else a text."""
+    """Return the whole input or output of a span, as messages if it is a list of messages, otherwise as
+    text.
+    """
     value = fields.take(f"{side}.value")
     if value is None:
         return []
@@ -207,7 +210,7 @@ def _value(fields: Attributes, side: str, role: str, maker: ItemMaker) -> list[I
 
 
 def _tools(fields: Attributes) -> list[str] | None:
-    """Names of the tools that a model could call; their definitions stay where they are."""
+    """Return the names of a model's tools. Their definitions remain in the attributes."""
     copy = Attributes(fields.rest())
     names = []
     for entry in copy.take_list("llm.tools") or []:

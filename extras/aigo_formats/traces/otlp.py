@@ -1,8 +1,8 @@
-"""Files of spans → raw spans: OTLP as JSON, spans as SDKs print them, spans as Phoenix exports them.
+"""Reader of raw spans in OTLP/JSON, in the output of SDKs and in exports of Phoenix.
 
-OTLP/JSON has ids in hexadecimal, times in nanoseconds as texts, and values that say their type
-(<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>). Writers that follow protobuf's own JSON
-have ids in base64; both are read.
+OTLP/JSON has ids in hexadecimal, times in nanoseconds as text, and typed values
+(<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>). Some writers use protobuf's own JSON
+with ids in base64. Both forms are supported.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _LATEST = 253_402_300_799 * 1_000_000_000
 
 @dataclass
 class RawSpan:
-    """A span as its file has it."""
+    """Span as in its file."""
 
     trace_id: str
     span_id: str
     parent_id: str | None
     name: str
     start: int | None
-    """Nanoseconds since 1970, as `end`."""
+    """Start in nanoseconds since 1970. The end has the same unit."""
     end: int | None
     attributes: dict[str, Any]
     is_error: bool
     status: str
-    """What is said of an error."""
+    """Error message."""
     events: list[RawEvent] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)
     resource: dict[str, Any] = field(default_factory=dict)
     kind: str | None = None
-    """OpenInference's kind, where the file has it beside the attributes."""
+    """OpenInference kind, if the file stores it outside the attributes."""
 
 
 @dataclass
 class RawEvent:
-    """Something that happened in a span."""
+    """Event in a span."""
 
     name: str
     time: int | None
@@ -56,7 +56,7 @@ class RawEvent:
 
 
 def raw_spans(values: Iterable[Any], file: Path, reading: Reading) -> list[RawSpan]:
-    """The spans of a file's values; what is none is damage."""
+    """Return the spans of a file's values. Other values are damage."""
     spans: list[RawSpan] = []
     logs: list[tuple[str | None, RawEvent]] = []
     for value in values:
@@ -80,7 +80,7 @@ _Found = tuple[Any, dict[str, Any], dict[str, Any]]
 
 
 def _spans_of(value: Any, logs: list[tuple[str | None, RawEvent]], depth: int) -> Iterator[_Found]:
-    """Spans, each with its resource and scope, wherever a document has them."""
+    """Yield all spans in a document, each with its resource and scope."""
     if isinstance(value, list):
         for part in value:
             yield from _spans_of(part, logs, depth)
@@ -113,7 +113,7 @@ def _spans_of(value: Any, logs: list[tuple[str | None, RawEvent]], depth: int) -
 
 
 def _rows(columns: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of a table that is written column by column, as pandas does."""
+    """Yield the rows of a table that is stored by column, as in pandas."""
     for key in columns["context.trace_id"]:
         yield {name: column.get(key) for name, column in columns.items() if isinstance(column, dict)}
 
@@ -136,7 +136,7 @@ def _of_batch(batch: Any) -> Iterator[_Found]:
 
 
 def _log_records(batches: list[Any]) -> Iterator[tuple[str | None, RawEvent]]:
-    """Events that were sent as log records, with the spans that they belong to."""
+    """Yield events that were sent as log records, with the ids of their spans."""
     for batch in batches:
         for scoped in _list(batch, "scopeLogs", "scope_logs"):
             for record in _list(scoped, "logRecords", "log_records"):
@@ -176,7 +176,7 @@ _USED = frozenset(
 
 
 def _raw(span: Any, resource: dict[str, Any], scope: dict[str, Any]) -> RawSpan | str:
-    """A span; the reason where it is none."""
+    """Return a span, or the reason why it is not valid."""
     if not isinstance(span, dict):
         return f"found a {type(span).__name__}, expected a span"
     context = mapping(span.get("context"))
@@ -255,7 +255,7 @@ def _events(listed: Any) -> list[RawEvent]:
 
 
 def span_id_of(value: Any) -> str | None:
-    """An id in hexadecimal, whatever it was written in; `None`: there is none."""
+    """Return an id in hexadecimal from any encoding; `None` if missing."""
     if not isinstance(value, str) or not value or len(value) > 200:
         return None
     if (match := _HEX.fullmatch(value)) is not None:
@@ -271,8 +271,10 @@ def span_id_of(value: Any) -> str | None:
 
 
 def time_of(value: Any) -> int | None:
-    """A time in nanoseconds since 1970: of a number, also as text, of any unit from nanoseconds to seconds
-    (pandas writes milliseconds), or of an ISO text.
+    """Convert a time to nanoseconds since 1970.
+
+    The time is ISO text, or a number or numeric text in any unit from nanoseconds to seconds. pandas writes
+    milliseconds.
     """
     if isinstance(value, str):
         if not value.isdecimal() or len(value) > 20:
@@ -282,7 +284,7 @@ def time_of(value: Any) -> int | None:
         return None
     if value < 10**8:
         return None
-    # Seconds, milliseconds, microseconds or nanoseconds: in each the digits of this century tell.
+    # The magnitude of a time in this century shows its unit.
     for limit, factor in ((10**11, 10**9), (10**14, 10**6), (10**17, 1000)):
         if value < limit:
             value *= factor
@@ -291,7 +293,7 @@ def time_of(value: Any) -> int | None:
 
 
 def attributes_of(listed: Any) -> dict[str, Any]:
-    """Attributes as a mapping: of a list of keys and values, or as they are."""
+    """Return attributes as a mapping, from a list of keys and values or from a mapping."""
     if isinstance(listed, dict):
         return {str(name): value for name, value in listed.items() if value is not None}
     attributes: dict[str, Any] = {}
@@ -304,7 +306,7 @@ def attributes_of(listed: Any) -> dict[str, Any]:
 
 
 def any_value(value: Any) -> Any:
-    """A value that says its type, plain."""
+    """Return the plain value of a typed value."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, content),) = value.items()

@@ -1,4 +1,4 @@
-"""Files of spans → recordings, one for each trace in them."""
+"""Reader of span files. It returns one recording for each trace."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from aigo_formats.traces.span_records import Recording, Span
 from aigo_formats.traces.spans import trace_of
 
 _MOST_RESOURCES = 20
-"""Processes that a trace names."""
+"""Maximum number of resources per trace."""
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
-    """The files at a location, a file or a folder, in the order of their paths.
+    """Return the files at a location, a file or a folder, sorted by path.
 
     Raises:
-        EvidenceError: there is none.
+        EvidenceError: the location does not contain files.
     """
     if location.is_file():
         return [location]
@@ -41,7 +41,7 @@ def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]
 
 
 def table_values(file: Path, reading: Reading) -> list[Any]:
-    """The values of a JSON, JSONL or Parquet file.
+    """Return the values of a JSON, JSONL or Parquet file.
 
     Raises:
         EvidenceError: the file cannot be read.
@@ -60,10 +60,10 @@ def table_values(file: Path, reading: Reading) -> list[Any]:
 
 
 def traces_of_spans(location: Path, source: str, reading: Reading) -> Iterator[dict[str, Any]]:
-    """The traces of all files at a location; spans of one trace may stand in several of them.
+    """Yield the traces of all files at a location. Spans of one trace can be in several files.
 
     Raises:
-        EvidenceError: a file cannot be read, or there is none.
+        EvidenceError: a file is missing or cannot be read.
     """
     by_trace: dict[str, list[RawSpan]] = {}
     origin: dict[str, Path] = {}
@@ -78,7 +78,7 @@ def traces_of_spans(location: Path, source: str, reading: Reading) -> Iterator[d
 
 
 def span_of(raw: RawSpan, reading: Reading) -> Span:
-    """A span by the conventions that it follows."""
+    """Convert a raw span by its conventions."""
     if openinference.is_openinference(raw) or not genai.is_genai(raw):
         if openinference.is_openinference(raw):
             return openinference.span_of(raw, reading.loss)
@@ -87,7 +87,7 @@ def span_of(raw: RawSpan, reading: Reading) -> Span:
 
 
 def _of_trace(raws: list[RawSpan]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What the spans say of the trace as a whole: resources, session, user, tags."""
+    """Return the information about the whole trace in its spans: resources, session, user and tags."""
     extra: dict[str, Any] = {}
     distinct: list[dict[str, Any]] = []
     for raw in raws:

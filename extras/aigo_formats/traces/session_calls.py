@@ -1,4 +1,4 @@
-"""Calls of models, of tools and of sub-agents in a session of Claude Code."""
+"""Model calls, tool calls and sub-agent calls in a Claude Code session."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from aigo_formats.traces.session_tree import Record
 
 SOURCE = "claude_code"
 _SYNTHETIC = "<synthetic>"
-"""Model of answers that Claude Code wrote itself."""
+"""Model name of answers that Claude Code wrote itself."""
 _STARTERS = ("Task", "Agent")
 """Tools that start sub-agents."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool answered."""
+    """Result of a tool."""
 
     call_id: str
     record: Record
@@ -30,15 +30,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a session's tools."""
+    """Tool results of a session."""
 
     by_call: dict[str, Result]
     by_agent: dict[str, Result]
-    """Of the tool that started a sub-agent, by the sub-agent."""
+    """Results of the tools that started sub-agents, by sub-agent."""
 
 
 def results_of(records: Iterable[Record], loss: LossReport) -> Results:
-    """All results of tools; of several for one call the first counts."""
+    """Return all tool results. If a call has several, the first counts."""
     by_call: dict[str, Result] = {}
     by_agent: dict[str, Result] = {}
     for record in records:
@@ -63,7 +63,7 @@ def results_of(records: Iterable[Record], loss: LossReport) -> Results:
 
 
 class ModelCalls:
-    """Makes the events of the model's answers; one event for the call, whose parts stand in several lines."""
+    """Converter of model answers to events. A call is one event although its parts are on several lines."""
 
     def __init__(self, loss: LossReport, notes_of: Callable[[Record], dict[str, Any]]):
         self._loss = loss
@@ -71,10 +71,10 @@ class ModelCalls:
         self._maker = ItemMaker(loss)
         self._calls: dict[str, Event] = {}
         self.tools: dict[str, Event] = {}
-        """Calls of tools, by their ids."""
+        """Tool calls by id."""
 
     def events_of(self, record: Record) -> list[Event]:
-        """The events of a line of the assistant."""
+        """Return the events of an assistant line."""
         message = record.message
         if message.get("model") == _SYNTHETIC or record.value.get("isApiErrorMessage") is True:
             return [self._synthetic(record)]
@@ -101,7 +101,7 @@ class ModelCalls:
             if message.get(name) is not None:
                 notes[name] = message[name]
         if isinstance(message.get("usage"), dict):
-            # Each line of an answer says what was used so far.
+            # Each line of an answer contains the usage so far.
             notes["usage"] = message["usage"]
             tokens = _tokens(message["usage"])
             if tokens is not None:
@@ -114,7 +114,7 @@ class ModelCalls:
                 continue
             call["output_items"].append(item)
             tool = self.tools.get(item["call_id"]) if item["type"] == "function_call_output" else None
-            if tool is not None:  # a tool of the provider: its answer stands in the model's
+            if tool is not None:  # a provider's tool has its result in the model's answer
                 tool["result"], tool["status"] = item["output"], "completed"
                 continue
             events.append(self._event(record, key, item, index))
@@ -148,7 +148,7 @@ class ModelCalls:
         return event
 
     def answer(self, results: Results) -> None:
-        """Put the results of the tools into their calls."""
+        """Add the tool results to their calls."""
         for call_id, event in self.tools.items():
             result = results.by_call.get(call_id)
             if result is None and event["status"] == "completed":
@@ -185,7 +185,7 @@ class ModelCalls:
 
 
 def _tokens(content: dict[str, Any]) -> dict[str, int] | None:
-    """Tokens of a call: those read from and written to a cache are tokens of the prompt."""
+    """Return the tokens of a call. Tokens read from and written to the cache are prompt tokens."""
     parts = [content.get("input_tokens")]
     parts += [
         content[n]
@@ -207,7 +207,7 @@ def _error(content: Any) -> str:
 
 
 def _milliseconds(details: Any) -> float | None:
-    """How long a tool worked, where it says so."""
+    """Return the duration of a tool call in milliseconds, if recorded."""
     if not isinstance(details, dict):
         return None
     for name in ("totalDurationMs", "durationMs"):
@@ -218,7 +218,7 @@ def _milliseconds(details: Any) -> float | None:
 
 
 class Agents:
-    """Which call of a tool started which sub-agent."""
+    """Links between sub-agents and the tool calls that started them."""
 
     def __init__(self, calls: ModelCalls, results: Results, loss: LossReport):
         self._loss = loss
@@ -228,7 +228,7 @@ class Agents:
         self._prompts: dict[str, list[Event]] | None = None
 
     def link(self, key: str, begin: Event, records: Sequence[Record], meta: dict[str, Any]) -> None:
-        """Give the span of a sub-agent its name and its place, and the call that started it the span."""
+        """Set the name and parent of a sub-agent's span, and add the span to the call that started it."""
         kinds = [meta.get("agentType")]
         kinds += [record.value.get(name) for record in records for name in ("agentType", "attributionAgent")]
         event = self._call(key, records, meta)

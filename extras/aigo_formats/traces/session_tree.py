@@ -1,7 +1,4 @@
-"""The lines of a session of Claude Code as a tree: the conversation as it stands at the end, and branches
-that
-were given up.
-"""
+"""Tree of the lines in a Claude Code session: the final conversation, and abandoned branches."""
 
 from __future__ import annotations
 
@@ -17,50 +14,50 @@ _SPOKEN = ("user", "assistant")
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A line of a transcript."""
+    """Line of a transcript."""
 
     value: dict[str, Any]
     number: int
-    """Of the line, from 1."""
+    """Line number from 1."""
     type: str
     uuid: str | None
     parent: str | None
-    """The line that it follows; behind a compaction the one that it follows in the conversation."""
+    """Id of the previous line. After a compaction, it is the previous line of the conversation."""
     time: int | None
-    """Nanoseconds since 1970."""
+    """Time in nanoseconds since 1970."""
     problem: str | None = None
-    """What keeps it from being read."""
+    """Reason why the line cannot be read."""
 
     @property
     def is_side(self) -> bool:
-        """Whether it is of a sub-agent."""
+        """Return whether the line belongs to a sub-agent."""
         return self.value.get("isSidechain") is True
 
     @property
     def message(self) -> dict[str, Any]:
-        """What was said."""
+        """Return the message."""
         message = self.value.get("message")
         return message if isinstance(message, dict) else {}
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
-        """The parts of what was said that are objects."""
+        """Return the parts of the message that are objects."""
         content = self.message.get("content")
         return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
     @property
     def is_summary(self) -> bool:
-        """Whether it takes the place of what was said before a compaction."""
+        """Return whether the line is the summary of a compaction."""
         return self.value.get("isCompactSummary") is True
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a human may have said it."""
+        """Return whether the line can be a message of the user."""
         return self.type == "user" and not any(part.get("type") == "tool_result" for part in self.blocks)
 
 
 def record_of(value: dict[str, Any], number: int) -> Record | None:
-    """A line as a record; `None` when it says no type."""
+    """Convert a line to a record; `None` if it does not have a type."""
     kind = value.get("type")
     if not isinstance(kind, str) or not kind:
         return None
@@ -91,16 +88,16 @@ def record_of(value: dict[str, Any], number: int) -> Record | None:
 
 @dataclass(frozen=True)
 class Tree:
-    """The lines of an agent."""
+    """Lines of an agent."""
 
     active: list[Record]
-    """The conversation as it stands at the end, with all else that belongs to it."""
+    """Lines of the final conversation, and other lines that belong to it."""
     branches: list[list[Record]]
-    """What was said and then given up."""
+    """Abandoned branches."""
 
 
 def tree_of(records: Sequence[Record], loss: LossReport) -> Tree:
-    """The tree of an agent's lines."""
+    """Return the tree of an agent's lines."""
     lines = _with_own_ids(records, loss)
     places = {record.uuid: place for place, record in enumerate(lines) if record.uuid is not None}
     if not any(record.parent in places for record in lines if record.parent is not None):
@@ -131,7 +128,7 @@ def tree_of(records: Sequence[Record], loss: LossReport) -> Tree:
 
 
 def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
-    """The lines, each with an id of its own: what stands there twice is left out."""
+    """Return the lines with unique ids. A repeated line is dropped."""
     lines: list[Record] = []
     earlier: dict[str, Record] = {}
     for record in records:
@@ -149,12 +146,12 @@ def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
 
 
 def _bare(record: Record) -> dict[str, Any]:
-    """A line without its place: compactions write lines that they keep again, behind their summary."""
+    """Return a line without its parent. Compactions repeat lines that they keep, after their summary."""
     return {name: value for name, value in record.value.items() if name != "parentUuid"}
 
 
 def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) -> set[int]:
-    """Places of the lines from the last that was said up to the first."""
+    """Return the positions of the lines from the last message back to the first."""
     spoken = [place for place, record in enumerate(lines) if record.type in _SPOKEN]
     place: int | None = spoken[-1] if spoken else len(lines) - 1
     active: set[int] = set()
@@ -163,14 +160,14 @@ def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) ->
         record = lines[place]
         previous = place - 1 if place > 0 and place - 1 not in active else None
         if record.parent is None:
-            # A prompt without a parent begins a conversation; any other line must follow something.
+            # A prompt without a parent starts a conversation. Any other line must follow one.
             begins = record.is_prompt and not record.is_summary
             place = None if begins else previous
         elif record.parent not in places:
             loss.changed["line whose parent is not in the transcript: follows the line before it"] += 1
             place = previous
         elif places[record.parent] in active:
-            # A compaction that kept messages: they follow its summary, and it follows them.
+            # After a compaction that kept messages, they follow its summary, which in turn follows them.
             loss.changed["line inside its own ancestry: follows the line before it"] += 1
             place = previous
         else:
@@ -179,8 +176,10 @@ def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) ->
 
 
 def _add_parts(lines: Sequence[Record], active: set[int]) -> None:
-    """Add what belongs to the conversation and stands beside the chain: answers are chained part by part, and
-    results of tools that ran at once hang on their own calls.
+    """Add lines of the conversation outside the chain.
+
+    They are the parts of an answer, which are chained, and results of parallel tool calls, which follow their
+    own calls.
     """
     answers = {_key(lines[place]) for place in active if lines[place].type == "assistant"} - {None}
     for place, record in enumerate(lines):
@@ -211,7 +210,9 @@ def _text(value: object) -> str | None:
 
 
 def of_messages(records: Iterable[Record]) -> int:
-    """How many messages were said: an answer in several lines is one, and results of tools are none."""
+    """Return the number of messages. An answer on several lines counts once, and tool results do not
+    count.
+    """
     messages = set()
     for record in records:
         if record.type == "assistant":

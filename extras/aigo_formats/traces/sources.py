@@ -1,4 +1,4 @@
-"""The sources of traces by name: which files are theirs, their traces, and rows of a dataset."""
+"""Sources of traces by name: recognizing their files, reading traces, and dataset rows."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Traces = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True)
 class TraceFileKind:
-    """A kind of files with traces."""
+    """Source of traces."""
 
     name: str
     expected: str
-    """The files, for people."""
+    """Description of the files for messages."""
     read: Callable[[Path, Reading], Traces]
-    """The traces of a file or folder, JSON-ready. Raises `EvidenceError`."""
+    """Function that reads the traces of a file or folder. It raises `EvidenceError`."""
     marks: tuple[str, ...]
-    """Names that stand in the beginning of such a file, and in no other's."""
+    """Names at the beginning of such files that do not occur in files of other sources."""
 
 
 def _sessions(location: Path, reading: Reading) -> Traces:
@@ -80,7 +80,7 @@ _HEAD = 256 << 10
 
 
 def source_of(file: Path) -> TraceFileKind | None:
-    """Whose traces a file has, by its beginning; `None`: nobody's that is known."""
+    """Return the source of a file from its beginning; `None` if unknown."""
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD)
@@ -91,15 +91,15 @@ def source_of(file: Path) -> TraceFileKind | None:
 
 
 def read_traces(location: Path, source: str, reading: Reading | None = None) -> Traces:
-    """The traces at a location, a file or a folder, JSON-ready; nothing in them is run.
+    """Yield the JSON-serializable traces at a location. Their content is never executed.
 
     Args:
         location: a file or a folder.
-        source: one of `SOURCES`.
-        reading: how they are read; what was lost and damaged is noted there.
+        source: a name in `SOURCES`.
+        reading: settings for reading. Losses and damage are recorded in it.
 
     Raises:
-        EvidenceError: there is no such source, no such file, or one cannot be read.
+        EvidenceError: the source is unknown, or a file is missing or cannot be read.
     """
     kind = SOURCES.get(source)
     if kind is None:
@@ -112,8 +112,8 @@ def read_traces(location: Path, source: str, reading: Reading | None = None) -> 
 
 
 def _without_secrets(trace: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """A trace without what only now stands beside a name that tells it for a secret: in OTLP names and values
-    are members of their own.
+    """Redact a trace again. Only now are values next to the names that mark them as secrets, because OTLP
+    separates both.
     """
     text = dumps(trace)
     clean = reading.redaction.apply(text)
@@ -125,25 +125,25 @@ def _without_secrets(trace: dict[str, Any], reading: Reading) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which traces are wanted; everything is optional."""
+    """Trace filter. All fields are optional."""
 
     ids: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     start: datetime | date | None = None
-    """Only those that began at this moment or later."""
+    """Earliest start, inclusive."""
     end: datetime | date | None = None
-    """Only those that began before this moment."""
+    """Latest start, exclusive."""
     tags: tuple[str, ...] = ()
-    """All of them."""
+    """Tags that a trace must have."""
     metadata: Mapping[str, str] | None = None
     project: str | None = None
-    """Those of other projects are left out, where a trace says its project."""
+    """Project of the traces. Traces without a project are also included."""
 
     def __call__(self, trace: Mapping[str, Any]) -> bool:
-        """Whether a trace is wanted.
+        """Return whether a trace matches the filter.
 
         Raises:
-            EvidenceError: it has no time, and times are asked for.
+            EvidenceError: the filter contains a time, but the trace does not.
         """
         about = trace["metadata"]
         extra = mapping(mapping(about.get("extra")).get(about["source_type"]))
@@ -188,9 +188,9 @@ def _moment(moment: datetime | date) -> int:
 
 
 def row_of(trace: dict[str, Any], base: Path) -> dict[str, Any]:
-    """A row of a dataset: the trace in the column `trace`, and what is asked of traces beside it.
+    """Return a dataset row: the trace in the column `trace`, and its main properties in other columns.
 
-    `base` is the folder that `source_uri` starts from.
+    `source_uri` is relative to the folder `base`.
     """
     about = trace["metadata"]
     users = [item for item in trace["items"] if item["type"] == "message" and item["role"] == "user"]

@@ -1,4 +1,4 @@
-"""Spans in words that all sources share."""
+"""Common form of spans from all sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aigo_formats.traces.items import Item
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that a span says happened in it."""
+    """Event inside a span."""
 
     name: str
     data: dict[str, Any]
@@ -20,29 +20,29 @@ class Happening:
 
 @dataclass(frozen=True)
 class Span:
-    """A span, in words that all sources share."""
+    """Span in the common form."""
 
     id: str
     name: str
     kind: str
-    """`model`, `tool`, `agent`, or the source's own word for anything else."""
+    """Kind of span: `model`, `tool`, `agent`, or the source's own word."""
     parent: str | None = None
     start: int | None = None
-    """Nanoseconds since 1970, as `end`."""
+    """Start in nanoseconds since 1970. The end has the same unit."""
     end: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    """Everything else that the source says of it."""
+    """Other information from the source."""
     error: str | None = None
     traceback: str | None = None
     input: list[Item] = field(default_factory=list)
-    """Of a model: all that it saw. Of others: what was said to them."""
+    """Input items. For a model, they are its whole context."""
     output: list[Item] = field(default_factory=list)
     model: str = ""
     usage: dict[str, int] | None = None
     tools: list[str] | None = None
-    """Names of the tools that a model could call."""
+    """Names of the tools available to a model."""
     call_id: str | None = None
-    """Of a tool: the call that it answers; `None`: not known."""
+    """Id of the call that a tool answers; `None` if unknown."""
     tool: str = ""
     arguments: str = ""
     result: str | list[Item] = ""
@@ -51,7 +51,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Recording:
-    """The spans of one trace, and what is said of it as a whole."""
+    """Spans of one trace, with information about the whole trace."""
 
     source: str
     trace_id: str

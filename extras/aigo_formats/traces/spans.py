@@ -1,15 +1,17 @@
-"""Spans of a recorded trace → a trace of AI GO: calls of models and tools as events, all else as spans.
+"""Conversion of recorded spans to an AI GO trace: model and tool calls become events, all others remain
+spans.
 
-The rules that all sources of spans share:
+All sources share these rules:
 
-* A span of a model is a model call, one of a tool a function call; both stand in the span around them. A tool
-  that holds other spans is a span, too. A model call around another one (two instrumentations of one call) is
-  a span, so that its tokens are not counted twice.
-* The main agent is the outermost agent that calls models; of several the one that called last. Without an
-  agent it is the root.
-* Its conversation is that of its last model call. Where the root, or the agent, records an output of its own,
-  it is that of the last call that said this output; where no call said it, what the span itself records as
-  its input and output. So a call that judges or names the answer is never taken for it.
+- A model span becomes a model call and a tool span becomes a function call, inside the enclosing span. A tool
+  with inner spans is also a span. If two instrumentations recorded one model call, the outer one is a span,
+  so that tokens are counted once.
+- The main agent is the outermost agent that calls models. If there are several, it is the one with the last
+  call. Without an agent, it is the root.
+- The conversation of the main agent is the conversation of its last model call. If the root or the agent
+  records an
+  output, the last call with this output counts. If no call has this output, the recorded input and output are
+  used. So a call that judges or names the answer is never used.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from aigo_formats.traces.span_records import Recording, Span
 
 
 def trace_of(recording: Recording, loss: LossReport) -> dict[str, Any]:
-    """The trace of a recording; it stands for the span of the main agent."""
+    """Return the trace of a recording, for the span of the main agent."""
     return _Trace(recording, loss).trace()
 
 
@@ -55,7 +57,7 @@ class _Trace:
         self.callers = self._callers()
 
     def _kinds(self) -> dict[str, str]:
-        """The kinds of spans; models around models are none."""
+        """Return the kinds of spans. A model span that contains another one is a wrapper."""
         kinds = {span.id: span.kind for span in self.spans}
         around: set[str] = set()
         for span in self.spans:
@@ -77,7 +79,7 @@ class _Trace:
         return kind == "model" or (kind == "tool" and span.id not in self.children)
 
     def _homes(self) -> dict[str, str | None]:
-        """The span that each one stands in: a call of a model holds none."""
+        """Return the parent span of each span. Model calls do not contain spans."""
         homes: dict[str, str | None] = {}
         for span in self.spans:
             path = []
@@ -93,7 +95,7 @@ class _Trace:
         return homes
 
     def _callers(self) -> dict[str, str]:
-        """The model call that asked for each call of a tool."""
+        """Return the model call that requested each tool call."""
         callers: dict[str, str] = {}
         for span in sorted(self._models(), key=_start):
             for item in span.output:
@@ -121,7 +123,7 @@ class _Trace:
         return trace
 
     def _name_calls(self) -> None:
-        """Give calls of tools that do not say which call they answer the one that a model asked for."""
+        """Assign the requested call ids to tool spans that do not have one."""
         taken = {span.call_id for span in self.spans if span.call_id is not None}
         waiting: dict[str, dict[str, list[str]]] = {}
         for span in sorted(self._models(), key=_start):
@@ -134,7 +136,7 @@ class _Trace:
             calls = waiting.get(span.tool or span.name, {})
             key = _canonical(span.arguments)
             if span.call_id is None and key not in calls and len(calls) == 1:
-                key = next(iter(calls))  # the one call there is, though its arguments are written otherwise
+                key = next(iter(calls))  # the only open call, although its arguments differ
             if span.call_id is None and key in calls:
                 named.append(replace(span, call_id=calls[key].pop(0)))
                 if not calls[key]:
@@ -231,7 +233,7 @@ class _Trace:
         return timed(event, span.end if span.end is not None else span.start)
 
     def _scopes(self) -> dict[str, tuple[str | None, int]]:
-        """Of each span the agent that it stands in, and how many agents stand around it."""
+        """Return the enclosing agent of each span, and the number of agents around it."""
         scopes: dict[str, tuple[str | None, int]] = {}
         for span in self.spans:
             path = []
@@ -250,7 +252,7 @@ class _Trace:
         return scopes
 
     def _main(self) -> Span | None:
-        """The main agent's span; `None`: the root."""
+        """Return the span of the main agent; `None`: the root."""
         best: tuple[int, int] | None = None
         main: str | None = None
         for span in self._models():
@@ -263,7 +265,7 @@ class _Trace:
         return None if main is None else self.by_id[main]
 
     def _conversation(self, main: Span | None) -> tuple[list[Item], str]:
-        """The main agent's conversation, and where it is from."""
+        """Return the main agent's conversation, and a description of its origin."""
         key = None if main is None else main.id
         calls_of = [span for span in self._models() if self.scopes[span.id][0] == key]
         calls = sorted((span for span in calls_of if span.input or span.output), key=_start)
@@ -287,7 +289,7 @@ class _Trace:
         return [], "no content was recorded"
 
     def _late_results(self, items: Sequence[Item], events: Iterable[Event]) -> list[Item]:
-        """Results of tools that the last answer asked for: no later call shows them."""
+        """Return the tool results for the last answer, which later calls do not contain."""
         answered = {item["call_id"] for item in items if item["type"] == "function_call_output"}
         call_ids = [item["call_id"] for item in items if item["type"] == "function_call"]
         waiting = set(call_ids) - answered
@@ -332,7 +334,7 @@ class _Trace:
 
 
 def said(items: Sequence[Item]) -> str | None:
-    """The text of the last answer, without blanks around it; `None` without one."""
+    """Return the text of the last answer without surrounding whitespace; `None` without an answer."""
     for item in reversed(items):
         if item["type"] == "message" and item["role"] == "assistant":
             texts = [
@@ -346,7 +348,7 @@ def said(items: Sequence[Item]) -> str | None:
 
 
 def _own(span: Span) -> list[Item]:
-    """What a span records as said to it and by it; an output that repeats the input has all of it."""
+    """Return the recorded input and output of a span. An output that repeats the input contains both."""
 
     def bare(items: Iterable[Item]) -> list[Item]:
         return [{name: value for name, value in item.items() if name != "id"} for item in items]
@@ -367,7 +369,7 @@ def _same(one: str | None, another: str | None) -> bool:
 
 
 def _canonical(text: str) -> str:
-    """A text, spelled in one way where it is JSON."""
+    """Return a text in canonical form if it is JSON."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -377,7 +379,7 @@ def _canonical(text: str) -> str:
 
 
 def _sound(spans: Sequence[Span], loss: LossReport) -> list[Span]:
-    """Spans with ids of their own, whose parents are there, and that do not contain themselves."""
+    """Return the spans with unique ids, existing parents and without cycles."""
     by_id: dict[str, Span] = {}
     for span in spans:
         earlier = by_id.get(span.id)
