@@ -1,1 +1,1 @@
-"""Samples carried out: solved, scored, failures contained; answers kept, earlier ones given again."""
+"""Sample execution: solving, scoring, error containment, and reuse of answers from earlier runs."""

@@ -1,7 +1,7 @@
-"""What native logs keep of a trial: solutions and scores as JSON and back, and records for evidence.
+"""Trial data in native logs: conversion of solutions and scores to and from JSON, and records for evidence.
 
-It is the same on every engine. Where in a log the JSON stands, and how a solver's output is dumped there, is
-each adapter's own affair.
+The format is the same for every engine. Each adapter decides where its log stores the JSON and how it
+dumps a solver output.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
 def dump_solution(
     result: Solution | Failure, dump: Callable[[SolverOutput], Json], *, postprocessed: bool
 ) -> Json:
-    """The result of a solver; `load_solution` gives it back.
+    """Convert the result of a solver to JSON; `load_solution` reverses it.
 
     Args:
-        result: the solution, or why there is none.
-        dump: an output as JSON.
-        postprocessed: whether the plan has a post-processor, whose rows are kept.
+        result: the solution, or the reason for the failure.
+        dump: converts an output to JSON.
+        postprocessed: whether the plan has a post-processor, whose rows are stored.
     """
     if isinstance(result, Failure):
         return {"failure": result.to_json()}
@@ -66,7 +66,9 @@ def dump_solution(
 
 
 def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failure | None:
-    """The result of a solver for a sample; `None` where the log has none, as in tasks without a solver."""
+    """Return the solver result of a sample; `None` if the log does not contain one, as in tasks without a
+    solver.
+    """
     if "failure" in stored:
         return Failure.from_json(stored["failure"])
     if "output" not in stored:
@@ -85,14 +87,14 @@ def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failu
 
 
 def dump_result(result: Score | Failure) -> Json:
-    """The result of a scorer; `load_result` gives it back."""
+    """Convert the result of a scorer to JSON; `load_result` reverses it."""
     if isinstance(result, Failure):
         return {"failure": result.to_json(), "details": dict(result.details)}
     return {"values": dict(result.values), "metadata": dict(result.metadata)}
 
 
 def load_result(stored: Mapping[str, Any]) -> Score | Failure:
-    """Back from `dump_result`."""
+    """Convert the output of `dump_result` to a result."""
     if "failure" in stored:
         return Failure.from_json(stored["failure"], stored["details"])
     return Score(stored["values"], stored["metadata"])
@@ -102,8 +104,7 @@ def load_result(stored: Mapping[str, Any]) -> Score | Failure:
 
 
 Results = Callable[[str, str | None], Iterable[tuple[Score | Failure, Sequence[Mapping[str, Any]]]]]
-"""Key of a scorer, id of a row (`None`: the sample itself) → what the scorer says of it, with its raw
-exchanges."""
+"""Scorer key, row id (`None` for the sample itself) → results of the scorer, each with its raw exchanges."""
 
 
 def solved_records(
@@ -116,17 +117,16 @@ def solved_records(
     has_rows: bool = False,
     errors: Sequence[TaskResultError] = (),
 ) -> list[TrialRecord]:
-    """Records of a trial whose solver did not fail: one, or one per row of its post-processor.
+    """Return the records of a trial whose solver succeeded: one, or one for each row of its post-processor.
 
     Args:
-        sample: the sample that was run.
+        sample: sample that was run.
         index: number of the trial.
-        solution: what its solver made, with everything that happened in the run; `None` in tasks without a
-            solver.
-        outline: of the plan.
-        results: gives the results of the scorers.
-        has_rows: whether the rows are a post-processor's.
-        errors: of the trial as a whole.
+        solution: output of the solver, including all events of the run; `None` in tasks without a solver.
+        outline: outline of the plan.
+        results: returns the results of the scorers.
+        has_rows: whether a post-processor created the rows.
+        errors: errors of the trial as a whole.
     """
 
     def record(row_id: str | None, data: Mapping[str, Any], solver: SolverOutput | None) -> TrialRecord:
@@ -145,7 +145,9 @@ def solved_records(
 
 
 def first_trace(output: SolverOutput | None) -> SolverTrace | None:
-    """The trace that takes the events of the whole run; of a group the first one: events stand once."""
+    """Return the trace that receives the events of the whole run. In a group, it is the first trace, so that
+    events are recorded only one time.
+    """
     if isinstance(output, GroupedSolverTrace):
         group = output.solver_outputs
         return first_trace(group[0] if isinstance(group, list) else next(iter(group.values())))
@@ -153,12 +155,12 @@ def first_trace(output: SolverOutput | None) -> SolverTrace | None:
 
 
 def exchanges(ios: Iterable[Mapping[str, Any]]) -> list[DirectModelIO]:
-    """Raw exchanges as evidence has them."""
+    """Convert raw exchanges to evidence."""
     return [DirectModelIO.model_validate(io) for io in ios]
 
 
 def scorers_of(outline: Outline) -> Iterator[tuple[str, str, str | None]]:
-    """Key, purpose and shown name of every scorer."""
+    """Yield key, purpose and display name of every scorer."""
     if outline.entity == "system":
         yield SCORER_KEY, "score", None
         return
@@ -190,21 +192,21 @@ class Replay:
     def __init__(self, runs: StoredRuns, *, complete: bool, made_rows: bool):
         self._runs = runs
         self._complete = complete
-        """Whether there is nothing else: what is missing or has failed stays so."""
+        """Whether the outputs are complete, so that missing or failed trials are not repeated."""
         self._made_rows = made_rows
-        """Whether the samples are rows that a post-processor has made already."""
+        """Whether the samples are rows that a post-processor already created."""
 
     async def solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure | None:
-        """What was made of one trial of a sample; `None` when it has to be solved (again).
+        """Return the stored output of one trial of a sample; `None` if it must be solved (again).
 
         Args:
-            program: the compiled plan; its post-processor runs on outputs that none has seen.
+            program: compiled plan; its post-processor runs on outputs that were not post-processed yet.
             sample: the sample.
-            trial: its number, from 0.
+            trial: number of the trial, from 0.
         """
         records = self._runs.get(sample.id, trial)
         if not records and self._made_rows:
-            # The post-processor made this row in other trials only: it is not missing, it never was.
+            # The post-processor created this row only in other trials, so the row is not missing.
             nothing = SolverTrace(trace=Trace.from_items([]), raw_outputs=[], direct_ios=[])
             return Solution(nothing, (), absent=True)
         failure = _failure(records)
@@ -222,10 +224,10 @@ class Replay:
 
 
 def of_result_log(path: Path) -> Replay:
-    """The outputs in a result log; there are no others.
+    """Return the outputs in a result log as the complete outputs.
 
     Raises:
-        EvidenceError: the file is no result log.
+        EvidenceError: the file is not a result log.
     """
     task = LogReader(path).frame().specification.task
     solver = getattr(getattr(task, "definition", None), "solver", None)
@@ -234,15 +236,15 @@ def of_result_log(path: Path) -> Replay:
 
 
 def of_native_log(path: Path, plan: TaskPlan, read: Callable[[Path], Evidence]) -> Replay:
-    """The outputs in an earlier log of the same solver; what it lacks is solved.
+    """Return the outputs in an earlier log of the same solver. Missing outputs are solved.
 
     Args:
-        path: the engine's log.
-        plan: the plan that takes them over.
-        read: how the engine reads its log back.
+        path: engine log.
+        plan: plan that reuses the outputs.
+        read: function that reads an engine log.
 
     Raises:
-        EvidenceError: the file is no log of ours, or of another solver.
+        EvidenceError: the file is not a log of aigo-bridge, or belongs to another solver.
     """
     evidence = read(path)
     if evidence.plan.damage:
@@ -258,16 +260,16 @@ def of_native_log(path: Path, plan: TaskPlan, read: Callable[[Path], Evidence]) 
 def replay_of(
     plan: TaskPlan, stored: Path | None, log: Path | None, read: Callable[[Path], Evidence]
 ) -> Replay | None:
-    """The outputs that stand in place of new ones; `None`: there are none.
+    """Return the outputs to reuse; `None` if all samples must be solved.
 
     Args:
-        plan: the plan that takes them over.
-        stored: result log whose samples the plan is made of.
+        plan: plan that reuses the outputs.
+        stored: result log whose samples the plan uses.
         log: native log of the same solver.
-        read: how the engine reads its log back.
+        read: function that reads an engine log.
 
     Raises:
-        EvidenceError: the file is no such log.
+        EvidenceError: the file is not such a log.
     """
     if stored is not None:
         return of_result_log(stored)
@@ -276,7 +278,7 @@ def replay_of(
 
 def _output(records: list[TrialRecord]) -> SolverOutput:
     output = records[0].solver
-    assert output is not None  # else it was a failure
+    assert output is not None  # Otherwise the record would be a failure.
     return output
 
 

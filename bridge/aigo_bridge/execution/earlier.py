@@ -1,4 +1,4 @@
-"""Earlier runs in a folder: what their native logs hold, and why one of them cannot be resumed."""
+"""Earlier runs in a folder: the contents of their native logs, and reasons why a run cannot be resumed."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from aigo_bridge.results.result_files import LoggedRun
 from aigo_bridge.text.plurals import plural
 
 F = TypeVar("F")
-"""Finished trials of an earlier run, in the form of an adapter."""
+"""Finished trials of an earlier run, in the form that the adapter uses."""
 
 _MOST_CHANGES = 5
-"""Changes of a task that are named."""
+"""Maximum number of changes of a task to name."""
 
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """The head of one of our native logs."""
+    """Header of a native log that aigo-bridge wrote."""
 
     path: Path
     plan: Mapping[str, Any]
-    """The header of its plan."""
+    """Header of the plan."""
     status: str
     models: Mapping[str, str | None]
-    """AI GO model key (`""` for the evaluated model) → the engine's name of the model."""
+    """AI GO model key (`""` for the evaluated model) → model name for the engine."""
     limits: tuple[Any, ...]
     """Limits on each sample: seconds, tokens, cost."""
     datasets: Mapping[str, str] = field(default_factory=dict)
-    """Dataset key → file given for it."""
+    """Dataset key → file that was given for it."""
     times: tuple[float, float] = (0.0, 0.0)
-    """When it began and ended, in Unix seconds."""
+    """Start and end time, in Unix seconds."""
 
     def logged(self) -> LoggedRun:
-        """Return the facts that decide the name of a result."""
+        """Return the facts that determine the name of a result."""
         names = {key: name for key, name in self.models.items() if key and name is not None}
         task = str((self.plan.get("task") or {}).get("key"))
         return LoggedRun(self.path, task, self.times, names, self.datasets)
 
 
 Count = Callable[[EarlierRun, TaskPlan], int]
-"""Returns the number of finished trials of a run."""
+"""Function that returns the number of finished trials of a run."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,21 @@ class EarlierLogs(Generic[F]):
     """Functions of an adapter that read its logs."""
 
     runs: Callable[[Path], Sequence[EarlierRun]]
-    """Our runs in a folder, the newest first."""
+    """Returns the runs by aigo-bridge in a folder, the newest first."""
     count: Count
-    """Finished trials of a run: solved, and scored by every scorer. Raises `EvidenceError` if the log
-    cannot be read."""
+    """Returns the number of finished trials of a run: solved, and scored by every scorer. Raises
+    `EvidenceError` if the log cannot be read.
+    """
     finished: Callable[[EarlierRun, TaskPlan], tuple[F, int]]
-    """These trials and their number. Raises `EvidenceError` if they cannot be taken over."""
+    """Returns the finished trials and their number. Raises `EvidenceError` if they cannot be reused."""
 
 
 def restart_reason(
     plan: TaskPlan, models: Mapping[str, str], runs: Sequence[EarlierRun], count: Count
 ) -> str | None:
-    """Return why the newest run of a task cannot be resumed, and what starting again costs.
+    """Return why the newest run of a task cannot be resumed, and the cost of starting again.
 
-    `None`: this task has not been run before.
+    Return `None` if this task has not been run before.
     """
     run = next((run for run in runs if _task_of(run.plan) == _task_of(plan.header())), None)
     if run is None:
@@ -87,7 +88,7 @@ def restart_reason(
 
 
 def _task_of(header: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The key of the task of a plan, also if the task has changed."""
+    """Return the task key of a plan, which stays the same if the task changes."""
     specification = header.get("specification") or {}
     names = [specification.get(name) for name in ("evaluation", "key", "run")]
     return (header["task"].get("key"), *names, header.get("shard"))

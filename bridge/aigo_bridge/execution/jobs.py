@@ -1,7 +1,7 @@
-"""How a job starts, on every engine: new, behind an earlier run, complete, or with solver outputs of one.
+"""Start of a job, the same for every engine: a new run, a resumed run, a complete run, or a run that reuses
+solver outputs.
 
-An adapter says what its logs in a folder hold (`EarlierLogs`), and carries out what is decided here
-(`Start`).
+An adapter reports the contents of its logs (`EarlierLogs`) and carries out the decision (`Start`).
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
     from aigo_bridge.engine.tape import Tape, TaskTape
 
 M = TypeVar("M")
-"""A model, as an adapter makes it."""
+"""Model, in the form that the adapter uses."""
 
 Identity = tuple[Any, ...]
-"""What tells the plans of one run apart: digest, evaluation, specification, number of the run."""
+"""Values that identify the plan of a run: digest, evaluation, specification, number of the run."""
 
 
 @dataclass(frozen=True)
 class Start(Generic[F]):
-    """A job, and what earlier runs have done of it."""
+    """Job and the finished work of earlier runs."""
 
     job: Job
-    """Its plan has the fingerprints of both runs where it goes on from an earlier one."""
+    """Job to run. If it resumes an earlier run, its plan has the combined fingerprints of both runs."""
     fingerprints: Mapping[str, str]
-    """Those of the models as they are now."""
+    """Fingerprints of the current models."""
     earlier: Path | None = None
-    """Log of the run that it goes on from, or that left nothing to do."""
+    """Log of the run that is resumed or already complete."""
     finished: F | None = None
-    """Trials taken over; `None`: none, or all."""
+    """Reused trials; `None` if none or all trials are reused."""
     num_finished: int = 0
     is_complete: bool = False
-    """Whether the earlier run has left nothing to do."""
+    """Whether the earlier run is complete."""
     replay: Path | None = None
     """Log whose solver outputs are scored again."""
     other_model: bool = False
-    """Whether what is taken over is of a model that has changed since."""
+    """Whether reused trials come from a model that has changed since then."""
 
     @property
     def plan(self) -> TaskPlan:
-        """The plan of the job."""
+        """Plan of the job."""
         return self.job.plan
 
     def log_ref(self, engine: str, path: Path, error: str | None = None) -> LogRef:
-        """Where the job's log is, with what it has of others."""
+        """Return a reference to the job's log, with the number of reused trials."""
         return LogRef(
             engine,
             path,
@@ -69,24 +69,26 @@ class Start(Generic[F]):
         )
 
     def journal(self, engine: str, models: Mapping[str, str], out: Path) -> Journal:
-        """Journal of the models' answers, with those of a killed run where the job goes on from it."""
+        """Return the journal of model answers. If the job resumes, it contains the answers of the killed
+        run.
+        """
         identity = [engine, identity_of(self.plan.header()), dict(models), dict(self.fingerprints)]
         return Journal(out, identity, goes_on=self.job.earlier == "resume")
 
     def counter(
         self, progress: ProgressCounter, journal: Journal | None, tape: TaskTape | None = None
     ) -> ProgressCounter:
-        """What counts the trials of this job among those of the whole run."""
+        """Return the counter for the trials of this job within the whole run."""
         tolerance = Tolerance(self.job.tolerated, self.plan.num_trials)
         return progress.of_task(self.plan.name, tolerance, journal, tape)
 
     def tape(self, engine: str, models: Mapping[str, str], tape: Tape | None) -> TaskTape | None:
-        """What the calls of this job go past; see `Tape.of_task`."""
+        """Return the tape for the model calls of this job; see `Tape.of_task`."""
         return None if tape is None else tape.of_task(self.plan, engine, models)
 
 
 def progress_of(starts: Sequence[Start[Any]], settings: RunSettings) -> ProgressCounter:
-    """What counts the trials of jobs that are run together."""
+    """Return the counter for the trials of jobs that run together."""
     total = sum(_num_trials(start.plan) - start.num_finished for start in starts)
     return ProgressCounter(
         settings.on_progress, total, trials=any(start.plan.num_trials > 1 for start in starts)
@@ -101,32 +103,33 @@ NO_MODEL = "the task evaluates a model; choose one with --model, e.g. --model op
 
 @dataclass(frozen=True)
 class JobModels(Generic[M]):
-    """The models of one job."""
+    """Models of one job."""
 
     evaluated: M | None
-    """`None`: none is asked."""
+    """Evaluated model; `None` if the job does not call one."""
     others: Mapping[str, M]
     """AI GO model key → judges and other models of the task."""
 
     def all(self) -> list[M]:
-        """Each of them, those under several keys as often."""
+        """Return all models. A model with several keys is repeated."""
         return [*([] if self.evaluated is None else [self.evaluated]), *self.others.values()]
 
     def names(self, name_of: Callable[[M], str]) -> dict[str, str]:
-        """AI GO model key (`""` for the evaluated model) → the engine's name."""
+        """Return AI GO model key (`""` for the evaluated model) → model name for the engine."""
         evaluated = {} if self.evaluated is None else {"": name_of(self.evaluated)}
         return evaluated | {key: name_of(model) for key, model in self.others.items()}
 
 
 def make_models(jobs: Sequence[Job], make: Callable[[str, Mapping[str, Any]], M]) -> list[JobModels[M]]:
-    """The models of jobs; of one name and the same arguments there is one, with its connections and counts.
+    """Create the models of jobs. Jobs share one model, with its connections and counts, for the same name and
+    arguments.
 
     Args:
         jobs: the jobs.
-        make: makes a model from the user's name for it and arguments for its provider.
+        make: creates a model from the user's name for it and arguments for its provider.
 
     Raises:
-        UsageError: some cannot be made; all are named.
+        UsageError: models cannot be created; lists all of them.
     """
     models_by_key: dict[tuple[str, str], M] = {}
     problems: dict[str, Code] = {}
@@ -168,12 +171,13 @@ def earlier_runs(
     head: Callable[[Path], EarlierRun | None],
     malformed: tuple[type[Exception], ...] = (),
 ) -> list[EarlierRun]:
-    """The runs of native logs, the newest first; what cannot be read is left out, an older one may do.
+    """Return the runs in native logs, the newest first. Unreadable logs are skipped, because an older one may
+    be usable.
 
     Args:
-        paths: the logs.
-        head: gives what the head of a log says; `None`: it is none of ours.
-        malformed: what it raises at a log that is none, beside `EvidenceError`.
+        paths: native logs.
+        head: returns the header of a log; `None` if aigo-bridge did not write it.
+        malformed: exceptions, in addition to `EvidenceError`, that `head` raises for other files.
     """
     unreadable: tuple[type[Exception], ...] = (EvidenceError, *malformed)
     runs: list[EarlierRun] = []
@@ -181,7 +185,7 @@ def earlier_runs(
         try:
             run = head(path)
             if run is not None:
-                logged_plan(run.plan)  # what is no plan is left out here
+                logged_plan(run.plan)  # An invalid plan raises here, so its log is skipped.
                 runs.append(run)
         except unreadable:
             continue
@@ -189,7 +193,7 @@ def earlier_runs(
 
 
 def identity_of(header: Mapping[str, Any]) -> Identity:
-    """What the header of a plan says about which plan it is, or which shard of one."""
+    """Return the values in a plan header that identify the plan or its shard."""
     specification = header.get("specification") or {}
     return (
         header.get("digest"),
@@ -203,13 +207,13 @@ def identity_of(header: Mapping[str, Any]) -> Identity:
 def start_jobs(
     jobs: Sequence[Job], models: Sequence[Mapping[str, str]], settings: RunSettings, logs: EarlierLogs[F]
 ) -> list[Start[F]]:
-    """How jobs start.
+    """Return the start of each job.
 
     Args:
         jobs: the jobs.
-        models: of each job, AI GO model key (`""` for the evaluated model) → the engine's name of the model.
-        settings: of the run.
-        logs: what the engine has logged before.
+        models: for each job, AI GO model key (`""` for the evaluated model) → model name for the engine.
+        settings: settings of the run.
+        logs: earlier logs of the engine.
     """
     runs = logs.runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []
     starts = [_start(job, names, runs, settings, logs) for job, names in zip(jobs, models, strict=True)]
@@ -245,7 +249,7 @@ def _start(
 
 
 def _behind(run: EarlierRun, job: Job, logs: EarlierLogs[F]) -> Start[F]:
-    """A job that goes on from an earlier run of the same plan, which may have left nothing to do."""
+    """Return a job that resumes an earlier run of the same plan, which may be complete."""
     fingerprints = job.plan.fingerprints
     both = mixed(run.plan.get("fingerprints") or {}, fingerprints)
     job = replace(job, plan=replace(job.plan, fingerprints=both))
@@ -265,9 +269,9 @@ def _num_trials(plan: TaskPlan) -> int:
 
 
 def _same_run(runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, str]) -> EarlierRun | None:
-    """The newest run of the same plan with the same models, whatever became of it."""
+    """Return the newest run of the same plan with the same models, whether it succeeded or not."""
     identity = identity_of(plan.header())
-    # A plan that asks no model can be gone on from whatever was named as the evaluated one.
+    # A plan that does not call a model can be resumed with any evaluated model.
     ignored = set() if "" in models else {""}
     for run in runs:
         same_models = {key: name for key, name in run.models.items() if key not in ignored} == models
@@ -277,7 +281,7 @@ def _same_run(runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, s
 
 
 def _may_stand_in(run: EarlierRun, plan: TaskPlan, settings: RunSettings) -> bool:
-    """Whether a run of the same plan may be taken in place of a new one."""
+    """Return whether a run of the same plan can replace a new run."""
     header = plan.header()
     same = all(run.plan.get(key) == header[key] for key in ("specification", "fingerprints"))
     return same and _is_cached(run, settings)
@@ -286,7 +290,9 @@ def _may_stand_in(run: EarlierRun, plan: TaskPlan, settings: RunSettings) -> boo
 def _same_solver(
     runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, str], settings: RunSettings
 ) -> EarlierRun | None:
-    """The newest finished run that asked the same models the same questions, if there is a solver."""
+    """Return the newest finished run that sent the same requests to the same models; `None` without a
+    solver.
+    """
     if plan.solver_digest is None:
         return None
     header = plan.header()
@@ -306,7 +312,7 @@ def _same_solver(
 
 
 def _is_cached(run: EarlierRun, settings: RunSettings) -> bool:
-    """Whether a run may be used again: with other limits, the same sample may end otherwise."""
+    """Return whether a run can be reused. With other limits, the same sample may have another result."""
     limits = (settings.time_limit, settings.token_limit, settings.cost_limit)
     return run.status == "success" and run.limits == limits and run.plan.get("cache") != "no-cache"
 
@@ -317,7 +323,7 @@ def _fingerprints(header: Mapping[str, Any], keys: Sequence[str]) -> list[str | 
 
 
 def _number(header: Mapping[str, Any]) -> int:
-    """Number of the run: repeated runs are there to differ, so none of them stands in for another."""
+    """Return the number of the run. Repeated runs measure variation, so one run never replaces another."""
     return int((header.get("specification") or {}).get("run") or 0)
 
 

@@ -1,13 +1,14 @@
-"""Answers of models while a run is under way, so that a run that was killed asks for none of them again.
+"""Journal of model answers during a run, so that a killed run does not repeat finished calls when it is
+resumed.
 
-One line per answer, written before anything is made of it: a checksum, and JSON. A line that was cut off, or
-damaged, is no line; nothing else is affected. It is a convenience and never a reason for a run to fail: where
-it cannot be written (a full disk), the run goes on without it. What a kill leaves behind is whole up to the
-last answer; there is no `fsync`, so a loss of power may cost the last seconds.
+Each answer is one line with a checksum and JSON, written before the answer is used. A truncated or damaged
+line is ignored without affecting others. The journal is a convenience and never makes a run fail: if it
+cannot be written (on a full disk), the run continues without it. After a kill, the journal is complete up
+to the last answer. It does not use `fsync`, so a power failure may lose the last seconds.
 
-Which answer belongs to which call is told by the trial, by who asks (the solver, a scorer), by the model, by
-what is asked, and by how many times the same was asked there before: repeated calls keep their different
-answers. Answers of trials that ended with a failure are taken out, so that resuming such a run asks again.
+A call is identified by the trial, the caller (the solver or a scorer), the model, the request, and the
+number of earlier identical requests. Repeated calls therefore keep their different answers. Answers of
+failed trials are removed, so that a resumed run makes their calls again.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Journal:
-    """The answers of one plan's run in a folder.
+    """Model answers of one plan's run in a folder.
 
     Args:
-        folder: where the run's logs are.
-        identity: JSON that tells the plan and its models from all others.
-        goes_on: take the answers of a run that did not come to its end; else those are forgotten.
+        folder: folder of the run's logs.
+        identity: JSON that distinguishes the plan and its models from all others.
+        goes_on: whether to reuse the answers of an interrupted run. Otherwise they are deleted.
     """
 
     def __init__(self, folder: Path, identity: Any, *, goes_on: bool):
@@ -55,13 +56,13 @@ class Journal:
         ).hexdigest()
         self.path = folder / f".answers-{name[:16]}.jsonl"
         self._places: dict[str, tuple[int, int]] = {}
-        """Key of a call → where its line begins, and how long it is."""
+        """Key of a call → start and length of its line."""
         self.num_given = 0
-        """Answers that were given again."""
+        """Number of reused answers."""
         self._file: int | None = None
         try:
             self._file = _opened(self.path)
-            # Two runs of one plan at a time would answer each other's calls.
+            # Lock the file, because two simultaneous runs of one plan would exchange answers.
             lock(self._file, wait=False)
             if goes_on:
                 self._read()
@@ -74,16 +75,16 @@ class Journal:
 
     @property
     def num_answers(self) -> int:
-        """Answers that are there."""
+        """Number of stored answers."""
         return len(self._places)
 
     def forget(self, sample_id: str | int, trial: int) -> None:
-        """A trial has ended with a failure: resuming the run asks again."""
+        """Remove the answers of a failed trial, so that a resumed run calls the models again."""
         with contextlib.suppress(TypeError):
             self._append(orjson.dumps({"failed": _trial(sample_id, trial)}))
 
     def get(self, key: str) -> Any:
-        """The answer to a call; `None` when there is none."""
+        """Return the answer to a call; `None` if it is not stored."""
         place = self._places.get(key)
         if place is None or self._file is None:
             return None
@@ -96,19 +97,19 @@ class Journal:
         return answer
 
     def put(self, trial: str, key: str, answer: bytes) -> None:
-        """Keep the answer to a call, JSON; one that holds a secret is not kept."""
-        with contextlib.suppress(TypeError, ValueError):  # an id that is no text in UTF-8
+        """Store the answer to a call as JSON, unless it contains a secret."""
+        with contextlib.suppress(TypeError, ValueError):  # An id may not be valid UTF-8 text.
             if redact_json(answer) == answer:
                 self._append(orjson.dumps({"trial": trial, "call": key, "answer": orjson.Fragment(answer)}))
 
     def close(self) -> None:
-        """The run has been interrupted: what there is stays for the next one."""
+        """Close the file after an interruption. The answers stay for the next run."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
 
     def remove(self) -> None:
-        """The run has come to its end: the answers stand in its log."""
+        """Delete the file after a finished run, because its log contains the answers."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self.path.unlink()
@@ -119,8 +120,8 @@ class Journal:
             return
         line = b"%08x %s\n" % (zlib.crc32(content), content)
         try:
-            # One call per line: others may have the file open, too, and a kill leaves a whole line or its
-            # beginning.
+            # Write each call as one line. Other processes may also have the file open, and a kill leaves a
+            # whole line or its beginning.
             written = os.write(self._file, line)
         except OSError as error:
             self._give_up(error)
@@ -158,14 +159,14 @@ class Journal:
 
 
 class Asker:
-    """Who asks models within one trial, the solver or a scorer by its key; made anew for each attempt at it.
+    """Caller of models within one trial: the solver, or a scorer by its key. Each attempt has a new caller.
 
     Args:
-        journal: keeps the answers while the run is under way; `None`: nobody does.
-        tape: what the calls go past; `None`: nothing.
-        sample_id: of the trial.
-        trial: its number, from 0.
-        who: asks.
+        journal: stores the answers during the run; `None` to store nothing.
+        tape: records or replays the calls; `None` to do neither.
+        sample_id: id of the sample.
+        trial: number of the trial, from 0.
+        who: name of the caller.
     """
 
     def __init__(
@@ -181,14 +182,14 @@ class Asker:
     def call(
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
     ) -> Call:
-        """One call, which may take several attempts; the next one of the same request is another.
+        """Return one call, which may take several attempts. A further identical request is another call.
 
         Args:
-            model_key: AI GO's key of the model.
-            model: the engine's name of it.
-            request: what it is asked.
-            continuations: texts whose likelihoods are asked, which the journal does not keep; `None`: an
-                answer is.
+            model_key: AI GO key of the model.
+            model: model name for the engine.
+            request: request to the model.
+            continuations: texts whose likelihoods are requested, which the journal does not store; `None`
+                for an answer.
         """
         tape = None if self.tape is None else self.tape.call(model_key, model, request, continuations)
         if self._journal is None or continuations is not None:
@@ -200,7 +201,7 @@ class Asker:
 
 
 class Call:
-    """One call of a model, the answer that was given to it before, and its tape."""
+    """Model call with its earlier answer and its tape."""
 
     def __init__(self, journal: Journal | None, trial: str, key: str, tape: TapedCall | None):
         self._journal = journal
@@ -209,31 +210,31 @@ class Call:
         self.tape = tape
 
     def answer(self) -> Any:
-        """The answer of the run that did not come to its end, as JSON; `None` when there is none."""
+        """Return the answer of the interrupted run as JSON; `None` if it is not stored."""
         return None if self._journal is None else self._journal.get(self._key)
 
     def keep(self, answer: bytes) -> None:
-        """Keep an answer, JSON."""
+        """Store an answer, given as JSON."""
         if self._journal is not None:
             self._journal.put(self._trial, self._key, answer)
 
 
 ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
-"""Who asks at the moment; `None`: nobody whose answers are kept or recorded."""
+"""Current caller; `None` if its answers are neither stored nor recorded."""
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call that is being made, for those who make it."""
+"""Current call, for the code that carries it out."""
 
 
 def asked_for() -> str | None:
-    """Return the id of the sample for which a model is asked; `None` outside of a run."""
+    """Return the id of the sample that the current model call belongs to; `None` outside of a run."""
     asker = ASKER.get()
     return None if asker is None else asker.sample_id
 
 
 @contextlib.contextmanager
 def asking(asker: Asker | None) -> Iterator[None]:
-    """Whoever calls a model in this block is this asker."""
+    """Set the caller for all model calls in this block."""
     token = ASKER.set(asker)
     try:
         yield
@@ -242,10 +243,11 @@ def asking(asker: Asker | None) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    """A descriptor of the journal's file: new, or a regular file; a link or a pipe may be anybody's.
+    """Return a file descriptor of the journal. The file must be new or a regular file, because a link or pipe
+    may belong to another user.
 
     Raises:
-        OSError: it cannot be had.
+        OSError: the file cannot be opened.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | CLOSED_IN_CHILDREN | NO_LINK, 0o600)
     kind = os.fstat(file)
@@ -256,7 +258,7 @@ def _opened(path: Path) -> int:
 
 
 def _asked(request: ModelRequest) -> list[Any]:
-    """What is asked; items of a trace without their own ids, which are new each time."""
+    """Return the content of a request. Ids of trace items are left out, because they are new each time."""
     items = [item.model_dump(mode="json") for item in request.items or ()]
     without_ids = [{name: value for name, value in item.items() if name != "id"} for item in items]
     return [request.input.model_dump(mode="json"), dict(request.options), without_ids]
@@ -267,7 +269,7 @@ def _trial(sample_id: str | int, trial: int) -> str:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """What a line says; `None` for one that was cut off or damaged."""
+    """Return the content of a line; `None` if it is truncated or damaged."""
     checksum, _, content = line.rstrip(b"\n").partition(b" ")
     try:
         if int(checksum, 16) != zlib.crc32(content):

@@ -1,7 +1,7 @@
-"""What a task's code needs beyond the jail, and what the user has allowed it.
+"""Permissions of task code that exceed the jail, and the permissions that the user has granted.
 
-An author declares the need in the task file; the user allows it once for this version of its code and config.
-It is remembered in the user's own configuration, never in a file that comes with a task.
+An author declares the need in the task file. The user allows it once for this version of the code and
+config. The permission is stored in the user's own configuration, never in a file that comes with a task.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from aigo_bridge.snippets import SnippetHost
 
 NEEDS = ("network",)
-"""What there is to allow."""
+"""Permissions that can be granted."""
 
 _ALLOWED_NOW: set[str] = set()
 
 
 def allow(needs: Iterable[str]) -> None:
-    """Allow this process's tasks what they need, and remember it for each of them.
+    """Grant permissions to the tasks of this process and remember them for each task.
 
     Raises:
-        UsageError: there is no such need.
+        UsageError: a permission is unknown.
     """
     wanted = set(needs)
     unknown = sorted(wanted - set(NEEDS))
@@ -47,41 +47,41 @@ def allow(needs: Iterable[str]) -> None:
 
 
 def is_allowed(plan: TaskPlan) -> bool:
-    """Whether the task's code may have what the task says that it needs."""
+    """Return whether the task code may use the permission that the task declares."""
     needed = plan.task.needs
     return needed is None or needed in _ALLOWED_NOW or needed in _remembered().get(_digest(plan), ())
 
 
 def snippet_host(plan: TaskPlan) -> SnippetHost:
-    """Where a plan's code runs, with what the user has allowed that task, whatever names the plan."""
+    """Return the host for a plan's code, with the permissions that the user granted to the task."""
     from aigo_bridge.snippets import SnippetHost, SnippetLimits
 
     return SnippetHost(SnippetLimits(network=plan.task.needs == "network" and is_allowed(plan)))
 
 
 class SharedHosts:
-    """Hosts of the plans of a run; plans whose code and permissions are equal share one."""
+    """Hosts for the plans of a run. Plans with equal code and permissions share a host."""
 
     def __init__(self) -> None:
         self._hosts: dict[tuple[str, bool], SnippetHost] = {}
 
     def of_plan(self, plan: TaskPlan) -> SnippetHost:
-        """Return where the code of a plan runs."""
+        """Return the host for the code of a plan."""
         host = snippet_host(plan)
         return self._hosts.setdefault((_digest(plan), host.limits.network), host)
 
     def close(self) -> None:
-        """End the workers of all of them."""
+        """Stop the workers of all hosts."""
         for host in self._hosts.values():
             host.close()
 
 
 def confined(plan: TaskPlan) -> TaskPlan:
-    """A plan that is about to run, with the level that its author's code will run at.
+    """Return a plan that is about to run, with the confinement level of its code.
 
     Raises:
-        UsageError: the code needs what it was not allowed.
-        SnippetsRefusedError: it cannot be confined as it has to be.
+        UsageError: the code needs a permission that was not granted.
+        SnippetsRefusedError: the code cannot be confined as required.
     """
     from aigo_bridge.planning.planning import has_snippets
 
@@ -94,10 +94,11 @@ def confined(plan: TaskPlan) -> TaskPlan:
 
 
 def require_allowed(plans: Iterable[TaskPlan]) -> None:
-    """Refuse plans that need what they were not allowed; all of them, as one `--allow` is for all.
+    """Raise an error for plans without the permissions they need. The error covers all plans, because one
+    `--allow` applies to all.
 
     Raises:
-        UsageError: there are some.
+        UsageError: a permission is missing.
     """
     from aigo_bridge.planning.planning import has_snippets
 
@@ -125,7 +126,7 @@ def require_allowed(plans: Iterable[TaskPlan]) -> None:
 
 
 def _digest(plan: TaskPlan) -> str:
-    """SHA-256 of all that decides which code runs: the task and its config."""
+    """Return the SHA-256 checksum of everything that determines which code runs: the task and its config."""
     from aigo_bridge.plan.plan import document_of
 
     content = {"task": document_of(plan.task), "config": dict(plan.config)}
@@ -138,13 +139,13 @@ def _file() -> Path | None:
     if not Path(base).is_absolute():
         try:
             base = str(Path.home() / ".config")
-        except RuntimeError:  # the user has no home
+        except RuntimeError:  # The user does not have a home folder.
             return None
     return Path(base) / "aigo-bridge" / "allowed.json"
 
 
 def _remembered() -> dict[str, list[str]]:
-    """Digest of a task → what it may have; what cannot be read allows nothing."""
+    """Return task digest → granted permissions. An unreadable file grants nothing."""
     file = _file()
     if file is None:
         return {}
@@ -163,7 +164,7 @@ def _remember(plan: TaskPlan, need: str) -> None:
     if file is None or need in remembered.get(digest, ()):
         return
     remembered[digest] = sorted({*remembered.get(digest, ()), need})
-    with suppress(OSError):  # it is allowed for this run all the same
+    with suppress(OSError):  # The permission still applies to this run.
         file.parent.mkdir(parents=True, exist_ok=True)
         with draft_of(file) as draft:
             draft.write_text(json.dumps(remembered, indent=2) + "\n", encoding="utf-8")

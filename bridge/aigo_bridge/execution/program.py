@@ -1,7 +1,7 @@
-"""The sample program: solve, then score. Engines host it; it is the same code on each of them.
+"""Sample program: solve, then score. Every engine runs the same code.
 
-This module has the one boundary where a sample's failure is contained, whatever it is: it becomes a record
-with a stage and a message, and the other samples and scorers go on.
+This module contains any failure of a sample. The failure becomes a record with a stage and a message, and
+the other samples and scorers continue.
 """
 
 from __future__ import annotations
@@ -34,28 +34,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Failure:
-    """Why one sample could not be solved, or could not be scored by one scorer."""
+    """Reason why a sample could not be solved, or could not be scored by one scorer."""
 
     stage: Stage
     kind: str
-    """Name of the kind of error, e.g. `TemplateError`; the exception's class where nothing better is
-    known."""
+    """Kind of error, for example `TemplateError`, or the class of the exception."""
     message: str
     hint: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What is worth keeping beside the message, e.g. a judge's calls."""
+    """Additional details, for example a judge's calls."""
 
     def to_json(self) -> dict[str, Any]:
-        """As kept in native logs."""
+        """Return the failure in the form of native logs."""
         return {"stage": self.stage, "kind": self.kind, "message": self.message, "hint": self.hint}
 
     @staticmethod
     def from_json(raw: Mapping[str, Any], details: Mapping[str, Any] | None = None) -> Failure:
-        """Back from a native log, which keeps the details elsewhere."""
+        """Create a failure from a native log, which stores the details separately."""
         return Failure(raw["stage"], raw["kind"], raw["message"], raw.get("hint"), details or {})
 
     def to_error(self, where: str | None = None) -> TaskResultError:
-        """As evidence; `where` names the scorer."""
+        """Return the failure as evidence; `where` names the scorer."""
         fields: dict[str, Any] = {
             "error_type": self.kind,
             "message": f"{where}: {self.message}" if where else self.message,
@@ -68,29 +67,30 @@ class Failure:
 
 @dataclass(frozen=True)
 class Row:
-    """What is scored: a sample with the solver's output, or a row that the post-processor made of them."""
+    """Input of the scorers: a sample with the solver output, or a row that the post-processor created."""
 
     sample: Sample
     output: SolverOutput | None
-    """`None` in tasks without a solver."""
+    """Output of the solver; `None` in tasks without a solver."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved sample."""
+    """Solved sample."""
 
     output: SolverOutput
-    """What the solver made of it."""
+    """Output of the solver."""
     rows: tuple[Row, ...]
-    """What is scored: the sample itself, or the post-processor's rows, of which there may be none."""
+    """Rows to score: the sample itself, or the post-processor's rows, which may be empty."""
     absent: bool = False
-    """Whether there never was such a trial: a stored row that the post-processor made in other trials only.
-    It is in no evidence."""
+    """Whether the trial never existed: a stored row that the post-processor created only in other trials. It
+    is not part of the evidence.
+    """
 
 
 @dataclass(frozen=True)
 class SampleProgram:
-    """A plan compiled: templates parsed, scorers ready, the snippet worker at hand."""
+    """Compiled plan: parsed templates, prepared scorers and the snippet worker."""
 
     plan: TaskPlan
     solver: Solver | None
@@ -101,13 +101,13 @@ class SampleProgram:
     """Sample id as text → sample."""
 
     def sample(self, sample_id: str | int) -> Sample:
-        """The planned sample with that id."""
+        """Return the planned sample with an id."""
         return self.samples[str(sample_id)]
 
     async def solve(
         self, sample: Sample, model: Model, models: Models, *, let_through: tuple[type[Exception], ...] = ()
     ) -> Solution | Failure:
-        """Solve one sample; exceptions in `let_through` (an engine's limits) are not contained."""
+        """Solve one sample. Exceptions in `let_through` (limits of an engine) are not contained."""
         return await contained(self._solved(sample, model, models), "solver", let_through)
 
     async def _solved(self, sample: Sample, model: Model, models: Models) -> Solution:
@@ -115,7 +115,8 @@ class SampleProgram:
         return await self.postprocessed(sample, await self.solver(sample.data, model, models))
 
     async def postprocessed(self, sample: Sample, output: SolverOutput) -> Solution:
-        """A solver's output with what is scored of it: the post-processor's rows where the plan has one.
+        """Return a solver output with the rows to score: the post-processor's rows, if the plan has a
+        post-processor.
 
         Raises:
             SampleError: the post-processor failed.
@@ -140,10 +141,10 @@ class SampleProgram:
         return await contained(scorer.score(row.sample, output, models), "score", let_through)
 
     def _as_told(self, output: SolverOutput) -> SolverOutput:
-        """What author's code is given: in the older message format a conversation as chat, without a trace.
+        """Return the output in the form for author code: in the older message format, a chat without a trace.
 
-        Templates and evidence keep the trace, which has both forms: nothing that happened is lost to a matter
-        of format.
+        Templates and evidence keep the trace, which has both forms, so that the format does not lose
+        events.
         """
         form = getattr(self.plan.benchmark.solver, "message_format", None)
         if form != "latticeflow" or not isinstance(output, SolverTrace):
@@ -159,16 +160,16 @@ def compile_program(
     code_runner: CodeRunner | None = None,
     agent_runner: AgentRunner | None = None,
 ) -> SampleProgram:
-    """Compile a plan; nothing is run yet.
+    """Compile a plan without running anything.
 
     Args:
-        plan: what is to run.
-        host: where the author's code runs; `None`: a worker of the program's own.
-        code_runner: where code runs that a model wrote; `None`: nowhere, and plans that need it are refused.
-        agent_runner: lets agents work; `None`: nobody does, and their samples fail.
+        plan: plan to run.
+        host: host for the author's code; `None` for a new worker.
+        code_runner: runs code that a model wrote; `None` to refuse plans that need it.
+        agent_runner: runs agents; `None` to let their samples fail.
 
     Raises:
-        UnsupportedPlanError: something that a scorer needs is not there.
+        UnsupportedPlanError: a requirement of a scorer is missing.
     """
     host = host or snippet_host(plan)
     solver = plan.benchmark.solver
@@ -203,7 +204,7 @@ def compile_program(
 async def contained(
     work: Awaitable[T], stage: Stage, let_through: tuple[type[Exception], ...] = ()
 ) -> T | Failure:
-    """The boundary: a failed sample is a result, not an exception. Cancellation passes."""
+    """Return the result, or a `Failure` instead of an exception. Cancellation is passed on."""
     try:
         return await work
     except SampleError as error:

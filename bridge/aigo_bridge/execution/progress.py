@@ -1,4 +1,4 @@
-"""How far a run is, on every engine: trials that ended, and failures that `--fail-on-error` allows."""
+"""Progress of a run on any engine: finished trials, and failures that `--fail-on-error` allows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SPENT = re.compile(r"stopped: \d+ (sample|trial)s? failed, --fail-on-error tole
 
 
 def tolerated(text: str | None, num_samples: int) -> int:
-    """How many failed samples a run may have: `N`, or a share such as `0.1`; nothing means none.
+    """Return the number of samples that may fail: `N`, a proportion such as `0.1`, or zero for `None`.
 
     Raises:
-        UsageError: the text is neither.
+        UsageError: the text is neither a number nor a proportion.
     """
     if text is None:
         return 0
@@ -40,32 +40,34 @@ def tolerated(text: str | None, num_samples: int) -> int:
             f"--fail-on-error: found {text!r}, expected a number of samples or a share between 0 and 1",
             code=Code.WRONG_OPTION,
         )
-    # Exactly: in binary floating point, 0.29 of 100 would be 28.
+    # Compute with decimals: in binary floating point, 0.29 of 100 would be 28.
     return int(text) if text.isdigit() else int(Decimal(text) * num_samples)
 
 
 def allowed(text: str | None, num_samples: int) -> int | None:
-    """How many samples may fail before a run is stopped; without the option it never is (see `tolerated`)."""
+    """Return the number of samples that may fail before a run stops; `None` for any number (see
+    `tolerated`).
+    """
     return None if text is None else tolerated(text, num_samples)
 
 
 @dataclass
 class Tolerance:
-    """Failed samples while a task runs. One has failed when none of its trials went well."""
+    """Failed samples of a running task. A sample has failed if all of its trials failed."""
 
     allowed: int | None = None
-    """As many may fail; `None`: any number."""
+    """Number of samples that may fail; `None` for any number."""
     num_trials: int = 1
-    """Trials of each sample."""
+    """Number of trials of each sample."""
     num_failed: int = 0
-    """Samples that have failed."""
+    """Number of samples that have failed."""
     num_failed_trials: int = 0
     num_good_trials: int = 0
     _trials: Counter[str | int] = field(default_factory=Counter)
-    """Sample → its failed trials."""
+    """Sample → number of failed trials."""
 
     def note(self, sample_id: str | int, *, failed: bool) -> None:
-        """One trial of a sample has ended."""
+        """Record that a trial of a sample has ended."""
         if not failed:
             self.num_good_trials += 1
             return
@@ -75,10 +77,10 @@ class Tolerance:
 
     @property
     def is_spent(self) -> bool:
-        """Whether more samples have failed than may: no further one is begun.
+        """Whether too many samples have failed, so that the run starts no further sample.
 
-        Engines may go through the first trials of all samples before the second ones. While nothing goes
-        well, as many trials as so many samples have are enough.
+        Engines may run the first trial of every sample before the second one. If all trials fail, the run
+        therefore stops after the number of trials that belong to the allowed number of samples.
         """
         if self.allowed is None:
             return False
@@ -87,7 +89,7 @@ class Tolerance:
 
     @property
     def reason(self) -> str:
-        """Why a run was stopped."""
+        """Reason why a run was stopped."""
         several = self.num_trials > 1
         number, unit = (self.num_failed_trials, "trial") if several else (self.num_failed, "sample")
         tolerated = plural(self.allowed, "sample") if several and self.allowed is not None else self.allowed
@@ -95,13 +97,13 @@ class Tolerance:
 
 
 def is_spent_tolerance(reason: str) -> bool:
-    """Whether a run ended by a `Tolerance.reason`: the engine's log has the words alone."""
+    """Return whether a `Tolerance.reason` ended a run. The engine log contains only the text."""
     return _SPENT.match(reason) is not None
 
 
 @dataclass
 class _Counts:
-    """Trials of a whole run, of one task or of several."""
+    """Trial counts of a whole run with one or more tasks."""
 
     total: int
     done: int = 0
@@ -110,13 +112,13 @@ class _Counts:
     tokens: int | None = None
     cost: float | None = None
     scores: dict[tuple[str | None, str, str], _Mean] = field(default_factory=dict)
-    """Task, scorer and score → its numbers."""
+    """Task, scorer and score → running mean."""
 
     def add(self, task: str | None, spent: Spent) -> None:
-        """A trial has ended."""
+        """Count a trial that has ended."""
         for scorer, values in spent.scores:
             for name, value in values.items():
-                # A score that is a text, or missing, is not a number: neither is the mean of those that are.
+                # Texts and missing scores are left out of the mean.
                 if isinstance(value, int | float) and math.isfinite(value):
                     self.scores.setdefault((task, scorer, name), _Mean()).add(value)
         if spent.tokens is not None:
@@ -125,7 +127,7 @@ class _Counts:
             self.cost = (self.cost or 0.0) + spent.cost
 
     def totals(self) -> ProgressTotals:
-        """What the trials so far came to."""
+        """Return the totals of the trials so far."""
         tasks = {task for task, _, _ in self.scores}
         scorers = {(task, scorer) for task, scorer, _ in self.scores}
         scores = {}
@@ -152,17 +154,17 @@ class _Mean:
 
 @dataclass
 class Spent:
-    """What one trial came to, for people who watch."""
+    """Result of one trial for progress output."""
 
     scores: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    """Scorers with the values that they gave, one entry for each row."""
+    """Scorer and its values, one entry for each row."""
     tokens: int | None = None
-    """Tokens that its calls used; `None`: not known."""
+    """Number of tokens that the calls of the trial used; `None` if unknown."""
     cost: float | None = None
-    """What they cost; `None`: not known."""
+    """Cost of the calls; `None` if unknown."""
 
     def note(self, scorer: str, result: Score | Failure) -> None:
-        """A scorer has ended; one that failed gave nothing."""
+        """Record the result of a scorer. A failed scorer does not add values."""
         if isinstance(result, Score):
             self.scores.append((scorer, result.values))
 
@@ -171,12 +173,12 @@ _NOTHING = Spent()
 
 
 class ProgressCounter:
-    """Counts trials as they end; one per run, used from one event loop.
+    """Counter of finished trials. A run has one counter, used from one event loop.
 
     Args:
-        tell: told after each trial; `None`: nobody is.
-        total: trials of the whole run.
-        trials: whether samples have several trials, so that failures name theirs.
+        tell: called after each trial; `None` to report nothing.
+        total: number of trials of the whole run.
+        trials: whether samples have several trials, so that failures name their trial.
     """
 
     def __init__(self, tell: Callable[[Progress], None] | None, total: int, *, trials: bool = False):
@@ -185,11 +187,11 @@ class ProgressCounter:
         self._trials = trials
         self._task: str | None = None
         self.tolerance = Tolerance()
-        """Of a task: which of its samples have failed, and how many may."""
+        """Failed samples of the task, and the number that may fail."""
         self.journal: Journal | None = None
-        """Of a task: what keeps the answers of its models while it runs."""
+        """Journal for the model answers of the task."""
         self._tape: TaskTape | None = None
-        """Of a task: what its calls of models go past."""
+        """Tape for the model calls of the task."""
         self._say()
 
     def of_task(
@@ -199,7 +201,7 @@ class ProgressCounter:
         journal: Journal | None = None,
         tape: TaskTape | None = None,
     ) -> ProgressCounter:
-        """The same counter for one of the run's tasks: names it, and counts what fails in it."""
+        """Return a counter for one task of the run, which names the task and counts its failures."""
         part = object.__new__(ProgressCounter)
         part._tell, part._counts, part._trials, part._task = self._tell, self._counts, self._trials, name
         part.tolerance = tolerance or Tolerance()
@@ -208,7 +210,9 @@ class ProgressCounter:
         return part
 
     def asker(self, sample_id: str | int, trial: int, who: str) -> Asker | None:
-        """Who asks in one trial (numbered from 0), the solver or a scorer; `None`: nobody needs to know."""
+        """Return the caller for one trial (numbered from 0): the solver or a scorer. Return `None` without a
+        journal or tape.
+        """
         if self.journal is None and self._tape is None:
             return None
         tape: TrialTape | None = None
@@ -219,14 +223,14 @@ class ProgressCounter:
         return Asker(self.journal, tape, sample_id, trial, who)
 
     def retrying(self, retry: Retry) -> None:
-        """A call of a model has failed, and will be made again."""
+        """Report that a model call failed and will be repeated."""
         self._counts.retries += 1
         self._say(retry=retry)
 
     def finished(
         self, sample_id: str | int, trial: int, failure: Failure | None, spent: Spent = _NOTHING
     ) -> None:
-        """One trial (numbered from 0) of a sample has ended, with a failure or without."""
+        """Record that one trial (numbered from 0) of a sample has ended, with or without a failure."""
         self._counts.done += 1
         self._counts.add(self._task, spent)
         self._counts.failed += failure is not None
@@ -245,8 +249,8 @@ class ProgressCounter:
         if self._tell is None:
             return
         counts = self._counts
-        # Whoever is told may be gone (a closed terminal): no reason to lose a sample that has been solved and
-        # scored.
+        # The receiver may be gone (a closed terminal). A solved and scored sample must not be lost for that
+        # reason.
         with contextlib.suppress(Exception):
             self._tell(
                 Progress(
@@ -264,26 +268,28 @@ class ProgressCounter:
             )
 
 
-# Calls that are made again
+# Repeated calls
 
 
 ATTEMPTS = 8
-"""Attempts per call after transient failures."""
+"""Maximum number of attempts per call after transient failures."""
 
 FIRST_WAIT = 3.0
-"""Seconds before a call is made again for the first time, where the endpoint does not ask for a time; doubled
-each time."""
+"""Seconds before the first repetition of a call, doubled each time. A time requested by the endpoint
+overrides it.
+"""
 
 LONGEST_WAIT = 30 * 60.0
-"""Seconds that are waited at most, whatever the endpoint asks for."""
+"""Maximum number of seconds to wait, even if the endpoint requests more."""
 
 
 def wait_after(attempt: int, asked: float | None) -> float:
-    """Seconds until a call is made again: as the endpoint asks, else exponential; with jitter.
+    """Return the seconds until a call is repeated: the requested time, otherwise an exponential time; with
+    jitter.
 
     Args:
-        attempt: number of the attempt that failed, from 1.
-        asked: what the endpoint has asked for (`Retry-After`).
+        attempt: number of the failed attempt, from 1.
+        asked: number of seconds that the endpoint requests (`Retry-After`).
     """
     if asked is not None:
         return min(asked, LONGEST_WAIT) + random.uniform(0, min(1.0, asked / 4))  # noqa: S311  # no secret
