@@ -1,7 +1,8 @@
-"""Addresses in object storage among the words of a command: a copy is taken before the verb begins, and
-what it writes is put when it has ended (of a run meanwhile, too).
+"""Object storage addresses in command arguments.
 
-The verbs themselves see paths. An address where none is taken is refused; none is ever a folder called `s3:`.
+Inputs are copied to this machine before the command starts. Outputs are uploaded when it ends, and for a run
+also while it is in progress. The commands themselves only see paths. An address for any other argument is
+refused, so that it never becomes a folder called `s3:`.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class RemoteAddresses:
-    """The addresses of one command."""
+    """Addresses of one command."""
 
     verb: str = ""
     words: list[tuple[str, Role, Address]] = field(default_factory=list)
-    """Parameter, what the address stands for, and the address."""
+    """Parameter name, role of the address, and the address."""
     mirror: Mirror | None = None
     leases: list[Lease] = field(default_factory=list)
     lakes: int = 0
-    """Lakes of this machine that results were taken of."""
+    """Number of local lakes whose results were extracted."""
     into_lake: bool = False
-    """Whether the command imports into a lake: then each process takes what it reads."""
+    """Whether the command imports into a lake. In that case each process copies its own inputs."""
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def of(self, *roles: Role) -> list[Address]:
-        """The addresses that stand for something."""
+        """Return the addresses with these roles."""
         return [address for _, role, address in self.words if role in roles]
 
 
@@ -61,11 +62,11 @@ def _ended(places: RemoteAddresses) -> Iterator[None]:
 
 
 def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> list[str]:
-    """The words of a verb with paths in place of addresses; copies are taken when all words have been
-    understood.
+    """Return the arguments with paths instead of addresses. The copies are made after all arguments are
+    parsed.
 
     Raises:
-        UsageError: an address stands where none is taken, or is none.
+        UsageError: an address is not valid or not supported for its parameter.
     """
     places = RemoteAddresses(verb)
     if ENDED in context.meta:
@@ -95,7 +96,7 @@ def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> 
 
 
 def _with_parameters(command: Any, words: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Each word with the parameter whose value stands in it; `None`: it has none."""
+    """Yield each argument with its parameter; `None` if it is not a value."""
     options = {
         name: parameter
         for parameter in command.params
@@ -128,7 +129,7 @@ def _with_parameters(command: Any, words: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _replaced(places: RemoteAddresses, word: str, parameter: Any) -> str:
-    """A word with the path of a copy where it has an address."""
+    """Return an argument with an address replaced by the path of its copy."""
     if parameter is None or "://" not in word:
         if parameter is not None and role_of(places.verb, parameter) == "results" and is_lake(word):
             return _of_lake(places, word)
@@ -188,7 +189,7 @@ def _refuse_script(text: str, shown: str) -> None:
 
 
 def _stays(places: RemoteAddresses, parameter: str, role: Role) -> bool:
-    """Whether an address is left to those who import into a lake, piece by piece."""
+    """Return whether an address remains unchanged because the lake import copies it."""
     return role == "lake" or (places.into_lake and parameter in ("logs", "out"))
 
 
@@ -203,7 +204,7 @@ def _mirror(places: RemoteAddresses) -> Mirror:
 
 
 def _of_lake(places: RemoteAddresses, location: str) -> str:
-    """The results of a lake of this machine, or its tables."""
+    """Return the path of a local lake's results or tables."""
     if places.verb in BY_TABLES:
         return location
     mirror = _mirror(places)
@@ -215,7 +216,7 @@ def _of_lake(places: RemoteAddresses, location: str) -> str:
 
 
 def _of_far_lake(places: RemoteAddresses, address: Address) -> str | None:
-    """The same of a lake in a storage; `None`: there is none."""
+    """Return the path of a remote lake's results or tables; `None` if the address is not a lake."""
     if address.is_pattern:
         return None
     lake = parse(lake_part(str(address)))
@@ -236,7 +237,7 @@ def _check_package(address: Address) -> None:
 
 
 def _value(word: str, parameter: Any) -> tuple[str, str]:
-    """What stands in front of the value in a word, and the value."""
+    """Split an argument into the value and the text before it."""
     front = ""
     for name in parameter.opts:
         if name.startswith("--") and word.startswith(f"{name}="):
@@ -254,7 +255,7 @@ def _value(word: str, parameter: Any) -> tuple[str, str]:
 
 
 def _take(places: RemoteAddresses, params: Mapping[str, Any]) -> None:
-    """Take the copies of all that a verb reads, and hold the folders that it writes to."""
+    """Copy all inputs of a command, and lock its output folders."""
     from aigo_scale.storage.keeping import kept
 
     mirror = places.mirror
@@ -301,7 +302,7 @@ def _take(places: RemoteAddresses, params: Mapping[str, Any]) -> None:
 
 
 def _open_output(places: RemoteAddresses, role: Role, address: Address, params: Mapping[str, Any]) -> None:
-    """Have what is written at an address put to the storage; what is there already is copied."""
+    """Prepare an output for upload, and copy its existing content."""
     mirror = places.mirror
     assert mirror is not None
     if role == "out folder":
@@ -311,7 +312,7 @@ def _open_output(places: RemoteAddresses, role: Role, address: Address, params: 
         mirror.open_target(mirror.path(address))
         return
     if not mirror.take_file(address) and places.verb == "convert":
-        mirror.take_folder(address)  # it may be one, too
+        mirror.take_folder(address)  # the address can also be a folder
         _forget_if_empty(mirror.path(address))
     folder = mirror.path(address).parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -319,7 +320,7 @@ def _open_output(places: RemoteAddresses, role: Role, address: Address, params: 
 
 
 def _output(address: Address, params: Mapping[str, Any]) -> Address:
-    """The folder that is written to: of a shard its own."""
+    """Return the output folder. A shard has a separate one."""
     shard = params.get("shard")
     if not shard:
         return address
@@ -329,13 +330,13 @@ def _output(address: Address, params: Mapping[str, Any]) -> Address:
 
 
 def _forget_if_empty(folder: Path) -> None:
-    """A folder that is not there is made by the verb, as on this machine."""
+    """Remove an empty folder, so that the command creates it as it would a local one."""
     with contextlib.suppress(OSError):
         folder.rmdir()
 
 
 def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> None:
-    """A task's file and all that lies with it, or its folder."""
+    """Copy the folder of a task file, or a task folder."""
     from aigo_scale.storage.objects import look
 
     folder = address if look(address) is None else address.parent
@@ -344,8 +345,8 @@ def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> No
 
 
 def _take_results(mirror: Mirror, address: Address) -> None:
-    """A result; those that match a pattern; or those of a folder, of an evaluation with those in folders
-    below.
+    """Copy a result, all results that match a pattern, or the results in a folder. For an evaluation, also
+    copy subfolders.
     """
     from aigo_bridge.results.sources import EVALUATION, is_result
 
@@ -362,14 +363,14 @@ def _take_results(mirror: Mirror, address: Address) -> None:
 
 
 def _take_result(mirror: Mirror, address: Address) -> None:
-    """A result, and what stands beside it under its name."""
+    """Copy a result with the files next to it that share its name."""
     stem = address.name.partition(".")[0]
     folder = address.parent
     mirror.take_folder(folder, wanted=lambda key: key.rpartition("/")[2].startswith(f"{stem}."), depth=1)
 
 
 def _end(places: RemoteAddresses) -> None:
-    """Put what a verb has written; where that cannot be done, keep it here."""
+    """Upload the outputs of a command. If this fails, keep them on this machine."""
     from aigo_bridge.cli.failing import reported
 
     mirror = places.mirror

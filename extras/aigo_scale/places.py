@@ -1,4 +1,4 @@
-"""Which words of a command may be addresses in object storage, and what each stands for."""
+"""Command parameters that accept object storage addresses, and the role of each address."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ Role = Literal[
     "file", "task", "root", "folder", "results", "proved results", "result", "any", "out file", "out folder",
     "beside", "lake",
 ]  # fmt: skip
-"""What an address stands for: one object; a task, with the folder that it lies in; the folder of all that a
-task reaches; a folder with all that is in it; results, a folder of them or a pattern; the same with the files
-next to them; one result with the files next to it; a file, folder or pattern; a file or folder that is
-written; a result beside which something is written; a lake, which is read and written where it
-lies."""
+"""Roles of an address:
+
+- `file`: one object.
+- `task`: a task, with its folder. `root`: the folder of everything a task uses.
+- `folder`: a folder with its content. `any`: a file, folder or pattern.
+- `results`: results, a folder of results, or a pattern. `proved results`: the same, with the files next to
+  them.
+- `result`: one result with the files next to it. `beside`: a result that gets a new file next to it.
+- `out file`, `out folder`: outputs.
+- `lake`: a lake, which is read and written in place.
+"""
 
 _TASK: dict[str, Role] = {"task": "task", "dataset": "file", "root": "root"}
 
@@ -72,7 +78,7 @@ PLACES: Mapping[str, Mapping[str, Role]] = {
     "attest": {"results": "beside", "out": "out file", "trust_config": "file"},
     "bundle": {**_TASK, "result": "result", "log": "any", "replay": "file", "out": "out file"},
 }
-"""Verb → its parameters that may be addresses."""
+"""Parameters that accept addresses, by command."""
 
 REFUSED: Mapping[str, Mapping[str, str]] = {
     "init": {"folder": "a project must be created in a local folder"},
@@ -92,24 +98,24 @@ REFUSED: Mapping[str, Mapping[str, str]] = {
     },
     "view": {"folder": "only local folders can be watched"},
 }
-"""Verb → parameters that are paths and may not be addresses, and why."""
+"""Path parameters that do not accept addresses, by command, with the reason."""
 
 LONG = frozenset({"run", "score", "parity", "merge"})
-"""Verbs whose folders are kept up to date while they work, and written by one process at a time."""
+"""Commands whose output folders are uploaded during the run and locked for other processes."""
 
 BY_TABLES = frozenset({"sql"})
-"""Verbs that read a lake's tables; all others are given the results that are in it."""
+"""Commands that read a lake's tables. All others get its results."""
 
 OUTPUTS = ("out file", "out folder")
 
 
 def role_of(verb: str, parameter: Any) -> Role | None:
-    """What an address stands for; `None`: the parameter takes none."""
+    """Return the role of a parameter's address; `None` if it does not accept addresses."""
     return PLACES.get(verb, {}).get(parameter.name)
 
 
 def is_path(parameter: Any) -> bool:
-    """Whether a parameter is a path, by how it is called in the help."""
+    """Return whether a parameter is a path, based on its name in the help."""
     shown = str(parameter.metavar or "")
     return any(word in shown for word in PATH_WORDS)
 
@@ -118,4 +124,4 @@ PATH_WORDS = (
     "FILE", "DIR", "PATH", "LOG", "RESULT", "TASK", "CASSETTE", "SOURCE", "BASE", "NEW", "DATASET", "MODEL",
     "LAKE",
 )  # fmt: skip
-"""In the help, what stands for paths."""
+"""Placeholders for paths in the help."""

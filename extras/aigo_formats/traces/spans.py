@@ -9,9 +9,8 @@ All sources share these rules:
 - The main agent is the outermost agent that calls models. If there are several, it is the one with the last
   call. Without an agent, it is the root.
 - The conversation of the main agent is the conversation of its last model call. If the root or the agent
-  records an
-  output, the last call with this output counts. If no call has this output, the recorded input and output are
-  used. So a call that judges or names the answer is never used.
+  records an output, the last call with this output counts. If no call has this output, the recorded input and
+  output are used. So a call that judges or names the answer is never used.
 """
 
 from __future__ import annotations

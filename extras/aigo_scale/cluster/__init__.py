@@ -1,1 +1,1 @@
-"""Pieces of a run carried out by the workers of a cluster, and merged as one run."""
+"""Runs on a cluster: workers run shards, and their results are merged as one run."""

@@ -1,4 +1,4 @@
-"""The flow of `run --on ray`: planned here, carried out in pieces by workers, merged here."""
+"""The command `run --on ray`: planning and merging on this machine, and shards on the workers."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _jobs(prepared: list[ReadyEvaluation]) -> list[Any]:
 
 
 def _number_of_pieces(options: RunOptions, folder: Path, rows: int) -> int:
-    """As it was, when a run goes on; else by the rows."""
+    """Return the number of shards: unchanged for a resumed run, otherwise derived from the rows."""
     earlier = number_of_shards(folder)
     if earlier is not None and not options.resume:
         raise UsageError(

@@ -1,6 +1,6 @@
-"""The one that all workers know: it gives the places of models, and hears how far everybody is.
+"""Coordinator of all workers: it limits concurrent model calls and collects the workers' progress.
 
-An actor of Ray, on the driver's node, that ends with the driver. By itself it is plain asyncio.
+It is a Ray actor on the driver's node and ends with the driver. The class itself is plain asyncio.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from aigo_bridge.models.gate import ModelSlots
 from aigo_scale.cluster.pieces import Told
 
 MOST_EVENTS = 1_000
-"""Failures and retries that are kept until the driver asks for them."""
+"""Maximum number of failures and retries that are kept until the driver asks for them."""
 
 
 class Coordinator:
-    """Places, pauses, and news.
+    """Shared limits, pauses and progress.
 
     Args:
-        most: calls of a model at a time, in the whole cluster; `None`: as many as the workers make.
+        most: maximum concurrent calls of a model in the whole cluster; `None`: no limit.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -28,39 +28,39 @@ class Coordinator:
         self._events: list[Progress] = []
 
     async def take(self, holder: str, token: str, model: str, most: int | None) -> None:
-        """Wait for a place of a model; see `ModelSlots.take`."""
+        """Wait for a free slot of a model. See `ModelSlots.take`."""
         await self._of(model, most).take(holder, token)
 
     async def free(self, model: str, token: str) -> None:
-        """Give it back."""
+        """Release a slot of a model."""
         self._of(model, None).free(token)
 
     async def pause(self, model: str, seconds: float) -> None:
-        """Nobody calls a model for so long."""
+        """Stop all calls of a model for a number of seconds."""
         self._of(model, None).pause(seconds)
 
     async def reserve(self, name: str, per_minute: int) -> float:
-        """Seconds until a request may start."""
+        """Return the seconds until a request may start."""
         return shared_pace(name, per_minute).reserve()
 
     async def forget(self, holder: str) -> None:
-        """A worker is gone."""
+        """Release all slots of a lost worker."""
         self._told.pop(holder, None)
         for places in self._places.values():
             places.forget(holder)
 
     async def tell(self, holder: str, told: Told, events: list[Progress]) -> None:
-        """A worker says how far it is."""
+        """Record the progress of a worker."""
         self._told[holder] = told
         self._events = [*self._events, *events][-MOST_EVENTS:]
 
     async def news(self) -> tuple[list[Told], list[Progress]]:
-        """How far all workers are, and what happened since the last time."""
+        """Return the progress of all workers, and the events since the last call."""
         events, self._events = self._events, []
         return list(self._told.values()), events
 
     async def peaks(self) -> dict[str, int]:
-        """Model → its calls at a time, at most."""
+        """Return the highest number of concurrent calls by model."""
         return {model: places.peak for model, places in self._places.items()}
 
     def _of(self, model: str, most: int | None) -> ModelSlots:

@@ -1,4 +1,6 @@
-"""Pieces handed out to workers one at a time, so that a slow one holds nobody; lost ones go elsewhere."""
+"""Distribution of shards to workers, one at a time. A slow worker does not delay others, and lost shards are
+retried.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +13,26 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError
 
 T = TypeVar("T")
-"""What became of a piece."""
+"""Result of a shard."""
 
 MOST_LOSSES = 10
-"""Workers that one piece may cost: with one more it is the piece's own doing (memory, say)."""
+"""Maximum number of workers that one shard may crash. Beyond that, the shard itself is the cause, for example
+by its memory."""
 
 LOOK_SECONDS = 0.5
-"""Between two looks at how far all are."""
+"""Seconds between two progress updates."""
 
 
 @dataclass
 class HandingOut(Generic[T]):
-    """Pieces on their way.
+    """Shards that are distributed to workers.
 
     Args:
-        start: starts a worker, an actor whose `run` carries out a piece.
-        done: told what became of a piece; returns whether it is to be tried again.
-        lost: told of a worker that is gone, and of its piece.
-        look: called now and then.
-        most: workers at a time.
+        start: function that starts a worker, an actor with a `run` method for a shard.
+        done: callback for a shard's result. It returns whether to retry the shard.
+        lost: callback for a lost worker and its shard.
+        look: callback that is called regularly.
+        most: maximum number of workers.
     """
 
     start: Callable[[], Any]
@@ -38,17 +41,17 @@ class HandingOut(Generic[T]):
     look: Callable[[], None]
     most: int
     workers: set[Any] = field(default_factory=set)
-    """Those that are there."""
+    """Running workers."""
     _idle: list[Any] = field(default_factory=list)
     _busy: dict[Any, tuple[Any, int]] = field(default_factory=dict)
-    """What a worker promises → the worker, and its piece."""
+    """Worker and shard by the pending Ray result."""
     _losses: Counter[int] = field(default_factory=Counter)
 
     def run(self, pieces: Iterable[int]) -> None:
-        """Hand out all pieces, and wait for them.
+        """Run all shards and wait for them.
 
         Raises:
-            EngineError: a piece costs every worker that takes it.
+            EngineError: a shard crashes every worker that runs it.
         """
         import ray
 
@@ -87,7 +90,7 @@ class HandingOut(Generic[T]):
         import ray
 
         self.workers.discard(worker)
-        ray.kill(worker)  # one that only cannot be reached would go on by itself
+        ray.kill(worker)  # an unreachable worker would otherwise continue
         self.lost(worker, piece)
         self._losses[piece] += 1
         if self._losses[piece] > MOST_LOSSES:

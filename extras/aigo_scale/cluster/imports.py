@@ -1,8 +1,8 @@
-"""Imports of logs carried out by the workers of a cluster: one call at a time for each, so that a large log
-holds nobody.
+"""Log imports on the workers of a cluster, one call at a time per worker, so that a large log does not delay
+others.
 
-A worker that is lost costs its call, which another one carries out again; a call that costs several workers
-is given up, and no other with it.
+If a worker is lost, another one repeats its call. A call that crashes several workers is given up, without an
+effect on other calls.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from aigo_bridge.results.faults import explained
 from aigo_bridge.version import __version__
 
 MOST_LOSSES = 3
-"""Workers that one call may cost."""
+"""Maximum number of workers that one call may crash."""
 
 _OF_STORAGES = ("AWS_", "AZURE_", "GOOGLE_", "GCSFS_", "STORAGE_EMULATOR_HOST", "HF_", "AIGO_BRIDGE_")
-"""Beginnings of names of variables by which storages are reached, and of ours."""
+"""Prefixes of environment variables for storage access and for aigo-bridge."""
 
 
 class Importer:
-    """Carries out calls in a process of its own: an actor of Ray."""
+    """Ray actor that makes calls in a separate process."""
 
     def begin(self, version: str, folder: str, environment: Mapping[str, str]) -> None:
-        """What the calls need.
+        """Prepare the worker for its calls.
 
         Args:
-            version: the driver's release.
-            folder: that it stands in.
-            environment: variables of the driver that hold secrets or say where storages are: arguments of
-                this call, which Ray writes nowhere.
+            version: aigo-bridge release of the driver.
+            folder: working directory of the driver.
+            environment: variables of the driver with secrets or storage settings. Ray does not store
+                arguments of this call.
         """
         os.environ.update(environment)
         learn_environment()
@@ -57,22 +57,22 @@ class Importer:
             )
 
     def run(self, work: Callable[..., Any], call: tuple[object, ...]) -> tuple[str | None, Any]:
-        """Why nothing can be carried out here, or what a call gives."""
+        """Make a call. Return an error message or the result."""
         if self._problem is not None:
             return self._problem, None
         try:
             return None, work(*call)
-        except Exception as error:  # noqa: BLE001  # told by the driver, as whatever else a worker cannot do
+        except Exception as error:  # noqa: BLE001  # the driver reports every error of a worker
             return redact(explained(error)), None
 
 
 def hand_out_on(ray: Any, note: Callable[[str], None]) -> Callable[..., Iterator[Any]]:
-    """What hands out calls to the workers of a cluster, as `process.pool.each_in_processes` does to processes
-    of this machine.
+    """Return a function that distributes calls to cluster workers, like `process.pool.each_in_processes` on
+    one machine.
 
     Args:
-        ray: connected.
-        note: is told of workers that are lost.
+        ray: connected Ray module.
+        note: callback for messages about lost workers.
     """
 
     def hand_out(
@@ -92,14 +92,14 @@ class _Calls:
     note: Callable[[str], None]
     idle: list[Any] = field(default_factory=list)
     busy: dict[Any, tuple[Any, int]] = field(default_factory=dict)
-    """What a worker promises → the worker, and its call."""
+    """Worker and call number by the pending Ray result."""
     losses: Counter[int] = field(default_factory=Counter)
 
     def results(self) -> Iterator[Any]:
-        """In the order of the calls.
+        """Yield the results in the order of the calls.
 
         Raises:
-            EngineError: a worker can carry out nothing.
+            EngineError: a worker cannot make any calls.
         """
         queue, ready = deque(range(len(self.calls))), dict[int, Any]()
         try:
@@ -122,7 +122,7 @@ class _Calls:
 
     def _worker(self) -> Any:
         worker = self.ray.remote(num_cpus=1, max_restarts=0)(Importer).remote()
-        worker.begin.remote(__version__, os.getcwd(), _environment())  # noqa: PTH109  # as it is told to another
+        worker.begin.remote(__version__, os.getcwd(), _environment())  # noqa: PTH109  # text for another machine
         return worker
 
     def _receive(self, promise: Any, queue: deque[int], ready: dict[int, Any]) -> None:
@@ -133,7 +133,7 @@ class _Calls:
             problem, result = self.ray.get(promise)
         except RayError:
             with suppress(Exception):
-                self.ray.kill(worker)  # one that only cannot be reached would go on by itself
+                self.ray.kill(worker)  # an unreachable worker would otherwise continue
             self.losses[number] += 1
             if self.losses[number] < MOST_LOSSES:
                 self.note("a worker was lost; another worker continues its import")
@@ -148,7 +148,7 @@ class _Calls:
 
 
 def _environment() -> dict[str, str]:
-    """Variables that workers need: secrets, as the redactor knows them, and where storages are."""
+    """Return the variables that workers need: secrets known to the redactor, and storage settings."""
     secrets = set(environment_secrets(os.environ).values())
     return {
         name: value for name, value in os.environ.items() if name in secrets or name.startswith(_OF_STORAGES)

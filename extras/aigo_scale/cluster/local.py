@@ -1,4 +1,4 @@
-"""Ray, for as long as a command needs it: a cluster of this machine, or one that is there."""
+"""Ray for the duration of a command: a cluster on this machine or an existing one."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.process.extras import package
 
 _STORE_BYTES = 80 * 2**20
-"""Of Ray's object store: nothing large goes through it."""
+"""Size of Ray's object store in bytes. No large objects go through it."""
 
 _QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nobody is told of a run
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
-    "RAY_worker_niceness": "0",  # workers are the whole of the command, and no background to it
+    "RAY_worker_niceness": "0",  # workers are the main work of the command, not background work
 }
 
 
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[Any]:
-    """Ray, connected; what this command has started ends with the block.
+    """Connect to Ray. Everything that this command starts ends with the block.
 
     Args:
-        address: of a cluster; `None`: one of this machine is started.
-        workers: CPUs of that; `None`: all.
+        address: address of a cluster; `None`: start one on this machine.
+        workers: number of CPUs of the local cluster; `None`: all.
 
     Raises:
-        UsageError: Ray is not installed, or there is no cluster.
+        UsageError: Ray is not installed, or the cluster is unreachable.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -74,20 +74,20 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def _short() -> str | None:
-    """A folder whose name leaves room for those of sockets, which are short."""
+    """Return a temporary folder with a short path, because socket paths have a maximum length."""
     usual = tempfile.gettempdir()
-    return usual if len(usual) < 20 or not Path("/tmp").is_dir() else "/tmp"  # noqa: S108  # mkdtemp makes one of its own in it
+    return usual if len(usual) < 20 or not Path("/tmp").is_dir() else "/tmp"  # noqa: S108  # mkdtemp creates a private folder in it
 
 
 def _hush(ray: Any) -> None:
-    """Ray prints lines of a lost node's log onto standard output; the driver tells of it itself."""
-    # There is no other way to have it quiet; without this name nothing is changed.
+    """Stop Ray from printing a lost node's log to standard output. The driver reports the loss itself."""
+    # Ray does not offer a setting for this. If the name is missing, the output is left unchanged.
     if hasattr(ray._private.worker, "print_to_stdstream"):  # noqa: SLF001
         ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001
 
 
 def _hear(handlers: dict[signal.Signals, Any]) -> None:
-    """Ray hears signals in its own way; those of the command are its own."""
-    with suppress(ValueError):  # not in the main thread: nobody has changed them
+    """Restore the command's signal handlers, which Ray replaces."""
+    with suppress(ValueError):  # outside the main thread, the handlers are unchanged
         for number, handler in handlers.items():
             signal.signal(number, handler)

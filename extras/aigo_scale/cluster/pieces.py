@@ -1,4 +1,4 @@
-"""What workers are told and what they tell: plain data, that goes from one process to another."""
+"""Messages between driver and workers, as plain data."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
 
 FOLDER = "pieces"
-"""Below `--out`: the shards of the run."""
+"""Folder below `--out` that contains the shards of the run."""
 
 PIECE_ROWS = 100
-"""Rows of a piece, unless it is said: a minute or so of work, and little to lose."""
+"""Default number of rows per shard. It takes about a minute, so that little work is lost in a crash."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """A run, as each worker plans it for itself."""
+    """Run that every worker plans for itself."""
 
     origin: PlanOrigin
-    """With the paths of the driver; a worker stands in the same folder."""
+    """Origin of the plans, with the driver's paths. A worker uses the same working directory."""
     engine: str
     models: ModelChoice
     pieces: int
-    """Number of parts of the rows."""
+    """Number of shards."""
     folder: Path
-    """That has the pieces."""
+    """Folder that contains the shards."""
     settings: Mapping[str, Any]
-    """Those of `RunSettings` that are data."""
+    """Serializable fields of `RunSettings`."""
     digests: tuple[str, ...]
-    """Of the driver's plans."""
+    """Checksums of the driver's plans."""
     cwd: str
     cache: CachePolicy | None = None
     snippets: str | None = None
-    """How far the author's code is confined."""
+    """Confinement level for task code."""
     allow: tuple[str, ...] = ()
     grants: Grants = field(default_factory=Grants)
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Of the environment, that say where the model is; no secrets."""
+    """Environment variables with model server addresses, without secrets."""
     mirrors: tuple[str, ...] = ()
-    """Folders of copies of what lies in object storage: paths in them are told as addresses."""
+    """Folders with copies of object storage content. Their paths are shown as addresses."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """Samples of one plan in a piece."""
+    """Sample counts of one plan in a shard."""
 
     identity: tuple[str | None, str, int]
     samples: int = 0
@@ -58,19 +58,19 @@ class Count:
 
 @dataclass(frozen=True)
 class Piece:
-    """What became of a piece."""
+    """Result of a shard."""
 
     number: int
     counts: tuple[Count, ...] = ()
     error: str | None = None
-    """Why it is not complete."""
+    """Reason why the shard is incomplete."""
     is_hopeless: bool = False
-    """Whether every other worker would say the same."""
+    """Whether every other worker would fail in the same way."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """How far a worker is with its piece."""
+    """Progress of a worker with its shard."""
 
     piece: int
     done: int = 0

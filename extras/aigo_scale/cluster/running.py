@@ -1,4 +1,4 @@
-"""The driver: pieces of a run on a cluster, until all are complete."""
+"""The driver: it runs the shards of a run on a cluster until all are complete."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from aigo_scale.cluster.pieces import Piece, Told, Work
 from aigo_scale.cluster.worker import Worker
 
 TRIES = 3
-"""Times that a piece is carried out that does not come to its end."""
+"""Maximum number of attempts for a shard that does not finish."""
 
 ANSWER_SECONDS = 5.0
-"""That the last news are waited for: they are shown, and nothing depends on them."""
+"""Maximum seconds to wait for the last progress update, which is only displayed."""
 
 LOOK_SECONDS = 0.5
-"""Between two looks at how far all are."""
+"""Seconds between two progress updates."""
 
 Identity = tuple[str | None, str, int]
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How a run is carried out on a cluster."""
+    """Settings of a run on a cluster."""
 
     work: Work
     total: int
-    """Trials of the whole run."""
+    """Number of trials in the whole run."""
     most_calls: int | None = None
-    """Calls of a model at a time, in the whole cluster."""
+    """Maximum concurrent calls of a model in the whole cluster."""
     workers: int | None = None
-    """At a time; `None`: as many as there are CPUs."""
+    """Number of workers; `None`: one per CPU."""
     tolerated: Mapping[Identity, int] | None = None
-    """Failed samples that each plan may have; `None`: any number."""
+    """Maximum number of failed samples by plan; `None`: no limit."""
     on_progress: Callable[[Progress], None] | None = None
     on_note: Callable[[str], None] = lambda _: None
-    """Told of workers that are lost."""
+    """Callback for messages about lost workers."""
 
 
 def run_pieces(ray: Any, wanted: Wanted) -> None:
-    """Carry out all pieces that are not complete.
+    """Run all incomplete shards.
 
     Raises:
-        EngineError: some cannot be brought to their end; or more samples have failed than are tolerated.
+        EngineError: shards cannot be completed, or too many samples have failed.
     """
     _Driver(ray, wanted).run()
 
@@ -65,7 +65,7 @@ class _Driver:
     ray: Any
     wanted: Wanted
     names: dict[Any, str] = field(default_factory=dict)
-    """Worker → its name."""
+    """Names of workers."""
     done: int = 0
     failed: int = 0
     failures: Counter[Identity] = field(default_factory=Counter)
@@ -76,7 +76,7 @@ class _Driver:
     next_look: float = 0.0
     told: tuple[int, int] | None = None
     news: Any = None
-    """What the coordinator was asked for, and has not said yet."""
+    """Pending progress request to the coordinator."""
 
     def run(self) -> None:
         ray, wanted = self.ray, self.wanted
@@ -141,11 +141,11 @@ class _Driver:
         self.wanted.on_note(f"a worker was lost; another worker continues shard {piece}")
 
     def _look(self, *, at_last: bool = False) -> None:
-        """Tell how far all are."""
+        """Report the progress of all workers."""
         now = time.monotonic()
         if self.wanted.on_progress is None or (now < self.next_look and not at_last):
             return
-        # Asked now and read when it is there: nobody waits for news.
+        # Request the progress now and read it later, so that the driver never waits for it.
         self.news = self.news or self.coordinator.news.remote()
         if not self.ray.wait([self.news], timeout=ANSWER_SECONDS if at_last else 0)[0]:
             return
@@ -168,13 +168,15 @@ class _Driver:
 
 
 def _totals(told: list[Told]) -> ProgressTotals:
-    """Retries of the pieces that the workers have now; numbers over all are those of the merge."""
+    """Return the retries in the current shards. Other totals are only known after the merge."""
     return ProgressTotals(retries=sum(one.retries for one in told))
 
 
 def driver_secrets() -> dict[str, str]:
-    """Variables that hold secrets, for models that workers ask: all that are named so, whatever is in them
-    (some servers want `none` for a key), and those with a password in an address.
+    """Return the variables with secrets for the workers' models.
+
+    They are all variables with secret names. Their value is ignored because some servers expect `none` as a
+    key. Variables with a password in an address are also included.
     """
     names = {name for name in os.environ if SECRET_NAMES.search(name)}
     names |= set(environment_secrets(os.environ).values())
@@ -182,9 +184,9 @@ def driver_secrets() -> dict[str, str]:
 
 
 def model_addresses() -> dict[str, str]:
-    """Return the variables `<SERVICE>_BASE_URL`, so that workers call the model servers of the driver.
+    """Return the variables `<SERVICE>_BASE_URL`, so that workers call the driver's model servers.
 
-    An address with a password is one of `driver_secrets`.
+    Addresses with a password are in `driver_secrets`.
     """
     names = {name for name in os.environ if name.endswith("_BASE_URL")} - driver_secrets().keys()
     return {name: os.environ[name] for name in sorted(names)}

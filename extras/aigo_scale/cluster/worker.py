@@ -1,6 +1,6 @@
-"""A worker of a cluster: plans the run once, then carries out one piece after the other.
+"""Worker of a cluster: it plans the run once, then runs one shard after the other.
 
-An actor of Ray, in a process of its own, that it shares with nobody.
+It is a Ray actor in a separate process.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from aigo_scale.sharding.manifest import BusyError
 from aigo_scale.sharding.running import ShardOutcome, run_shard
 
 BUSY_SECONDS = 60.0
-"""How long a piece's last worker may take to be really gone."""
+"""Maximum seconds to wait until the previous worker of a shard has ended."""
 
 TELL_SECONDS = 0.5
-"""Between two times that the coordinator is told."""
+"""Seconds between two progress reports to the coordinator."""
 
 
 class Worker:
-    """Carries out pieces.
+    """Ray actor that runs shards.
 
     Args:
-        name: by which the coordinator knows it.
-        coordinator: the actor.
+        name: name of the worker for the coordinator.
+        coordinator: the coordinator's actor.
     """
 
     def __init__(self, name: str, coordinator: Any) -> None:
@@ -53,12 +53,12 @@ class Worker:
         self._problem: str | None = None
 
     def begin(self, work: Work, environment: Mapping[str, str]) -> None:
-        """Plan the run; what is wrong is told of every piece.
+        """Plan the run. An error is reported with every shard.
 
         Args:
             work: the run.
-            environment: variables of the driver that hold secrets, for the models: arguments of this call,
-                which Ray writes nowhere.
+            environment: variables of the driver with secrets for the models. Ray does not store arguments
+                of this call.
         """
         os.environ.update({**work.variables, **environment})
         learn_environment()
@@ -66,7 +66,7 @@ class Worker:
             self._plan(work)
         except BridgeError as error:
             self._problem = redact(str(error))
-        except Exception as error:  # noqa: BLE001  # told, as whatever else a worker cannot do
+        except Exception as error:  # noqa: BLE001  # any error of a worker is reported
             self._problem = redact(explained(error))
 
     def _plan(self, work: Work) -> None:
@@ -79,9 +79,9 @@ class Worker:
             )
         MIRRORS[:] = work.mirrors
         os.chdir(work.cwd)
-        choose(work.snippets, lambda _: None)  # the driver has told it
+        choose(work.snippets, lambda _: None)  # the driver has already reported it
         allow(work.allow)
-        granting(work.grants).__enter__()  # for as long as the process is there
+        granting(work.grants).__enter__()  # for the lifetime of the process
         self._work = work
         self._engine: Engine = load_engine(work.engine)
         evaluations = evaluations_of(work.origin, cache=work.cache, model=work.models.model)
@@ -94,7 +94,7 @@ class Worker:
             )
 
     def run(self, number: int) -> Piece:
-        """Carry out a piece, or go on with what another worker has left of it."""
+        """Run a shard, or resume it after another worker."""
         if self._problem is not None:
             return Piece(number, error=self._problem, is_hopeless=True)
         deadline = time.monotonic() + BUSY_SECONDS
@@ -107,7 +107,7 @@ class Worker:
                 time.sleep(0.2)
             except BridgeError as error:
                 return Piece(number, error=redact(str(error)))
-            except Exception as error:  # noqa: BLE001  # a piece that fails takes no worker with it
+            except Exception as error:  # noqa: BLE001  # an error in one shard must not stop the worker
                 return Piece(number, error=redact(explained(error)))
 
     def _run(self, number: int) -> ShardOutcome:
@@ -119,7 +119,7 @@ class Worker:
 
 
 def _parts(evaluations: Sequence[ReadyEvaluation], shard: Shard) -> list[ReadyEvaluation]:
-    """The part of a shard of plans that are whole."""
+    """Return the rows of a shard in all plans."""
     return [
         replace(
             one,
@@ -147,7 +147,7 @@ def _piece(number: int, outcome: ShardOutcome) -> Piece:
 
 
 class _News:
-    """Tells the coordinator of progress, not more often than anybody would look at it."""
+    """Reporter of progress to the coordinator, with a limited rate."""
 
     def __init__(self, holder: str, coordinator: Any, piece: int) -> None:
         self._holder, self._coordinator, self._piece = holder, coordinator, piece
@@ -155,7 +155,7 @@ class _News:
         self._events: list[Progress] = []
 
     def hear(self, state: Progress) -> None:
-        """Something has happened."""
+        """Record progress, and report it if the last report is old enough."""
         if state.error is not None or state.retry is not None:
             self._events.append(state)
         now = time.monotonic()
@@ -171,7 +171,7 @@ class _News:
 
 
 class _Gate:
-    """The coordinator's places, for the calls of this worker."""
+    """Gate for this worker's model calls, which uses the coordinator's limits."""
 
     def __init__(self, holder: str, coordinator: Any) -> None:
         self._holder, self._coordinator = holder, coordinator
@@ -181,7 +181,7 @@ class _Gate:
         try:
             await self._coordinator.take.remote(self._holder, token, model, most)
         except BaseException:
-            self.leave(model, token)  # it may be given to whoever does not wait for it any more
+            self.leave(model, token)  # the slot may already be assigned, although this call no longer waits
             raise
         return token
 

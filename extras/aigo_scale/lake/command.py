@@ -1,4 +1,4 @@
-"""Imports into a lake, and lakes where a verb takes results."""
+"""Imports into a lake, and lakes as inputs of commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_far_lake(lake: Address) -> bool:
-    """Whether an address is a lake.
+    """Return whether an address is a lake.
 
     Raises:
         StorageError: the storage cannot be listed.
@@ -31,7 +31,7 @@ def is_far_lake(lake: Address) -> bool:
 
 
 def imports_to_lake(words: Iterable[tuple[str, Any]]) -> bool:
-    """Whether the words of `import`, each with its parameter, mean a lake."""
+    """Return whether the arguments of `import` select a lake."""
     is_table, out = False, ""
     for word, parameter in words:
         name = getattr(parameter, "name", None)
@@ -44,12 +44,12 @@ def imports_to_lake(words: Iterable[tuple[str, Any]]) -> bool:
 
 
 def take_lake(location: str, folder: Path) -> Path:
-    """Write the results that are in a lake, or in partitions of it, as result logs: of one its path, of
-    several that of the folder.
+    """Write the selected results of a lake as result logs. Return the log's path, or the folder for several
+    logs.
 
     Raises:
-        UsageError: there are none, or the lake is of another release.
-        EvidenceError: it is damaged.
+        UsageError: the lake does not contain such results or belongs to another release.
+        EvidenceError: the lake is damaged.
     """
     from aigo_scale.lake.reading import LakeReader, split
 
@@ -59,7 +59,7 @@ def take_lake(location: str, folder: Path) -> Path:
 
 
 def import_to_lake(wanted: LakeImport) -> int:
-    """Import logs into a lake; see `Lake.import_logs`."""
+    """Import logs into a lake. See `Lake.import_logs`."""
     if not wanted.on_cluster:
         return _import(wanted, None)
     from aigo_scale.cluster.imports import hand_out_on
@@ -107,14 +107,14 @@ def _import(wanted: LakeImport, hand_out: HandOut | None) -> int:
 
 
 def _nothing(_: object) -> None:
-    """A function that gives nothing."""
+    """Convert a function to one without a return value."""
 
 
 def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | None:
-    """The tables of a lake for SQL, where one is asked; `None`: results are.
+    """Return the tables of a lake for SQL; `None` if the locations are results.
 
     Raises:
-        UsageError: it is asked together with something else.
+        UsageError: a lake is combined with other locations.
     """
     from aigo_bridge.errors import UsageError
     from aigo_scale.lake.reading import LakeTables, lake_at
@@ -130,7 +130,7 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | None:
 
 
 def write_results(location: str, folder: Path) -> list[Path] | None:
-    """Write the results of a lake as result logs; see `Lake.results`."""
+    """Write the results of a lake as result logs. See `Lake.results`."""
     from aigo_scale.lake.reading import LakeReader, lake_at
 
     lake = lake_at(location)

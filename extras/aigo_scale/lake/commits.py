@@ -1,8 +1,8 @@
-"""Commits of a lake: which logs it has, and how their rows appear in all of its tables or in none.
+"""Commits of a lake: the list of its logs, and a protocol that adds their rows to all tables or to none.
 
-The table `logs` is written first, with the data files of each log: that is the commit. The other tables
-follow, each in one Delta transaction that also says up to which batch of logs it has come. The next import or
-compaction makes up for steps that a crash has prevented; until then, readers leave such logs out.
+The table `logs` is written first, with the data files of each log. That is the commit. Each other table
+follows in one Delta transaction, which also records the number of the last added batch. After a crash, the
+next import or compaction completes missing steps. Until then, readers ignore such logs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from aigo_scale.lake.tables import (
 )
 
 _APP = "aigo-bridge"
-"""Application id of the Delta transactions with the batch number of a table."""
+"""Application id of the Delta transactions that record a table's batch number."""
 _TRIES = 20
 _MAX_STATISTIC = 100
 _KEYS_TOGETHER = 500
@@ -45,7 +45,7 @@ _DATA_FILE = re.compile(r"[0-9a-f]{32}-\d{1,6}(\.\d{1,6})?-[0-9a-f]{32}\.parquet
 
 
 class DataFile(msgspec.Struct, frozen=True):
-    """A Parquet file with rows of one result, as the import has written it."""
+    """Parquet file with rows of one result, written by an import."""
 
     table: str
     name: str
@@ -54,10 +54,10 @@ class DataFile(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A result of a log."""
+    """Result of a log."""
 
     key: str
-    """Digest of the log and number of the result in it: the column `log`."""
+    """Checksum of the log and number of the result in it. It is the value of the column `log`."""
     run_id: str
     task: str | None
     model: str | None
@@ -67,42 +67,44 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str | None
     ended_at: str | None
     is_superseded: bool
-    """Whether its evidence names a later attempt of the run."""
+    """Whether a later attempt of the run exists, according to the evidence."""
     suffix: Literal[".tasklog.json", ".tasklog.jsonl"]
     parts: tuple[int, ...]
-    """Bytes of the result log, for each range of samples."""
+    """Size of the result log in bytes, by range of samples."""
     files: tuple[DataFile, ...]
 
     @property
     def rank(self) -> tuple[bool, int, int, str, str]:
-        """Order of the results of one run: the greatest counts. No later attempt supersedes it, and it has
-        the most samples without an error, then the most samples, then the latest end; then the key decides.
+        """Return the rank among results of one run. The highest rank counts.
+
+        The criteria in order are: not superseded, most samples without an error, most samples, latest end,
+        and key.
         """
         done = self.samples - self.failed
         return not self.is_superseded, done, self.samples, self.ended_at or "", self.key
 
     @property
     def run(self) -> tuple[str, str | None, str | None]:
-        """Identity of the run; one of its results counts."""
+        """Return the identity of the run. One of its results counts."""
         return self.run_id, self.task, self.model
 
     @property
     def partitions(self) -> dict[str, str | None]:
-        """Values of the partition columns."""
+        """Return the values of the partition columns."""
         return dict(zip(PARTITIONS, (part_name(self.task), part_name(self.model)), strict=True))
 
     def rows(self, table: str) -> int:
-        """Return how many rows of a table the result has."""
+        """Return the number of rows that the result has in a table."""
         return sum(file.rows for file in self.files if file.table == table)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An imported log."""
+    """Imported log."""
 
     digest: str
     location: str
     mark: str
-    """Version of the object, if the storage has one; otherwise empty."""
+    """Version of the object in the storage; empty if unknown."""
     status: str
     results: tuple[Result, ...]
     damage: int = 0
@@ -112,7 +114,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Selection:
-    """Partitions of a lake that a user has named; `None`: all."""
+    """Partitions of a lake that the user selected; `None`: all."""
 
     task: str | None = None
     model: str | None = None
@@ -127,7 +129,7 @@ class Selection:
 
     @property
     def path(self) -> str:
-        """The selection as a user writes it after a lake."""
+        """Return the selection as a path suffix of the lake."""
         parts = zip(KEYS, (self.task, self.model, self.run), strict=True)
         return "".join(f"/{key}={value}" for key, value in parts if value is not None)
 
@@ -139,37 +141,37 @@ class State:
     tables: Mapping[str, Any]
     """Opened Delta tables by name."""
     entries: Mapping[str, Entry]
-    """Imported logs by digest."""
+    """Imported logs by checksum."""
     counting: Mapping[str, Result] = field(default_factory=dict)
-    """Results that count, by key; ordered by task, model and run."""
+    """Results that count, by key. They are ordered by task, model and run."""
     superseded: tuple[Result, ...] = ()
     """Results that a better log of the run has replaced."""
     unfinished: tuple[Result, ...] = ()
-    """Results of an interrupted import, whose rows are not in all tables yet."""
+    """Results of an interrupted import, whose rows are missing in some tables."""
 
     def results(self, selection: Selection | None = None) -> list[Result]:
-        """Return the results that count and are selected."""
+        """Return the selected results that count."""
         return [result for result in self.counting.values() if (selection or Selection()).has(result)]
 
     @property
     def log_files(self) -> tuple[str, ...]:
-        """Data files of the table `logs`, by which other processes learn which logs are known."""
+        """Return the data files of the table `logs`, with which other processes find the known logs."""
         return tuple(file_sizes(self.tables[LOGS]))
 
 
 def file_sizes(delta: Any) -> dict[str, int]:
-    """Return the names of a table's data files, as its log has them, and their sizes in bytes."""
+    """Return the names and sizes in bytes of a table's data files, as listed in its log."""
     actions = delta.get_add_actions()
     columns = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
     return dict(zip(*columns, strict=True))
 
 
 def load_state(files: LakeFiles) -> State:
-    """Return the content of a lake; all of its tables are of the same moment.
+    """Return the content of a lake, with all tables from the same moment.
 
     Raises:
-        EvidenceError: a table is damaged, or names files outside the lake.
-        UsageError: the lake is of another release, or does not come to rest.
+        EvidenceError: a table is damaged or names files outside the lake.
+        UsageError: the lake belongs to another release, or other processes change it continuously.
         StorageError: the storage cannot be read.
     """
     tables = {name: open_table(files, name, to_append=True) for name in (*TABLES, LOGS)}
@@ -211,7 +213,7 @@ def _batch_of(delta: Any) -> int:
 
 
 def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
-    """Return the imported logs of the batches after one, oldest first."""
+    """Yield the imported logs of later batches, oldest first."""
     from pyarrow import dataset  # type: ignore[import-untyped]  # untyped
 
     rows = _rows(files, LOGS, logs, filter=dataset.field("batch") > after)
@@ -233,7 +235,7 @@ def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
 
 
 def _is_sound(entry: Entry) -> bool:
-    """Return whether digests and file names of an imported log are as an import writes them."""
+    """Return whether checksums and file names of an imported log have the form that imports write."""
     keys = [f"{entry.digest[:32]}-{number}" for number in range(len(entry.results))]
     return (
         _DIGEST.fullmatch(entry.digest) is not None
@@ -248,13 +250,13 @@ def _is_sound(entry: Entry) -> bool:
 
 
 def _rows(files: LakeFiles, table: str, delta: Any, **options: Any) -> list[dict[str, Any]]:
-    """Return rows of a table; `columns` and `filter` as Arrow has them."""
+    """Return rows of a table. `columns` and `filter` are Arrow's arguments."""
     content = dataset_of(files, table, delta)
     return use_delta(files, table, lambda: list(content.to_table(**options).to_pylist()))
 
 
 def known_digests(files: LakeFiles, names: Iterable[str]) -> frozenset[str]:
-    """Return the digests in some data files of the table `logs`; works in forked processes.
+    """Return the checksums in data files of the table `logs`. This also works in forked processes.
 
     Raises:
         StorageError: the storage cannot be read.
@@ -273,12 +275,12 @@ def known_digests(files: LakeFiles, names: Iterable[str]) -> frozenset[str]:
 
 
 def commit_logs(files: LakeFiles, entries: Sequence[Entry]) -> set[str]:
-    """Add logs, whose data files exist, to a lake; return the digests of added logs.
+    """Add logs with existing data files to a lake. Return the checksums of the added logs.
 
     Raises:
         EvidenceError: the lake is damaged.
-        UsageError: others change it without a break.
-        StorageError: it cannot be written.
+        UsageError: other processes change the lake continuously.
+        StorageError: the lake cannot be written.
     """
     import pyarrow as pa
     from deltalake import CommitProperties, Transaction, write_deltalake
@@ -298,14 +300,14 @@ def commit_logs(files: LakeFiles, entries: Sequence[Entry]) -> set[str]:
             "mode": "append",
             "commit_properties": CommitProperties(app_transactions=[Transaction(_APP, batch)]),
         }
-        # If another import was first, or if the answer of a storage was lost, the next turn finds out.
+        # If another import was faster or the storage's response was lost, the next iteration finds out.
         with suppress(CommitFailedError):
-            use_delta(files, LOGS, lambda: write_deltalake(logs, table, **options))  # noqa: B023  # called in this turn
+            use_delta(files, LOGS, lambda: write_deltalake(logs, table, **options))  # noqa: B023  # called in this iteration
     raise _busy(files)
 
 
 def _own_and_known(files: LakeFiles, logs: Any, rows: Sequence[dict[str, Any]]) -> tuple[set[str], set[str]]:
-    """Return the digests of rows that the table `logs` has, and of logs that it has by another import."""
+    """Return the checksums of these rows that are in the table `logs`, and of logs from another import."""
     from pyarrow import dataset
 
     digests = dataset.field("digest").isin([row["digest"] for row in rows])
@@ -321,12 +323,12 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 
 def complete(files: LakeFiles) -> None:
-    """Add the data files of all committed logs to the tables that do not have them yet.
+    """Add the data files of all committed logs to the tables that lack them.
 
     Raises:
         EvidenceError: the lake is damaged.
-        UsageError: others change it without a break.
-        StorageError: it cannot be written.
+        UsageError: other processes change the lake continuously.
+        StorageError: the lake cannot be written.
     """
     logs = open_table(files, LOGS)
     last = _batch_of(logs)
@@ -348,7 +350,7 @@ def complete(files: LakeFiles) -> None:
 
 
 def _append(files: LakeFiles, table: str, delta: Any, entries: Sequence[Entry], batch: int) -> bool:
-    """Add data files to a table; `False`: another process has changed it in the same moment."""
+    """Add data files to a table. Return `False` if another process has changed it at the same time."""
     from deltalake import CommitProperties, Transaction
     from deltalake.exceptions import CommitFailedError
 
@@ -382,16 +384,16 @@ def _add_action(result: Result, file: DataFile) -> Any:
 
 
 def remove_superseded(files: LakeFiles, state: State) -> None:
-    """Delete the rows of results that better logs have replaced, for readers that do not use `logs`.
+    """Delete the rows of replaced results, for readers that do not use `logs`.
 
     Raises:
         EvidenceError: the lake is damaged.
-        StorageError: it cannot be written.
+        StorageError: the lake cannot be written.
     """
     gone = {result.key for result in state.superseded}
     if not gone:
         return
-    # `results` is the last one: as long as it has the rows, other tables may have them.
+    # Delete from `results` last: while it has the rows, other tables may still have them.
     present = _rows(files, "results", state.tables["results"], columns=["log"])
     keys = sorted(gone.intersection(row["log"] for row in present))
     for table in (*(one for one in TABLES if one != "results"), "results"):
@@ -403,13 +405,13 @@ def _delete(files: LakeFiles, table: str, keys: Sequence[str]) -> None:
     from deltalake import WriterProperties
     from deltalake.exceptions import CommitFailedError
 
-    # Keys are digests and numbers: `_is_sound` has checked them.
+    # Keys consist of checksums and numbers, which `_is_sound` has checked.
     predicate = f"log IN ({', '.join(repr(key) for key in keys)})"
     properties = WriterProperties(compression="ZSTD")
     for _ in range(_TRIES):
         delta = open_table(files, table)
         with suppress(CommitFailedError):
-            use_delta(files, table, lambda: delta.delete(predicate, writer_properties=properties))  # noqa: B023  # called in this turn
+            use_delta(files, table, lambda: delta.delete(predicate, writer_properties=properties))  # noqa: B023  # called in this iteration
             return
     raise _busy(files)
 

@@ -1,4 +1,4 @@
-"""Compaction of a lake: few large data files for many small ones; files that are not needed are deleted."""
+"""Compaction of a lake: it merges small data files into large ones and deletes unneeded files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from aigo_scale.lake.files import LakeFiles, is_plain
 from aigo_scale.lake.tables import LOGS, TABLES, open_table, use_delta
 
 TARGET_BYTES = 256 << 20
-"""Approximate size of a compacted data file."""
+"""Approximate size of a compacted data file in bytes."""
 KEEP_HOURS = 24
-"""Age at which a file that no table needs is deleted. A reader or an import may be using a younger one."""
+"""Minimum age of an unneeded file for deletion. A reader or an import may still use a newer one."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class Compacted:
 
     results: int
     superseded: int
-    """Results that better logs have replaced."""
+    """Number of results that better logs have replaced."""
     before: int
     after: int
-    """Data files that count."""
+    """Number of data files after the compaction."""
     removed: int
-    """Files that were deleted."""
+    """Number of deleted files."""
 
 
 def compact(files: LakeFiles) -> Compacted:
     """Compact a lake.
 
     Raises:
-        UsageError: another compaction is at work.
-        EvidenceError: the lake is damaged; nothing was changed.
-        StorageError: it cannot be read or written.
+        UsageError: another process is changing the lake.
+        EvidenceError: the lake is damaged. It was not changed.
+        StorageError: the lake cannot be read or written.
     """
     from deltalake import WriterProperties
     from deltalake.exceptions import CommitFailedError
@@ -51,7 +51,7 @@ def compact(files: LakeFiles) -> Compacted:
         delta = open_table(files, table)
         options = {"target_size": TARGET_BYTES, "writer_properties": WriterProperties(compression="ZSTD")}
         try:
-            use_delta(files, table, lambda: delta.optimize.compact(**options))  # noqa: B023  # called in this turn
+            use_delta(files, table, lambda: delta.optimize.compact(**options))  # noqa: B023  # called in this iteration
         except CommitFailedError as error:
             raise UsageError(
                 f"{files}: another process changed the table {table!r} during the compaction; no "
@@ -71,7 +71,7 @@ def unneeded(files: LakeFiles, table: str, delta: Any, hours: int = 0) -> list[s
         EvidenceError: the table is damaged.
         StorageError: the storage cannot be listed.
     """
-    # Only listed: the library would also delete what links lead to.
+    # Only list the files: the library would also delete the targets of links.
     options = {"dry_run": True, "enforce_retention_duration": False, "full": True}
     names = use_delta(files, table, lambda: delta.vacuum(hours, **options))
     return [name for name in names if is_plain(name) and name.endswith(".parquet")]
@@ -80,6 +80,6 @@ def unneeded(files: LakeFiles, table: str, delta: Any, hours: int = 0) -> list[s
 def _remove(files: LakeFiles, table: str, name: str) -> bool:
     try:
         files.remove(f"{table}/{name}")
-    except EvidenceError:  # behind a link
+    except EvidenceError:  # inside a linked folder
         return False
     return True

@@ -1,4 +1,4 @@
-"""Files of a lake, in a folder of this machine or in object storage, and the file names that are allowed."""
+"""Files of a lake in a local folder or in object storage, and checks of their names."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 
 DELTA_LOG = "_delta_log"
-"""Folder of a Delta table with the list of its files."""
+"""Folder of a Delta table that contains the list of its files."""
 MAX_LOG_BYTES = 256 << 20
-"""Largest file of a table's log that is opened."""
+"""Maximum size in bytes of a log file that is opened."""
 _UNUSABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]|^\\\x00-\x1f\x7f]")
-"""Parts of a local path that the Delta library takes for something else."""
+"""Parts of a local path that the Delta library would misinterpret."""
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a file name leads to a place inside the folder that it is relative to.
+    """Return whether a relative file name stays inside its folder.
 
-    A Delta log has its file names percent-encoded, so that the decoded name has to be plain as well.
+    A Delta log percent-encodes file names, so the decoded name is also checked.
     """
     return _stays_inside(name) and ("%" not in name or _stays_inside(unquote(name)))
 
@@ -40,13 +40,13 @@ def _stays_inside(name: str) -> bool:
 
 
 def damaged(place: str, message: str, hint: str | None = None) -> EvidenceError:
-    """Return the error for a part of a lake that cannot be used."""
+    """Return the error for an unusable part of a lake."""
     return EvidenceError([Issue(message, file=place, hint=hint, code=Code.DAMAGED_RESULT)])
 
 
 @dataclass(frozen=True)
 class LakeFiles:
-    """Files of a lake by their names relative to it."""
+    """Files of a lake by their relative names."""
 
     root: Path | Address
 
@@ -54,11 +54,11 @@ class LakeFiles:
         return named(str(self.root))
 
     def uri(self, table: str) -> str:
-        """Return the place of a table as the Delta library takes it."""
+        """Return the location of a table for the Delta library."""
         return str(self.root.below(table) if isinstance(self.root, Address) else self.root.resolve() / table)
 
     def entries(self) -> list[str]:
-        """Return the names of everything in the lake's folder that is not one of a table's own files.
+        """Return the names in the lake's folder, without the tables' own files.
 
         Raises:
             StorageError: the storage cannot be listed.
@@ -68,10 +68,10 @@ class LakeFiles:
 
             keys = (stored.key[len(self.root.key) + 1 :] for stored in find(self.root, depth=2))
             return sorted({key.partition("/")[0] for key in keys})
-        return sorted(os.listdir(self.root)) if self.root.exists() else []  # noqa: PTH208  # names alone
+        return sorted(os.listdir(self.root)) if self.root.exists() else []  # noqa: PTH208  # only names are needed
 
     def has_table(self, table: str) -> bool:
-        """Return whether a Delta table of this name exists.
+        """Return whether a Delta table with this name exists.
 
         Raises:
             StorageError: the storage cannot be listed.
@@ -83,8 +83,9 @@ class LakeFiles:
         return next((self.root / table / DELTA_LOG).glob("*.json"), None) is not None
 
     def may_become(self, table: str) -> bool:
-        """Return whether the place of a table has a Delta table or nothing: another import that begins at the
-        same time leaves it empty for a moment.
+        """Return whether the folder of a table is free or contains a Delta table.
+
+        It is empty for a moment if another import starts at the same time.
         """
         if self.has_table(table):
             return True
@@ -93,7 +94,7 @@ class LakeFiles:
         return all(path.name == DELTA_LOG for path in (self.root / table).iterdir())
 
     def check_log(self, table: str) -> None:
-        """Check that the log of a table consists of regular files of a bearable size.
+        """Check that the log of a table contains only regular files within the size limit.
 
         Raises:
             EvidenceError: a file is too large, or is a link, a pipe or a device.
@@ -118,17 +119,17 @@ class LakeFiles:
             name = f"{table}/{DELTA_LOG}/{path.name}"
             try:
                 status = path.lstat()
-            except FileNotFoundError:  # the draft of a commit
+            except FileNotFoundError:  # draft of a commit
                 continue
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
                 raise damaged(f"{self}/{name}", "found a link, a pipe or a device, expected a regular file")
             yield name, status.st_size
 
     def check_file(self, name: str, *, is_folder: bool = False) -> None:
-        """Check that a name leads to a regular file of the lake, or to none.
+        """Check that a name leads to a regular file of the lake or does not exist.
 
         Raises:
-            EvidenceError: the name is not plain, or it passes through a link.
+            EvidenceError: the name is not allowed, or the path contains a link.
         """
         if not is_plain(name):
             text = f"found the file name {name!r}, expected one inside the lake"
@@ -137,7 +138,7 @@ class LakeFiles:
             )
         if isinstance(self.root, Address):
             return
-        # Texts, not paths: a lake has thousands of files.
+        # Strings are faster than paths, and a lake has thousands of files.
         path = str(self.root)
         parts = name.split("/")
         for number, part in enumerate(parts, 1):
@@ -153,7 +154,7 @@ class LakeFiles:
 
     @contextmanager
     def new(self, name: str) -> Iterator[BinaryIO]:
-        """Open a new file; in object storage it appears when the block ends."""
+        """Open a new file. In object storage it appears when the block ends."""
         self.check_file(name)
         if isinstance(self.root, Path):
             with (self.root / name).open("xb") as file:
@@ -171,7 +172,7 @@ class LakeFiles:
         """Return the content of a file.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
             StorageError: the storage cannot be read.
         """
         self.check_file(name)
@@ -184,7 +185,7 @@ class LakeFiles:
         return content
 
     def remove(self, name: str) -> None:
-        """Delete a file, if it exists.
+        """Delete a file if it exists.
 
         Raises:
             EvidenceError: the name leads out of the lake.
@@ -202,7 +203,7 @@ def files_at(location: str | os.PathLike[str]) -> LakeFiles:
     """Return the files at a path or an address.
 
     Raises:
-        UsageError: the address is not one, or a lake cannot be in such a place.
+        UsageError: the address is not valid, or the location does not support lakes.
     """
     text = os.fspath(location)
     address = text if is_address(text) else address_of(text)

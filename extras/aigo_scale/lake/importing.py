@@ -1,6 +1,6 @@
-"""The import of logs into a lake by any number of processes.
+"""Import of logs into a lake by several processes.
 
-Processes write data files; the driver commits them, some logs at a time, and opens no log itself.
+The processes write data files. The driver commits them in batches and does not open logs itself.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from aigo_scale.lake.single_logs import KNOWN, NO_LOG, UNFINISHED, LakeTarget, L
 from aigo_scale.lake.tables import make_lake, require_packages
 
 HandOut = Callable[[Callable[..., Any], Sequence[tuple[object, ...]], int], Iterator[Any]]
-"""Carries out calls in several processes and returns their results in order, `MemoryError` for one whose
-process was ended: `process.pool.each_in_processes`, or a cluster.
-"""
+"""Function that makes calls in several processes and yields the results in order. A result is `MemoryError`
+if the process was killed. Examples are `process.pool.each_in_processes` and a cluster."""
 COMMIT_SECONDS, COMMIT_LOGS = 10.0, 1000
-"""Logs are committed after so many seconds, or when there are so many of them."""
+"""Seconds between two commits, and maximum number of logs in a commit."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,12 @@ class Tally:
     """Totals of an import."""
 
     imported: int = 0
-    """Logs that are now in the lake, salvaged ones included."""
+    """Number of logs that are now in the lake, including salvaged ones."""
     known: int = 0
     unfinished: int = 0
     no_logs: int = 0
     failed: int = 0
-    """Logs of which nothing could be read."""
+    """Number of unreadable logs."""
     worst: ExitCode = ExitCode.DONE
 
     def with_import(self, one: LogImport) -> Tally:
@@ -58,7 +57,7 @@ class Tally:
 
 
 class _Commits:
-    """Outcomes of logs in their order, committed some at a time and then reported."""
+    """Outcomes of logs in order. They are committed in batches and then reported."""
 
     def __init__(self, files: LakeFiles, tell: Callable[[ImportReport], None], known: int):
         self._files, self._tell = files, tell
@@ -67,18 +66,18 @@ class _Commits:
         self.tally = Tally(known=known)
 
     def add(self, one: LogImport) -> None:
-        """Take the outcome of a log."""
+        """Add the outcome of a log, and commit if the batch is due."""
         self._waiting.append(one)
         if len(self._waiting) >= COMMIT_LOGS or time.monotonic() - self._begun >= COMMIT_SECONDS:
             self.commit()
 
     def commit(self) -> None:
-        """Commit and report the logs that wait."""
+        """Commit and report all waiting logs."""
         entries = [one.entry for one in self._waiting if one.entry is not None]
         added = commit_logs(self._files, entries) if entries else set()
         for one in self._waiting:
             if one.entry is not None and one.entry.digest not in added:
-                # A copy of it was first, here or in another import.
+                # A copy of the log was imported first, by this or another import.
                 one = LogImport(ImportReport(one.report.log, status=KNOWN))  # noqa: PLW2901
             elif one.entry is not None:
                 added.remove(one.entry.digest)
@@ -99,24 +98,25 @@ def import_into(
     """Import files into a lake, which is created if necessary.
 
     Args:
-        lake: a folder, or an address.
+        lake: folder or address.
         pieces: the files.
-        options: how they are imported; `jobs` processes.
-        tell: called with the report of each, in their order; large logs are last.
-        finished_only: leave logs of runs in progress for later.
-        hand_out: carries out the calls; `None`: processes of this machine.
+        options: import options; `jobs` is the number of processes.
+        tell: callback for the report of each file, in order. Large logs come last.
+        finished_only: whether to skip logs of runs in progress.
+        hand_out: function that distributes the calls; `None`: processes of this machine.
 
     Raises:
-        UsageError: the lake is not one, or is of another release; an option is wrong; a package is missing.
+        UsageError: the location is not a lake or belongs to another release, an option is wrong, or a
+            package is missing.
         EvidenceError: the lake is damaged.
-        StorageError: it cannot be reached.
+        StorageError: the storage is unreachable.
     """
     require_packages()
     options.redaction()
     files = make_lake(lake)
     complete(files)
     state = load_state(files)
-    remove_superseded(files, state)  # what an import did not come to that was killed
+    remove_superseded(files, state)  # completes the work of a killed import
     marks = {(entry.location, entry.mark) for entry in state.entries.values() if entry.mark}
     fresh = not_known(pieces, marks)
     jobs = options.jobs or os.cpu_count() or 1
@@ -146,7 +146,7 @@ def import_into(
 def _by_ranges(
     lake: LakeTarget, splits: Sequence[Split], options: ImportOptions, jobs: int, hand_out: HandOut | None
 ) -> Iterator[LogImport]:
-    """Import all ranges of all large logs, then join those of each."""
+    """Import all ranges of all large logs, then join the ranges of each log."""
     if not splits:
         return
     calls = [(lake, split, number, options) for split in splits for number in range(len(split.ends))]

@@ -1,4 +1,4 @@
-"""Logs for the processes of an import, known by their names and sizes alone, and logs that arrive later."""
+"""Log files for an import, listed by name and size only, and logs that arrive later."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from aigo_bridge.results.sources import (
 )
 
 MOST_TOGETHER, MOST_BYTES = 16, 4 << 20
-"""Small logs that are handed out together; a larger one is alone."""
+"""Maximum number and total bytes of small logs that one call imports. A larger log is imported alone."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A file that may be a log."""
+    """File that may be a log."""
 
     location: str
-    """A path or an address, as it is told."""
+    """Path or address for messages."""
     size: int
     mark: str
-    """Of its content, where the storage has one."""
+    """Version of the content in the storage; empty if unknown."""
     modified: float
     named: bool
-    """Whether the user has named the file itself: then it has to be a log."""
+    """Whether the user named the file itself. In that case it must be a log."""
     result: str | None = None
-    """Name of a result that a run file links, e.g. `export/run.yaml#quiz`."""
+    """Name of a result that a run file links, for example `export/run.yaml#quiz`."""
 
     @property
     def name(self) -> str:
-        """Name of the log in the lake."""
+        """Return the name of the log in the lake."""
         return self.location if self.result is None else self.result
 
 
 def pieces_at(locations: Iterable[str]) -> list[Piece]:
-    """The files at some places that are called as logs are, each once.
+    """Return the files with log names at some locations, without duplicates.
 
     Raises:
-        UsageError: there is nothing at one of the places.
+        UsageError: a location is empty.
         StorageError: a storage cannot be listed.
     """
     pieces: dict[str, Piece] = {}
@@ -74,7 +74,7 @@ def _local(location: str) -> Iterator[Piece]:
                 yield _file(str(source.path), named=True, result=source.label)
         return
     for place in expanded(location):
-        if not os.path.isdir(place):  # noqa: PTH112  # names as the user writes them
+        if not os.path.isdir(place):  # noqa: PTH112  # keep names as the user wrote them
             if Path(place).is_file() and (place == location or _may_be_log(Path(place).name)):
                 yield _file(place, named=place == location)
             continue
@@ -83,14 +83,14 @@ def _local(location: str) -> Iterator[Piece]:
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for source in linked_sources(Path(folder)):
                 linked.setdefault(os.path.realpath(str(source.path)), source.label)
-            for path in (os.path.join(folder, name) for name in sorted(names)):  # noqa: PTH118  # as above
+            for path in (os.path.join(folder, name) for name in sorted(names)):  # noqa: PTH118  # keep names as the user wrote them
                 result = linked.get(os.path.realpath(path)) if linked else None
-                if result is not None or _may_be_log(os.path.basename(path)):  # noqa: PTH119  # as above
+                if result is not None or _may_be_log(os.path.basename(path)):  # noqa: PTH119  # keep names as the user wrote them
                     yield _file(path, result=result)
 
 
 def _file(path: str, *, named: bool = False, result: str | None = None) -> Piece:
-    status = os.stat(path)  # noqa: PTH116  # as above
+    status = os.stat(path)  # noqa: PTH116  # keep names as the user wrote them
     return Piece(path, status.st_size, "", status.st_mtime, named, result)
 
 
@@ -112,9 +112,7 @@ def _may_be_log(name: str) -> bool:
 
 
 def together(pieces: Sequence[Piece], jobs: int) -> list[tuple[Piece, ...]]:
-    """Pieces as they are handed out: small ones a few at a time, so that handing out costs little, but never
-    so many that a process is without work.
-    """
+    """Group small files, so that few calls are needed but every process has work."""
     most = max(1, min(MOST_TOGETHER, len(pieces) // (8 * jobs)))
     groups: list[tuple[Piece, ...]] = []
     group: list[Piece] = []
@@ -129,11 +127,11 @@ def together(pieces: Sequence[Piece], jobs: int) -> list[tuple[Piece, ...]]:
 
 
 def not_known(pieces: Iterable[Piece], known: Collection[tuple[str, str]]) -> list[Piece]:
-    """Pieces without those of which the storage says that they are as they were.
+    """Return the files, except files that are unchanged according to the storage.
 
     Args:
-        pieces: all.
-        known: location and mark of what a lake has.
+        pieces: all files.
+        known: locations and versions that a lake already has.
     """
     return [piece for piece in pieces if not piece.mark or (piece.location, piece.mark) not in known]
 
@@ -143,15 +141,15 @@ def not_known(pieces: Iterable[Piece], known: Collection[tuple[str, str]]) -> li
 
 @dataclass
 class Arrivals:
-    """Files that are new or have changed."""
+    """Watcher for new or changed files."""
 
     locations: Sequence[str]
     _given: dict[str, tuple[int, float, str]] = field(default_factory=dict)
     _growing: dict[str, tuple[int, float, str]] = field(default_factory=dict)
 
     def look(self) -> list[Piece]:
-        """Return complete files: any object in a storage, and a file of this machine that has not changed
-        since the last look.
+        """Return complete new files: objects in a storage, and local files that are unchanged since the last
+        look.
 
         Raises:
             StorageError: a storage cannot be listed.
@@ -173,7 +171,7 @@ class Arrivals:
         for location in self.locations:
             try:
                 yield from pieces_at([location])
-            except UsageError:  # nothing is there yet
+            except UsageError:  # the location is still empty
                 continue
 
 
@@ -184,13 +182,13 @@ def watch(
     *,
     rest: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Pass on files that arrive, until the process is stopped.
+    """Pass on arriving files until the process is stopped.
 
     Args:
         locations: paths and addresses, which may be empty at first.
         every: seconds between two looks.
-        take: called with files that have arrived.
-        rest: waits.
+        take: callback for new files.
+        rest: function that waits.
     """
     arrivals = Arrivals(locations)
     while True:

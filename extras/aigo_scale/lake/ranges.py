@@ -1,6 +1,6 @@
-"""The import of a large log by ranges of its samples, each by any process, and committed as one.
+"""Import of a large log in ranges of samples by several processes, committed as one log.
 
-Each process opens the log itself; one in object storage is copied by each of them.
+Each process opens the log itself. A log in object storage is copied by each process.
 """
 
 from __future__ import annotations
@@ -33,29 +33,30 @@ if TYPE_CHECKING:
     from aigo_bridge.engine.engine import LogRange, RangeImporter
 
 LARGE, RANGE_BYTES = 32 << 20, 8 << 20
-"""Bytes of a log from which it is cut, and of a range, about."""
+"""Minimum size of a log that is split, and approximate size of a range, in bytes."""
 MOST_RANGES = 16
-"""Of one log: each process that takes one reads the log's directory, and copies it from a storage."""
+"""Maximum number of ranges of one log. Each process reads the log's directory and copies it from a
+storage."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What counts as a large log, and how it is cut: said by the driver, whatever process does it."""
+    """Size limits for splitting logs. The driver sends them to all processes."""
 
     large: int
-    """Bytes of a log from which it is cut."""
+    """Minimum size of a log that is split, in bytes."""
     range_bytes: int
-    """Bytes of a range, about."""
+    """Approximate size of a range in bytes."""
 
 
 def sizes() -> Sizes:
-    """Those of this process."""
+    """Return the size limits of this process."""
     return Sizes(LARGE, RANGE_BYTES)
 
 
 @dataclass(frozen=True)
 class Split:
-    """A log that is imported by ranges."""
+    """Log that is imported in ranges."""
 
     piece: Piece
     digest: str
@@ -65,14 +66,14 @@ class Split:
     """Number of samples up to the end of each range."""
 
     def target(self, lake: LakeTarget, options: ImportOptions) -> Target:
-        """Return where the rows of its result go."""
+        """Return the target of its result's rows."""
         name = options.redaction().text(self.piece.name)
         return Target(lake.files, name, f"{self.digest[:32]}-0", self.run_id)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A range whose data files are written, and not committed."""
+    """Range with written data files that are not committed yet."""
 
     range: LogRange
     written: Written
@@ -82,13 +83,13 @@ class Part:
 def import_or_split(
     lake: LakeTarget, pieces: Sequence[Piece], options: ImportOptions, limits: Sizes
 ) -> list[LogImport | Split]:
-    """Import files one after the other; of a large log return the ranges to import it by."""
+    """Import files one after the other. For a large log, return its ranges instead."""
     if len(pieces) == 1 and pieces[0].size >= limits.large:
         try:
             with on_this_machine(pieces[0]) as path:
                 split = _split(lake, pieces[0], path, options, limits.range_bytes)
         except (BridgeError, OSError):
-            split = None  # the import as a whole reports it
+            split = None  # the import of the whole log reports the error
         if split is not None:
             return [split]
     return [import_log(lake, piece, options) for piece in pieces]
@@ -120,7 +121,7 @@ def _ranges_of(engine: str) -> RangeImporter | None:
 
 
 def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOptions) -> Part | None:
-    """Import a range; `None`: the log has to be imported as a whole, which then reports why."""
+    """Import a range; `None` if the log must be imported as a whole, which then reports the reason."""
     first, end = (split.ends[number - 1] if number else 0), split.ends[number]
     importer = _ranges_of(split.engine)
     assert importer is not None
@@ -144,7 +145,7 @@ def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOpt
 def join_ranges(
     lake: LakeTarget, split: Split, parts: Sequence[Part | None], options: ImportOptions
 ) -> LogImport:
-    """Return the outcome of a log whose ranges are written; import it as a whole if one is missing."""
+    """Return the outcome of a log from its ranges. Import it as a whole if a range is missing."""
     sound = [part for part in parts if part is not None]
     try:
         joined = _joined(lake, split, sound, options) if len(sound) == len(parts) else None

@@ -1,4 +1,4 @@
-"""A lake read: its tables for SQL, and the result logs that were imported, to the byte."""
+"""Reading of a lake: its tables for SQL, and exact copies of the imported result logs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from aigo_scale.lake.tables import (
 )
 
 _OF_LAKES = 2
-"""Columns that tables have in lakes alone."""
+"""Number of columns that only tables in lakes have."""
 
 
 def split(location: str | os.PathLike[str]) -> tuple[str, Selection]:
-    """Return the lake of a location, and the partitions that it names: `LAKE/by_task=…/by_model=…/by_run=…`,
-    of which any may be left out.
+    """Split a location into the lake and the selected partitions: `LAKE/by_task=…/by_model=…/by_run=…`. Each
+    part is optional.
     """
     parts = os.fspath(location).rstrip("/").split("/")
     chosen: dict[str, str] = {}
@@ -42,13 +42,13 @@ def split(location: str | os.PathLike[str]) -> tuple[str, Selection]:
 
 
 def lake_at(location: str | os.PathLike[str]) -> tuple[str, Selection] | None:
-    """Return the lake at a path of this machine, and the partitions that it names; `None`: there is none."""
+    """Return the lake at a local path and the selected partitions; `None` if it is not a lake."""
     folder, selection = split(location)
     return (folder, selection) if is_lake(folder) else None
 
 
 class LakeReader:
-    """A lake, or partitions of it, at one moment."""
+    """Lake, or partitions of it, at one moment."""
 
     def __init__(self, location: str | os.PathLike[str], selection: Selection | None = None):
         self.files = open_lake(os.fspath(location))
@@ -56,10 +56,10 @@ class LakeReader:
         self.state = load_state(self.files)
 
     def results(self) -> list[Result]:
-        """Return the results that count and are selected.
+        """Return the selected results that count.
 
         Raises:
-            UsageError: there are none.
+            UsageError: the selection is empty.
         """
         results = self.state.results(self.selection)
         if not results:
@@ -72,10 +72,10 @@ class LakeReader:
         return results
 
     def dataset(self, table: str) -> Any:
-        """Return a table as an Arrow dataset, which opens only the data files that a filter leaves.
+        """Return a table as an Arrow dataset, which opens only the data files needed for a filter.
 
         Raises:
-            EvidenceError: it is damaged.
+            EvidenceError: the table is damaged.
         """
         selected = zip(PARTITIONS, (self.selection.task, self.selection.model), strict=True)
         partitions = {name: value for name, value in selected if value is not None}
@@ -83,19 +83,19 @@ class LakeReader:
 
     @property
     def excluded(self) -> frozenset[str]:
-        """Values of `log` in rows that do not count, or are not selected."""
+        """Return values of `log` in rows that do not count or are not selected."""
         others = (*self.state.superseded, *self.state.unfinished)
         unselected = (key for key, one in self.state.counting.items() if not self.selection.has(one))
         return frozenset(one.key for one in others).union(unselected)
 
     def write_logs(self, folder: Path) -> list[Path]:
-        """Write the result logs that were imported, to the byte.
+        """Write exact copies of the imported result logs.
 
         Args:
-            folder: an empty one.
+            folder: an empty folder.
 
         Raises:
-            UsageError: there are none.
+            UsageError: the selection is empty.
             EvidenceError: the lake is damaged.
         """
         return use_delta(self.files, EVIDENCE, lambda: self._write_logs(folder))
@@ -135,7 +135,7 @@ class LakeReader:
 
 
 def _names(results: list[Result]) -> dict[str, str]:
-    """Return file names for results by key: those of their tasks, with the run if a task has several."""
+    """Return file names by result key: the task, with the run if a task has several."""
     from aigo_bridge.importing.log_import import file_stem
 
     often = Counter(one.task for one in results)
@@ -148,7 +148,7 @@ def _names(results: list[Result]) -> dict[str, str]:
 
 
 class _ResultLog:
-    """A result log that is written line by line, in whatever order the lines come."""
+    """Result log that is written line by line in any order."""
 
     def __init__(self, path: Path, parts: Sequence[int]):
         self.path = path
@@ -158,7 +158,7 @@ class _ResultLog:
         self._file: BinaryIO | None = None
 
     def add(self, part: int, position: int, line: str) -> bool:
-        """Write a line; `False`: it has no place in this result log."""
+        """Write a line. Return `False` if its position is outside the result log."""
         content = line.encode()
         if not (0 <= part < len(self._parts) and 0 <= position <= self._parts[part] - len(content)):
             return False
@@ -171,11 +171,11 @@ class _ResultLog:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of its bytes have been written, and none of them twice."""
+        """Return whether every byte has been written exactly once."""
         return self._written == self._begins[-1]
 
     def close(self) -> None:
-        """Close the file until the next line comes."""
+        """Close the file until the next line is added."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -190,8 +190,8 @@ def _close(log: _ResultLog | None) -> None:
 
 
 class LakeTables:
-    """The tables of a lake, or of partitions of it, for SQL: a query reads the data files and columns that it
-    names.
+    """Tables of a lake, or of partitions of it, for SQL. A query reads only the data files and columns it
+    needs.
     """
 
     def __init__(self, location: str, selection: Selection):
@@ -199,7 +199,7 @@ class LakeTables:
         self._reader.results()
 
     def show(self, connection: Any, names: Sequence[TableName]) -> None:
-        """Make the tables known to a DuckDB database."""
+        """Register the tables in a DuckDB database."""
         excluded, counting = self._reader.excluded, {one.key for one in self._reader.results()}
         keys, word = (counting, "IN") if len(counting) < len(excluded) else (excluded, "NOT IN")
         listed = ", ".join(f"'{key}'" for key in sorted(keys))
@@ -207,6 +207,6 @@ class LakeTables:
         for name in names:
             connection.register(f"lake_{name}", self._reader.dataset(name))
             columns = ", ".join(f'"{column.name}"' for column in columns_of(name)[:-_OF_LAKES])
-            # Names of our own tables and columns, and digests that have been checked.
+            # The query contains only aigo-bridge's own names and checked keys.
             view = f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM lake_{name}{wanted}"  # noqa: S608
             connection.execute(view)

@@ -1,4 +1,4 @@
-"""The import of one log, in any process: it writes data files and returns the entry that commits them."""
+"""Import of one log in any process. It writes data files and returns the entry for their commit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _READ = 1 << 20
 
 @dataclass(frozen=True)
 class LogImport:
-    """Outcome of one log: its report, and its entry if data files of it wait for their commit."""
+    """Outcome of one log: its report, and its entry if data files wait for their commit."""
 
     report: ImportReport
     entry: Entry | None = None
@@ -43,20 +43,20 @@ class LogImport:
 
 @dataclass(frozen=True)
 class LakeTarget:
-    """A lake as every process of an import is given it."""
+    """Lake as the target of an import, for every process."""
 
     location: str
     log_files: tuple[str, ...]
-    """Data files of the table `logs` when the import began."""
+    """Data files of the table `logs` when the import started."""
     finished_only: bool = False
 
     @property
     def files(self) -> LakeFiles:
-        """Files of the lake."""
+        """Return the files of the lake."""
         return files_at(self.location)
 
     def knows(self, digest: str) -> bool:
-        """Return whether the lake had a log when the import began."""
+        """Return whether the lake had a log when the import started."""
         return digest in _known(self.location, self.log_files)
 
 
@@ -66,7 +66,7 @@ def _known(location: str, names: tuple[str, ...]) -> frozenset[str]:
 
 
 def import_log(lake: LakeTarget, piece: Piece, options: ImportOptions) -> LogImport:
-    """Import a file; one that fails has a report that says why."""
+    """Import a file. If it fails, the report contains the reason."""
     secrets = options.redaction()
     try:
         with on_this_machine(piece) as path:
@@ -75,19 +75,19 @@ def import_log(lake: LakeTarget, piece: Piece, options: ImportOptions) -> LogImp
         reason = "memory ran out"
     except (BridgeError, OSError) as error:
         reason = str(error)
-    except Exception as error:  # noqa: BLE001  # a log that fails takes no other with it
+    except Exception as error:  # noqa: BLE001  # a failed log must not stop other imports
         reason = unmapped("the log", error)
     return failed_piece(piece, secrets.text(reason))
 
 
 def failed_piece(piece: Piece, reason: str) -> LogImport:
-    """Return the outcome of a file of which nothing was imported."""
+    """Return the outcome of a file that was not imported."""
     return LogImport(ImportReport(piece.name, exit_code=ExitCode.PARTIAL, reason=reason))
 
 
 @contextmanager
 def on_this_machine(piece: Piece) -> Iterator[Path]:
-    """A file on this machine, under its own name."""
+    """Provide a local copy of a file under its own name."""
     if not is_address(piece.location):
         yield Path(piece.location)
         return
@@ -102,7 +102,7 @@ def on_this_machine(piece: Piece) -> Iterator[Path]:
             raise EvidenceError(
                 f"{piece.location}: the object no longer exists", code=Code.NOTHING_THERE
             ) from error
-        SHOWN[str(path)] = piece.location  # in the evidence, too
+        SHOWN[str(path)] = piece.location  # the evidence also shows the address
         try:
             yield path
         finally:
@@ -143,12 +143,12 @@ def _import(lake: LakeTarget, piece: Piece, path: Path, options: ImportOptions) 
 def log_import(
     lake: LakeTarget, piece: Piece, digest: str, name: str, report: ImportReport, results: Sequence[Result]
 ) -> LogImport:
-    """Return the outcome of a log whose data files are written.
+    """Return the outcome of a log with written data files.
 
     Args:
         lake: the lake.
         piece: the log.
-        digest: digest of its content.
+        digest: checksum of its content.
         name: its location without secrets.
         report: report of its import.
         results: its results.
@@ -180,7 +180,7 @@ def log_import(
 
 
 def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
-    """Whose log a file is, and what imports it; of a result log nobody's."""
+    """Return the engine and the importer of a log. For a result log both are empty."""
     if is_result(path.name):
         return "", None
     for engine, importer in _importers().items():
@@ -197,7 +197,7 @@ def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
 
 @lru_cache(maxsize=1)
 def _importers() -> dict[str, LogImporter]:
-    """Return the importers of engines and formats by name, without those that cannot be loaded."""
+    """Return the importers of engines and formats by name. Importers that cannot be loaded are omitted."""
     from aigo_bridge.engine.registry import log_importers
 
     importers, _ = log_importers()
@@ -205,7 +205,7 @@ def _importers() -> dict[str, LogImporter]:
 
 
 def run_id_of(engine: str, path: Path, digest: str) -> str:
-    """Id of a log's run: as its engine has it; else the log is a run of its own."""
+    """Return the run id of a log from its engine. The default is an id derived from the log."""
     ids = _run_ids(engine)
     return (None if ids is None else ids(path)) or f"log-{digest[:16]}"
 
@@ -218,7 +218,7 @@ def _run_ids(engine: str) -> Callable[[Path], str | None] | None:
 
 
 def digest_of(path: Path, importer: LogImporter | None) -> str:
-    """Digest of a log: of the content of its files."""
+    """Return the checksum of a log, over the content of its files."""
     parts = [str(path)] if importer is None else list(importer.parts(str(path)))
     digest = hashlib.sha256()
     for part in parts:
@@ -231,7 +231,7 @@ def digest_of(path: Path, importer: LogImporter | None) -> str:
 
 
 def _stamp(path: Path, importer: LogImporter | None) -> list[tuple[int, int, int]]:
-    """Changes when a log does."""
+    """Return file properties that change if a log changes."""
     parts = [str(path)] if importer is None else importer.parts(str(path))
     stats = [Path(part).stat() for part in parts]
     return [(one.st_size, one.st_mtime_ns, one.st_ino) for one in stats]
@@ -240,7 +240,7 @@ def _stamp(path: Path, importer: LogImporter | None) -> list[tuple[int, int, int
 def _evidence(
     piece: Piece, path: Path, importer: LogImporter | None, options: ImportOptions, folder: Path
 ) -> tuple[ImportReport, list[Path]]:
-    """A log as result logs; of one with several evaluations the worst report stands for all."""
+    """Convert a log to result logs. If it has several evaluations, return the worst of their reports."""
     if importer is None:
         return ImportReport(piece.name), [path]
     reports: list[ImportReport] = []

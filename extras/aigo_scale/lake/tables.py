@@ -1,10 +1,7 @@
-"""Tables of a lake: one Delta table each, with their columns and partitions.
+"""Tables of a lake: one Delta table each, with columns and partitions.
 
-```text
-LAKE/results  metrics  samples  trials  scores  events      the tables of `sql`, with `run_id` and `log`
-LAKE/evidence                                                result logs, line by line
-LAKE/logs                                                    imported logs: a log counts when it is here
-```
+```text LAKE/results metrics samples trials scores events the tables of `sql`, with `run_id` and `log`
+LAKE/evidence result logs, line by line LAKE/logs imported logs: a log counts when it is here ```
 """
 
 from __future__ import annotations
@@ -31,14 +28,14 @@ T = TypeVar("T")
 
 EVIDENCE, LOGS = "evidence", "logs"
 TABLES: tuple[str, ...] = (*TABLE_NAMES, EVIDENCE)
-"""Tables that hold rows of results."""
+"""Tables that contain rows of results."""
 PARTITIONS = ("by_task", "by_model")
 KEYS = (*PARTITIONS, "by_run")
-"""Names of the parts of a lake that a user can name after it."""
+"""Names of the partitions that the user can select."""
 OLD_MARK = "lake.json"
-"""File of a lake that a development version before Delta tables has made."""
+"""File of a lake from a development version without Delta tables."""
 EXTRA = "a lake (extra 'lake')"
-"""Purpose of the packages, in messages."""
+"""Purpose of the packages, for messages."""
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
 _EVIDENCE = (
@@ -65,14 +62,14 @@ _LOGS = (
 _MAX_PART = 120
 _NONE = "~"
 _FINAL = re.compile(r"40[0-4] [A-Z]|credential|log segment", re.IGNORECASE)
-"""Messages of a storage after which another try is useless."""
+"""Storage messages after which a retry is useless."""
 
 
 def columns_of(table: str) -> tuple[Column, ...]:
     """Return the columns of a table, without its partitions."""
     if table == LOGS:
         return _LOGS
-    return (*(_EVIDENCE if table == EVIDENCE else SCHEMAS[table].columns), *_OF_LAKES)  # type: ignore[index]  # else one of these
+    return (*(_EVIDENCE if table == EVIDENCE else SCHEMAS[table].columns), *_OF_LAKES)  # type: ignore[index]  # otherwise one of these
 
 
 def arrow_schema(table: str, *, with_partitions: bool = False) -> Any:
@@ -86,7 +83,7 @@ def arrow_schema(table: str, *, with_partitions: bool = False) -> Any:
 
 
 def part_name(text: str | None) -> str:
-    """Return a name as a partition has it: `m/one` is `m%2Fone`, a long one ends with its digest."""
+    """Return a name as a partition value: `m/one` becomes `m%2Fone`. A long name ends with its checksum."""
     if text is None:
         return _NONE
     escaped = quote(text.encode("utf-8", "backslashreplace"), safe="").replace("~", "%7E") or "%00"
@@ -100,14 +97,14 @@ def require_packages() -> None:
     """Check that all packages of the extra `lake` are installed.
 
     Raises:
-        UsageError: one is missing; the message has the command that installs it.
+        UsageError: a package is missing. The message contains the install command.
     """
     for name in ("deltalake", "pyarrow"):
         package(name, EXTRA, "lake")
 
 
 def is_lake(location: str | Path) -> bool:
-    """Return whether a folder of this machine, or the copy of one, is a lake of any version."""
+    """Return whether a local folder, or a local copy, is a lake of any version."""
     return (Path(location) / LOGS / DELTA_LOG).is_dir() or (Path(location) / OLD_MARK).is_file()
 
 
@@ -118,7 +115,7 @@ def open_lake(location: str | os.PathLike[str]) -> LakeFiles:
     """Return the files of an existing lake.
 
     Raises:
-        UsageError: a lake is missing or old; a package is missing.
+        UsageError: the lake is missing or old, or a package is missing.
         StorageError: the storage cannot be read.
     """
     require_packages()
@@ -139,7 +136,7 @@ def make_lake(location: str | os.PathLike[str]) -> LakeFiles:
     """Return the files of a lake, which is created in an empty or missing folder.
 
     Raises:
-        UsageError: other files or an old lake are there; a package is missing.
+        UsageError: the folder contains other files or an old lake, or a package is missing.
         StorageError: the storage cannot be read or written.
     """
     require_packages()
@@ -191,17 +188,17 @@ def _create(files: LakeFiles, table: str) -> None:
 
 
 def storage_options(files: LakeFiles) -> dict[str, str]:
-    """Return settings of the Delta library in addition to variables of the environment."""
+    """Return settings for the Delta library in addition to environment variables."""
     return {"allow_http": "true"} if isinstance(files.root, Address) else {}
 
 
 def open_table(files: LakeFiles, table: str, *, to_append: bool = False) -> Any:
-    """Return a Delta table whose log, columns and file names have been checked.
+    """Return a Delta table after checks of its log, columns and file names.
 
     Args:
         files: the lake.
         table: name of the table.
-        to_append: data files are only added, so that the names of the others need no check.
+        to_append: whether data files are only added, so that existing names need no check.
 
     Raises:
         EvidenceError: the table is missing or damaged, or names files outside the lake.
@@ -224,17 +221,17 @@ def check_names(files: LakeFiles, table: str, delta: Any) -> None:
     """Check the names of an opened table's data files.
 
     Raises:
-        EvidenceError: it names a file outside the lake, or a link.
+        EvidenceError: a name leads outside the lake or to a link.
     """
     for name in use_delta(files, table, lambda: delta.get_add_actions().column("path").to_pylist()):
         files.check_file(f"{table}/{name}")
 
 
 def check_columns(files: LakeFiles, table: str, delta: Any) -> None:
-    """Check the columns of an opened table. An earlier release may have had fewer of them.
+    """Check the columns of an opened table. An earlier release may have had fewer.
 
     Raises:
-        EvidenceError: it needs features of Delta that are not supported.
+        EvidenceError: the table needs Delta features that are not supported.
         UsageError: the table has other columns.
     """
     found = _columns(files, table, delta)
@@ -259,7 +256,7 @@ def _columns(files: LakeFiles, table: str, delta: Any) -> dict[str, Any]:
 
 
 def add_columns(files: LakeFiles, table: str, delta: Any) -> bool:
-    """Add columns that an earlier release did not have to a table; return whether there were any.
+    """Add columns that an earlier release did not have. Return whether columns were missing.
 
     Raises:
         StorageError: the storage cannot be written.
@@ -275,21 +272,21 @@ def add_columns(files: LakeFiles, table: str, delta: Any) -> bool:
 
 
 def dataset_of(files: LakeFiles, table: str, delta: Any, selected: Mapping[str, str] | None = None) -> Any:
-    """Return a checked table as an Arrow dataset, which opens only the data files that a filter leaves.
+    """Return a checked table as an Arrow dataset, which opens only the data files needed for a filter.
 
     Args:
         files: the lake.
         table: name of the table.
         delta: the table.
-        selected: values of partitions, if only these are wanted.
+        selected: partition values, if only these are needed.
 
     Raises:
-        EvidenceError: it is damaged.
+        EvidenceError: the table is damaged.
         StorageError: the storage cannot be read.
     """
     filesystem = None
     if isinstance(files.root, Path):
-        # Arrow reads files of this machine faster than through the Delta library.
+        # Arrow reads local files faster than the Delta library.
         from pyarrow import fs  # type: ignore[import-untyped]  # untyped
 
         filesystem = fs.SubTreeFileSystem(files.uri(table), fs.LocalFileSystem())
@@ -306,15 +303,15 @@ def dataset_of(files: LakeFiles, table: str, delta: Any, selected: Mapping[str, 
 
 
 def use_delta(files: LakeFiles, table: str, work: Callable[[], T]) -> T:
-    """Return the result of some work with the Delta library or Arrow, in object storage after several tries.
+    """Return the result of work with the Delta library or Arrow. In object storage the work is retried.
 
     Args:
         files: the lake.
         table: name of the table, for messages.
-        work: the work, which may be done several times.
+        work: function that may be called several times.
 
     Raises:
-        EvidenceError: something on this machine is damaged or missing.
+        EvidenceError: a local table is damaged or missing.
         StorageError: the storage cannot be read or written.
         CommitFailedError: another process has changed the table.
     """
@@ -353,7 +350,7 @@ def _delta_errors(files: LakeFiles, table: str) -> Iterator[None]:
 
 
 def _first_lines(text: str) -> str:
-    """Return a message of the Delta library without its colours, arrows and stack."""
+    """Return a message of the Delta library without colors, arrows and stack trace."""
     lines = (re.sub(r"\x1b\[[0-9;]*m|↳", "", line).strip() for line in text.splitlines())
     kept = [line for line in lines if line and not re.match(r"\d+: ", line)]
     return ": ".join(kept[:6])[:500]

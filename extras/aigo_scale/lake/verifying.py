@@ -1,4 +1,4 @@
-"""Check of a lake: every result has the rows that its import has written, and no other row is there."""
+"""Check of a lake: every result has exactly the rows that its import wrote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 20_000
 
 
 def problems_of(files: LakeFiles) -> Iterator[str]:
-    """Return the problems of a lake, one sentence each; all data files are read.
+    """Yield the problems of a lake, one sentence each. All data files are read.
 
     Raises:
         EvidenceError: a table cannot be opened.
@@ -45,7 +45,7 @@ def problems_of(files: LakeFiles) -> Iterator[str]:
 
 
 def _count(table: str, fragment: Any) -> tuple[Counter[str], Counter[str]]:
-    """Return the rows of a data file by their result, and the bytes of evidence in them."""
+    """Return the number of rows and of evidence bytes in a data file, by result."""
     from pyarrow import compute  # type: ignore[import-untyped]  # untyped
 
     rows, size = Counter[str](), Counter[str]()
@@ -61,7 +61,9 @@ def _count(table: str, fragment: Any) -> tuple[Counter[str], Counter[str]]:
 
 
 def _miscounted(state: State, table: str, rows: Counter[str], *, is_readable: bool) -> Iterator[str]:
-    """Return results with missing or additional rows; missing ones are known if all files could be read."""
+    """Yield the results with missing or additional rows. Missing rows are only known if all files are
+    readable.
+    """
     allowed = {one.key: one.rows(table) for one in (*state.superseded, *state.unfinished)}
     expected = {key: result.rows(table) for key, result in state.counting.items()}
     for key in sorted(rows.keys() - expected.keys(), key=str):

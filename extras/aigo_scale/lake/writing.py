@@ -1,4 +1,4 @@
-"""Data files of a result: its tables and the result log itself, from one reading with bounded memory."""
+"""Data files of a result: its tables and the result log, written in one pass with limited memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from aigo_scale.lake.files import LakeFiles
 from aigo_scale.lake.tables import COMPRESSION, EVIDENCE, EXTRA, TABLES, arrow_schema
 
 _ROWS, _CHARACTERS = 20_000, 32 << 20
-"""Limits of the rows that are written together."""
+"""Maximum rows and characters that are written together."""
 _OF_ALL = ("results", "metrics")
-"""Tables with rows for a result as a whole."""
+"""Tables with rows for the whole result."""
 
 
 class Writer:
-    """A Parquet file of a table, in the lake's folder and not yet part of the lake."""
+    """Writer of a table's Parquet file in the lake's folder. The file is not part of the lake yet."""
 
     def __init__(self, files: LakeFiles, table: str, key: str, stack: ExitStack):
         self.table, self.name = table, f"{key}-{uuid.uuid4().hex}.parquet"
@@ -42,7 +42,7 @@ class Writer:
         self._characters = 0
 
     def add(self, row: Row) -> None:
-        """Write a row, now or with later ones."""
+        """Add a row, which is written now or with later rows."""
         self._waiting.append(row)
         self._characters += sum(len(value) for value in row.values() if isinstance(value, str))
         if len(self._waiting) >= _ROWS or self._characters >= _CHARACTERS:
@@ -64,7 +64,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the rows of a result go, and what they say about it."""
+    """Target of a result's rows, and the values that all rows share."""
 
     files: LakeFiles
     name: str
@@ -75,24 +75,24 @@ class Target:
 
 @dataclass(frozen=True)
 class Written:
-    """Data files that have been written."""
+    """Written data files."""
 
     files: tuple[DataFile, ...]
     size: int
-    """Bytes of the result log in them."""
+    """Size in bytes of the result log in the files."""
     facts: Row
-    """Row of the table `results`, if it is among them."""
+    """Row of the table `results`, if it was written."""
 
 
 def write_result(target: Target, log: Path) -> Result:
-    """Write the data files of a result; they belong to the lake after a commit that names them.
+    """Write the data files of a result. They become part of the lake with a later commit.
 
     Args:
         target: lake and names.
-        log: the result log, on this machine.
+        log: local result log.
 
     Raises:
-        EvidenceError: it cannot be read, or is damaged.
+        EvidenceError: the log cannot be read or is damaged.
         StorageError: a file cannot be written.
     """
     reader = LogReader(log)
@@ -110,18 +110,19 @@ def write_samples(
     is_last: bool,
     counts: dict[int | None, SampleCounts],
 ) -> Written:
-    """Write the data files of a range of samples, without rows for the result as a whole.
+    """Write the data files of a range of samples, without rows for the whole result.
 
     Args:
         target: lake and names.
-        log: a plain `.json` result log of these samples.
+        log: plain `.json` result log of these samples.
         number: number of the range, from 0.
-        first: position of the first sample in the result; range 0 also has the first line of the result log.
-        is_last: whether no sample follows.
-        counts: counts for the metrics, to which those of these samples are added.
+        first: position of the first sample in the result. Range 0 also has the first line of the result
+            log.
+        is_last: whether this is the last range.
+        counts: counts for the metrics. The counts of these samples are added.
 
     Raises:
-        EvidenceError: it cannot be read, or is damaged.
+        EvidenceError: the log cannot be read or is damaged.
         StorageError: a file cannot be written.
     """
     reader = LogReader(log)
@@ -141,16 +142,16 @@ def write_frame(
     ranges: Sequence[Written],
     counts: dict[int | None, SampleCounts],
 ) -> Result:
-    """Write the data files for a result as a whole, whose ranges of samples are written.
+    """Write the data files for the whole result, after its ranges of samples.
 
     Args:
         target: lake and names.
-        log: a plain `.json` result log without samples.
-        ranges: data files of the samples, in their order.
+        log: plain `.json` result log without samples.
+        ranges: data files of the samples, in order.
         counts: counts for the metrics over all samples.
 
     Raises:
-        EvidenceError: it cannot be read, or is damaged.
+        EvidenceError: the log cannot be read or is damaged.
         StorageError: a file cannot be written.
     """
     reader = LogReader(log)
@@ -166,7 +167,7 @@ def write_frame(
 def _write(
     target: Target, reader: LogReader, rows: Iterable[tuple[str, Row]], file_key: str | None = None
 ) -> Written:
-    """Write rows, each to the file of its table."""
+    """Write each row to the file of its table."""
     specification = reader.frame().specification
     entity = specification.evaluated_entity
     head = redact_value(
@@ -181,7 +182,7 @@ def _write(
             if table not in writers:
                 writers[table] = Writer(target.files, table, file_key or target.key, stack)
             if table == EVIDENCE:
-                # The result log has no secrets since it was written, and has to stay as it is.
+                # The result log was redacted when it was written, and must remain unchanged.
                 size = row["position"] + len(row["line"].encode())
                 whole = {**head, **row, **of_lake}
             else:
@@ -214,7 +215,7 @@ def _result(
 
 
 def _evidence(lines: Iterable[bytes], part: int = 0) -> Iterator[tuple[str, Row]]:
-    """Return rows with the lines of a result log and the places that they have in it."""
+    """Yield rows with the lines of a result log and their positions."""
     position = 0
     for line in lines:
         yield EVIDENCE, {"part": part, "position": position, "line": line.decode()}
@@ -227,7 +228,7 @@ def _lines(log: Path) -> Iterator[bytes]:
 
 
 def _lines_of_samples(log: Path, number: int, *, is_last: bool) -> Iterator[bytes]:
-    """Return the lines of samples as they are in the whole result log, for range 0 after its first line."""
+    """Yield the lines of samples as in the whole result log. Range 0 also has the first line."""
     with open_for_reading(log) as lines:
         beginning = next(lines)
         if number == 0:

@@ -1,1 +1,1 @@
-"""Evaluations in shards: each a process of its own, merged into what one run would have written."""
+"""Evaluations in shards: separate processes whose results are merged into the result of one run."""

@@ -1,4 +1,4 @@
-"""Whether shards belong together, before anything is merged: all problems at once."""
+"""Check that shards belong together before a merge. All problems are reported together."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class FoundShard:
-    """A shard on disk."""
+    """Shard on disk."""
 
     folder: Path
     manifest: Manifest
 
     @property
     def shard(self) -> Shard:
-        """Which part it is."""
+        """Return the number of the shard and the total."""
         return self.manifest.shard
 
     def job(self, identity: tuple[str | None, str, int]) -> ShardJob:
-        """Its part of one plan."""
+        """Return the shard's part of one plan."""
         return next(job for job in self.manifest.jobs if job.identity == identity)
 
 
 @dataclass(frozen=True)
 class Shards:
-    """Shards that belong together, in their order."""
+    """Shards that belong together, in order."""
 
     found: tuple[FoundShard, ...]
     missing: tuple[int, ...] = ()
-    """Numbers of those that are not there, or were never ended."""
+    """Numbers of shards that are missing or never ended."""
     stopped: tuple[int, ...] = ()
-    """Numbers of those that ended early."""
+    """Numbers of shards that ended early."""
 
     @property
     def first(self) -> Manifest:
-        """What all of them say alike."""
+        """Return the first manifest, for values that all shards share."""
         return self.found[0].manifest
 
     @property
     def is_whole(self) -> bool:
-        """Whether every shard is there, and complete."""
+        """Return whether all shards exist and are complete."""
         return not self.missing and not self.stopped
 
 
 def number_of_shards(place: Path) -> int | None:
-    """Of how many shards a folder has some; `None`: of none."""
+    """Return the total number of shards of a folder's run; `None` if the folder does not contain shards."""
     for folder in sorted(place.glob("shard-*-of-*")):
         number = folder.name.rpartition("-")[2]
         if number.isdigit():
@@ -64,16 +64,16 @@ def number_of_shards(place: Path) -> int | None:
 
 
 def find_shards(places: Sequence[Path], *, partial: bool = False) -> Shards:
-    """The shards of folders: each is a shard's, or has some.
+    """Return the shards at some locations. Each is a shard folder or contains shard folders.
 
     Args:
-        places: as the user names them.
-        partial: take what there is, where shards are missing or were stopped.
+        places: folders named by the user.
+        partial: whether to accept missing and stopped shards.
 
     Raises:
-        UsageError: a folder has no shard.
-        EvidenceError: they are not parts of one run, one of them has changed since it ended, or some are
-            missing or are there twice; all problems are named.
+        UsageError: a folder does not contain shards.
+        EvidenceError: the shards are not parts of one run, one of them has changed since it ended, or
+            shards are missing or duplicate. The error contains all problems.
     """
     folders = list(dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)))
     problems: list[Issue] = []
@@ -158,7 +158,7 @@ def _incomplete(found: Sequence[FoundShard], missing: Sequence[int]) -> list[Iss
 
 
 def _changed(one: FoundShard) -> list[Issue]:
-    """Files that are not what they were when the shard ended."""
+    """Return an issue for each file that has changed since the shard ended."""
     problems = []
     for name, digest in one.manifest.files.items():
         path = one.folder / name
@@ -181,7 +181,7 @@ def _changed(one: FoundShard) -> list[Issue]:
 
 
 def named(numbers: Sequence[int]) -> str:
-    """`shards 3, 5–9`."""
+    """Return shard numbers as text, for example `shards 3, 5–9`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

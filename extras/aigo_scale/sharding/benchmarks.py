@@ -1,5 +1,7 @@
-"""An engine's own benchmarks in shards. Their metrics are the engine's, computed over one run: a shard leaves
-what was answered, and a merge lets the engine make one run of that.
+"""Shards of an engine's own benchmarks.
+
+The engine itself computes their metrics over one run. Therefore a shard stores only the answers, and a merge
+lets the engine compute the metrics over all answers.
 """
 
 from __future__ import annotations
@@ -45,13 +47,13 @@ from aigo_scale.sharding.running import (
 def run_benchmark_shard(
     engine: Engine, shards: BenchmarkShards, request: BenchmarkRun, shard: Shard
 ) -> ShardOutcome:
-    """Run one shard of benchmarks, in its folder below `request.out`.
+    """Run one shard of a benchmark in its folder below `request.out`.
 
     Raises:
-        UsageError: they cannot be run in shards; the folder has a shard already, or another run of it is
-            under way.
-        EngineError: the engine failed before anything ran.
-        EvidenceError: the folder has something else.
+        UsageError: the benchmark does not support shards, the folder already contains a shard, or another
+            run of the shard is in progress.
+        EngineError: the engine failed before the run started.
+        EvidenceError: the folder has other content.
     """
     if request.more_tasks:
         raise UsageError(
@@ -82,12 +84,12 @@ def run_benchmark_shard(
         runs = shards.run(replace(request, out=folder), shard, begin)
         if complete is not None:
             return complete_already(folder, complete)
-        assert begun is not None  # nothing is run before it was told
+        assert begun is not None  # set before the run starts
         return ended_shard(folder, begun, _parts(begun, runs))
 
 
 def _numbered(parts: Sequence[BenchmarkPart]) -> list[tuple[BenchmarkPart, int]]:
-    """Parts, those of one name numbered from 0."""
+    """Number the parts with the same name from 0."""
     counts: Counter[str] = Counter()
     numbered = []
     for part in parts:
@@ -128,14 +130,14 @@ def merge_benchmarks(shards: Shards, runner: BenchmarkShards, request: Benchmark
     """Write the results of shards that belong together to `request.out`.
 
     Args:
-        shards: from `find_shards`.
-        runner: of the engine that they were run on.
-        request: the user's own benchmarks, with the options that the shards were run with.
+        shards: shards from `find_shards`.
+        runner: benchmark runner of the shards' engine.
+        request: the user's benchmark, with the options of the shards.
 
     Raises:
-        UsageError: somebody merges into the same folder, or there is no such benchmark.
-        EvidenceError: a log cannot be read, or the benchmark, its data or its options are others than those
-            of the shards.
+        UsageError: another merge uses the same folder, or the benchmark does not exist.
+        EvidenceError: a log cannot be read, or the benchmark, its data or its options differ from the
+            shards.
     """
     make_folder(request.out)
     with sole(request.out / MERGE_LOCK, f"another merge writes to {str(request.out)!r}"):
@@ -143,7 +145,7 @@ def merge_benchmarks(shards: Shards, runner: BenchmarkShards, request: Benchmark
 
 
 def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
-    """What the shards have of the parts, which are the shards' own."""
+    """Return the shards' logs for the parts, after a check that both match."""
     jobs = {job.identity: job for job in shards.first.jobs}
     problems: list[Issue] = []
     for part, number in _numbered(parts):
@@ -186,7 +188,7 @@ def _has(shard: FoundShard, part: BenchmarkPart, number: int) -> bool:
 
 def _log(shard: FoundShard, part: BenchmarkPart, number: int) -> PartLog:
     log = shard.job((None, part.name, number)).log
-    assert log is not None  # as asked before
+    assert log is not None  # checked before
     return PartLog(shard.shard, shard.folder / log, shard.shard.bounds(part.total))
 
 
@@ -198,14 +200,14 @@ def _missing(shards: Shards) -> str | None:
 
 
 def refuse_other_kind(shards: Shards, benchmark: str | None) -> None:
-    """Make sure that shards are named as what they are.
+    """Check that the shards and the user's arguments agree on the kind of task.
 
     Args:
-        shards: from `find_shards`.
-        benchmark: the engine's own benchmark that the user names; `None`: none.
+        shards: shards from `find_shards`.
+        benchmark: benchmark named by the user; `None`: none.
 
     Raises:
-        UsageError: they are of something else.
+        UsageError: they do not agree.
     """
     theirs = shards.first.benchmark
     if benchmark is None and theirs is not None:

@@ -1,4 +1,4 @@
-"""What `run --shard` and `merge` show, and what they end with."""
+"""Output and exit codes of `run --shard` and `merge`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from aigo_scale.sharding.running import ShardOutcome, run_shard
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:
-    """Run one shard of a task or a run file, and show what it left."""
+    """Run one shard of a task or a run file, and show its outcome."""
     assert options.shard is not None
     shard = parse_shard(options.shard)
     names = options.engine_names()
@@ -109,7 +109,7 @@ def _shard_of_benchmark(
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """A run that came to nothing is no wrong use."""
+    """Exit with code 1 if a run fails, not with the code for wrong usage."""
     try:
         yield
     except (EngineError, EvidenceError) as error:
@@ -122,10 +122,10 @@ def _note_of_run(text: str) -> None:
 
 
 def shards_of(engine: str) -> BenchmarkShards:
-    """What runs and merges the benchmarks of an engine in shards.
+    """Return the object that runs and merges an engine's benchmarks in shards.
 
     Raises:
-        UsageError: it has none.
+        UsageError: the engine does not support shards.
     """
     shards = required(benchmarks_of(engine).shards, f"--shard: not supported for {engine} benchmarks")
     return shards()
@@ -193,7 +193,7 @@ def _shard_json(outcome: ShardOutcome) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class MergeOptions:
-    """What `merge --task` takes as `run` does."""
+    """Options that `merge --task` shares with `run`."""
 
     config: list[str] | None
     dataset: list[str] | None
@@ -214,10 +214,10 @@ _OF_BENCHMARKS = ("task_args", "sample_id", "data_dir", "custom_tasks")
 
 
 def refuse_without_use(task: str | None, options: MergeOptions, *, is_benchmark: bool) -> None:
-    """Refuse options that say nothing of what is merged.
+    """Refuse options that do not apply to the merge.
 
     Raises:
-        UsageError: one was given; all are named.
+        UsageError: such options were given. The message lists all of them.
     """
     used = [field.name for field in fields(options) if getattr(options, field.name)]
     if task is None and used:
@@ -238,7 +238,7 @@ def _option(name: str) -> str:
 
 
 def benchmark_of(task: str, options: MergeOptions, out: Path) -> tuple[str, BenchmarkRun] | None:
-    """The engine and the run of the benchmark that shards are merged of; `None`: they are of a task."""
+    """Return engine and run of the shards' benchmark; `None` if they belong to a task."""
     benchmark = split_name(task)
     if benchmark is None:
         return None
@@ -265,7 +265,7 @@ def merge_shards(
     fail_on_error: str | None,
     as_json: bool,
 ) -> ExitCode:
-    """Merge shards and show the results as those of one run."""
+    """Merge shards and show the results as one run."""
     tolerated(fail_on_error, 0)
     shards = find_shards(places, partial=partial)
     named_task = None if benchmark is None else f"{benchmark[0]}:{benchmark[1].task}"

@@ -1,7 +1,7 @@
-"""The evidence of shards as that of one run: their trials one after the other, in the order of the rows.
+"""Evidence of shards as evidence of one run: all trials in the order of the rows.
 
-Nothing of a shard is taken but its trials. They are read as a stream, from one log at a time, so that memory
-does not grow with the samples.
+Only the trials of a shard are used. They are read as a stream from one log at a time, so that memory does not
+grow with the number of samples.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from aigo_scale.sharding.belonging import FoundShard, Shards, named
 from aigo_scale.sharding.manifest import ShardJob
 
 Identity = tuple[str | None, str, int]
-"""Evaluation, name of the result, number of the run."""
+"""Evaluation, name of the result, and run number."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The log of one shard, and what its head says."""
+    """Log of one shard, with its execution."""
 
     shard: FoundShard
     job: ShardJob
@@ -45,10 +45,10 @@ class _Part:
 
 
 def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple[LogRef, Evidence]:
-    """One job of all shards: what its logs say together, and the first of them.
+    """Return the combined evidence of one job in all shards, and its first log.
 
     Raises:
-        EvidenceError: a log cannot be read, is not what the manifest says it is, or there is none.
+        EvidenceError: a log is missing, cannot be read, or does not match the manifest.
     """
     parts: list[_Part] = []
     plans: list[LoggedPlan] = []
@@ -68,7 +68,7 @@ def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple
         parts.append(_Part(one, job, log, evidence.execution))
         plans, models = plans or [evidence.plan], models or evidence.models
         levels = [plan.snippets for plan in (plans[0], evidence.plan) if plan.snippets is not None]
-        # Of machines that confine code differently, what can be said of all of them.
+        # If machines confine code differently, record the weakest level.
         plans = [replace(plans[0], snippets=max(levels, key=SNIPPET_LEVELS.index, default=None))]
     if problems:
         raise EvidenceError(problems)
@@ -76,7 +76,7 @@ def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple
         raise EvidenceError(
             f"no shard has a log of {identity[1]!r}, so there is nothing to merge", code=Code.SHARDS_MISSING
         )
-    # A log is opened when it is its turn: what an engine holds of one is not held of all.
+    # Each log is opened only when it is read, so that memory is needed for one at a time.
     evidence = Evidence(
         replace(plans[0], shard=None), _execution(shards, parts), models, lambda: _trials(parts, engine)
     )
@@ -84,7 +84,7 @@ def merged_evidence(shards: Shards, identity: Identity, engine: Engine) -> tuple
 
 
 def _check(shard: FoundShard, job: ShardJob, evidence: Evidence) -> None:
-    """A log is that of the plan and of the rows that its shard says."""
+    """Check that a log belongs to the plan and rows of its shard."""
     plan = evidence.plan
     if plan.damage:
         raise EvidenceError("; ".join(plan.damage), code=Code.DAMAGED_LOG)
@@ -124,7 +124,7 @@ def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
 
 
 def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:
-    """How the run went: from the beginning of the first shard to the end of the last."""
+    """Return the combined execution, from the start of the first shard to the end of the last."""
     executions = [part.execution for part in parts]
     usage: dict[str, dict[str, int]] = {}
     for execution in executions:
@@ -151,38 +151,38 @@ def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:
 
 
 def shard_logs(shards: Shards, identity: Identity, engine: Engine) -> list[Path]:
-    """Return the files of all native logs that one job has in its shards."""
+    """Return the files of all native logs of one job in its shards."""
     logs = [one.folder / log for one in shards.found if (log := one.job(identity).log) is not None]
     return [file for log in logs for file in engine.capabilities.log_files(log)]
 
 
 class MergedEngine:
-    """An engine as results are written with: it reads what was merged, and has no logs of its own."""
+    """Engine that reads merged evidence. It does not have its own logs."""
 
     capabilities: ClassVar[Capabilities] = Capabilities()
 
     def __init__(self, engine: Engine, merged: Mapping[Path, Evidence]):
-        """Keep the evidence of merged shards, by the first of their logs."""
+        """Store the evidence of merged shards by their first log."""
         self.name = engine.name
         self._merged = merged
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """The shards have run: there was none."""
+        """Return no gaps because the shards have already run."""
         return ()
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-        """Nothing is run at a merge."""
+        """Return errors because a merge does not run tasks."""
         return [EngineError("a merge runs nothing", code=Code.FAILED_ENGINE) for _ in jobs]
 
     def read(self, log: Path) -> Evidence:
-        """What was merged, by the first of its logs."""
+        """Return the merged evidence by its first log."""
         return self._merged[log]
 
 
 def merged_engine(
     engine: Engine, merged: Mapping[Path, Evidence], files: Mapping[Path, Sequence[Path]]
 ) -> MergedEngine:
-    """Return an engine that reads merged evidence, and knows the files of all its logs, by the first log."""
+    """Return an engine that reads merged evidence and lists the files of all its logs, by first log."""
 
     class OfShards(MergedEngine):
         capabilities: ClassVar[Capabilities] = Capabilities(log_files=lambda log: files[log])
@@ -190,17 +190,17 @@ def merged_engine(
     return OfShards(engine, merged)
 
 
-# Scorers that see all samples: the code is given all rows in every shard, and gave parts of what it gives
+# Scorers that see all samples. In every shard, their code got all rows and returned some of the scores.
 
 
 def check_seen_together(evidence: Evidence, plan: TaskPlan) -> None:
-    """Hold the scores of scorers that see all samples against those of one call over all rows.
+    """Compare the scores of scorers that see all samples with a single call over all rows.
 
-    Each shard has called the code with all rows of the plan. Where it gives the same at every call, the parts
-    make one whole; where it does not, they do not.
+    Each shard has called the code with all rows of the plan. The parts fit together only if every call
+    returns the same scores.
 
     Raises:
-        EvidenceError: they are others.
+        EvidenceError: the scores differ.
     """
     together = (
         [scorer for scorer in plan.benchmark.scorers if scorer.sees_all_samples]

@@ -1,7 +1,7 @@
-"""`shard.json`: what a shard's folder says of itself, so that a merge knows what belongs together.
+"""Manifest `shard.json` of a shard's folder, which shows a merge which shards belong together.
 
-It is written when the shard begins and again when it ends. It is data: nothing that stands in it is run, and
-no path in it leaves its folder.
+It is written when the shard starts and again when it ends. It is plain data: its content is never executed,
+and its paths must not leave the folder.
 """
 
 from __future__ import annotations
@@ -29,56 +29,56 @@ FILE = "shard.json"
 LOCK = ".shard.lock"
 
 FORMAT = 1
-"""Raised when a field changes its meaning."""
+"""Format version, increased when the meaning of a field changes."""
 
 MOST_BYTES = 64 << 20
-"""Of a manifest: those of a run file with thousands of specifications are smaller."""
+"""Maximum size of a manifest in bytes. Manifests for thousands of specifications are smaller."""
 
 Status = Literal["started", "complete", "stopped"]
-"""`started`: it is running, or was killed; `complete`: every sample was run, well or not; `stopped`: it ended
-early, and can be resumed."""
+"""Status of a shard. `started`: it is running or was killed. `complete`: every sample was run, with or
+without failures. `stopped`: it ended early and can be resumed."""
 
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class ShardJob:
-    """One plan of which the shard has a part."""
+    """Shard's part of one plan."""
 
     evaluation: str | None
-    """Key of the evaluation of a run file; `None`: a task by itself."""
+    """Key of the evaluation of a run file; `None` for a single task."""
     key: str
     """Name of the result."""
     run: int
-    """Number of the run of a repeated task, from 0."""
+    """Run number of a repeated task, from 0."""
     digest: str
-    """Of the whole plan."""
+    """Checksum of the whole plan."""
     total: int
-    """Rows of the whole plan."""
+    """Number of rows of the whole plan."""
     trials: int
     models: Mapping[str, str]
-    """AI GO model key (`""` for the evaluated model) → the engine's name."""
+    """Model names of the engine by AI GO model key (`""`: evaluated model)."""
     fingerprints: Mapping[str, str]
     log: str | None = None
-    """The native log, from the shard's folder; `None`: there is none, as for a shard without rows."""
+    """Native log, relative to the shard's folder; `None` if missing, as for a shard without rows."""
     num_samples: int = 0
-    """Samples in it."""
+    """Number of samples in the log."""
     num_failed: int = 0
-    """Those that failed."""
+    """Number of failed samples."""
     num_failed_trials: int = 0
-    """Failed trials."""
+    """Number of failed trials."""
     error: str | None = None
-    """Why there is no whole log."""
+    """Reason why the log is missing or incomplete."""
 
     @property
     def identity(self) -> tuple[str | None, str, int]:
-        """What tells it apart from the other jobs of the run."""
+        """Return the identity of the job within the run."""
         return self.evaluation, self.key, self.run
 
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a shard is a part of, and what became of it."""
+    """Description of a shard, with its status and its files."""
 
     format: int
     number: int
@@ -86,20 +86,20 @@ class Manifest:
     status: Status
     engine: str
     versions: Mapping[str, str]
-    """Of aigo-bridge and of what the engine needs."""
+    """Versions of aigo-bridge and of the engine's packages."""
     limits: Mapping[str, int | float | None]
-    """Limits on each sample."""
+    """Limits for each sample."""
     is_task: bool
-    """Whether it is of a task by itself; otherwise of a run file, or of benchmarks."""
+    """Whether the shard belongs to a single task. Otherwise it belongs to a run file or a benchmark."""
     benchmark: str | None = None
-    """The engine's own benchmark that it is of, as it was named, `inspect:NAME`; `None`: of AI GO tasks."""
+    """Engine benchmark as the user named it, `inspect:NAME`; `None` for AI GO tasks."""
     jobs: tuple[ShardJob, ...]
     files: Mapping[str, str] = field(default_factory=dict)
-    """File in the folder → SHA-256, when it has ended."""
+    """SHA-256 checksums by file in the folder, after the shard has ended."""
 
     @property
     def shard(self) -> Shard:
-        """Which part it is."""
+        """Return the number of the shard and the total."""
         return Shard(self.number, self.of)
 
 
@@ -107,20 +107,20 @@ _MANIFEST = TypeAdapter(Manifest)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write it, at once or not at all.
+    """Write the manifest atomically.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     with open_for_replacing(folder / FILE) as file:
         file.write(orjson.dumps(asdict(manifest), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What a shard's folder says of itself.
+    """Read the manifest of a shard's folder.
 
     Raises:
-        EvidenceError: it has no manifest, or a damaged one.
+        EvidenceError: the manifest is missing or damaged.
     """
     path = folder / FILE
     try:
@@ -150,7 +150,7 @@ def _numbers(job: ShardJob) -> tuple[int, ...]:
 
 
 def _check(manifest: Manifest) -> None:
-    """What a damaged or hostile manifest would lead us to."""
+    """Refuse values of a damaged or malicious manifest."""
     if not 1 <= manifest.number <= manifest.of:
         raise ValueError(f"its shard is {manifest.number}/{manifest.of}")
     for name in [*manifest.files, *(job.log for job in manifest.jobs if job.log is not None)]:
@@ -165,12 +165,12 @@ def _check(manifest: Manifest) -> None:
 
 
 def versions_of(checks: Mapping[str, str]) -> dict[str, str]:
-    """What the numbers of a run may depend on."""
+    """Return the versions that can influence a run's metrics."""
     return {"aigo-bridge": __version__, **checks}
 
 
 def digests_in(folder: Path) -> dict[str, str]:
-    """The files of a shard's folder with their digests: its logs, whatever the engine makes of them."""
+    """Return the checksums of all files in a shard's folder, including all log files of the engine."""
     return {
         path.relative_to(folder).as_posix(): digest_of(path)
         for path in sorted(folder.rglob("*"))
@@ -183,10 +183,10 @@ def _is_hidden(path: Path, folder: Path) -> bool:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file.
+    """Return the SHA-256 checksum of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     digest = hashlib.sha256()
     with open_regular(path) as file:
@@ -196,19 +196,19 @@ def digest_of(path: Path) -> str:
 
 
 class BusyError(UsageError):
-    """Somebody else does the same at this moment."""
+    """Error for an operation that another process is already doing."""
 
 
 @contextmanager
 def sole(lock: Path, what: str) -> Iterator[None]:
-    """Do something that nobody else does at the same time.
+    """Lock a file, so that other processes cannot do the same.
 
     Args:
-        lock: the file that is locked; it stays, and says nothing by itself.
-        what: told of who comes second.
+        lock: file to lock. It remains, and its content has no meaning.
+        what: message for the process that comes second.
 
     Raises:
-        BusyError: somebody else does it.
+        BusyError: another process holds the lock.
     """
     with locked(lock) as is_ours:
         if not is_ours:

@@ -1,8 +1,8 @@
-"""Shards merged: the results that one run would have written, from the shards' trials alone.
+"""Merge of shards into the results of one run, using only their trials.
 
-Without the task, everything is taken from the logs, and no code and no template of them is run. Where numbers
-depend on the author's code over all samples (metrics in Python, action rules, scorers that see all samples),
-and for run files, whose policies judge all results, the user names the task; it must be the very plan of the
+Without the task, all data comes from the logs, and their code and templates are not executed. Some results
+need task code over all samples: Python metrics, action rules, and scorers that see all samples. Policies of a
+run file also judge all results. For these the user must name the task, which must have the same plan as the
 shards.
 """
 
@@ -47,12 +47,12 @@ LOCK = ".merge.lock"
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge has come to."""
+    """Results of a merge."""
 
     outcomes: tuple[Outcome, ...] = ()
-    """Of a task by itself, one."""
+    """Outcome of a single task."""
     evaluations: tuple[EvaluationOutcome, ...] = ()
-    """Of a run file."""
+    """Outcomes of a run file."""
 
 
 def merge(
@@ -66,16 +66,15 @@ def merge(
     """Write the results of shards that belong together to `out`.
 
     Args:
-        shards: from `find_shards`.
-        engine: the one they were run on.
+        shards: shards from `find_shards`.
+        engine: engine of the shards.
         out: folder of the results.
-        origin: the user's own task or run file, with the options that the shards were run with; `None`: the
-            logs alone are enough.
-        fail_on_error: failed samples that each specification may have.
+        origin: the user's task or run file, with the options of the shards; `None`: use the logs only.
+        fail_on_error: number of failed samples that each specification may have.
 
     Raises:
-        UsageError: the task is needed; or somebody merges into the same folder.
-        EvidenceError: a log cannot be read, or the task is another one than the shards'.
+        UsageError: the task is required, or another merge uses the same folder.
+        EvidenceError: a log cannot be read, or the task differs from the shards.
     """
     make_folder(out)
     with sole(out / LOCK, f"another merge writes to {str(out)!r}"):
@@ -86,7 +85,7 @@ def merge(
         return Merged(evaluations=_by_run_file(shards, engine, out, origin, fail_on_error))
 
 
-# From the logs alone
+# Merge from the logs only
 
 
 def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
@@ -136,13 +135,13 @@ def _by_logs(shards: Shards, engine: Engine, out: Path) -> Outcome:
 
 
 def _given_datasets(log: LogRef, engine: Engine) -> Mapping[str, str]:
-    """The dataset files that a shard was given, by the key of their dataset."""
+    """Return the dataset files of a shard, by dataset key."""
     runs = engine.capabilities.logged_runs(log.path.parent)
     return next((run.datasets for run in runs if run.log.resolve() == log.path.resolve()), {})
 
 
 def _needs_task(plan: LoggedPlan) -> str | None:
-    """What of a plan the logs alone do not tell."""
+    """Return the part of a plan for which the logs are not sufficient."""
     outline = plan.outline
     if outline.rules:
         return "action rules"
@@ -157,7 +156,7 @@ def _sees_all(scorer: str) -> bool:
     return spec is None or spec.sees_all_samples
 
 
-# With the user's own task
+# Merge with the user's task
 
 
 def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> Outcome:
@@ -167,7 +166,7 @@ def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> O
         raise UsageError(
             "--task: these are shards of a task by itself; give the task's own file", code=Code.OPTIONS_APART
         )
-    # What was not given again is taken from the log, as data.
+    # Options that are not given again are read from the log.
     given = (origin.config, origin.num_samples, origin.num_trials, origin.allow_bad_tasks or None)
     if any(value is not None and value != {} for value in given):
         plan = plan_of(origin)
@@ -195,10 +194,10 @@ def _by_run_file(
 
 
 def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
-    """The run file has the very plans of the shards, and no others.
+    """Check that the run file has exactly the plans of the shards.
 
     Raises:
-        EvidenceError: it has not; all differences are named.
+        EvidenceError: the plans differ. The error contains all differences.
     """
     jobs = {job.identity: job for job in shards.first.jobs}
     problems: list[Issue] = []
@@ -253,7 +252,7 @@ def _evaluation(
             try:
                 log, evidence = merged_evidence(shards, _identity(evaluation, plan), engine)
             except EvidenceError as error:
-                # What came to nothing in every shard is without a result, and touches no other.
+                # A job that failed in every shard lacks a result. This does not affect other jobs.
                 logs.append(EngineError(str(error), code=Code.FAILED_ENGINE))
                 continue
             check_seen_together(evidence, plan)

@@ -1,7 +1,7 @@
-"""One shard, run: the rows of it, in a folder of its own, with a manifest that says what it is a part of.
+"""Run of one shard: its rows, in a separate folder with a manifest.
 
-Metrics are none of its business: numbers over a part of the rows are those of nothing. What it leaves is the
-engine's native logs, from which a merge makes what one run would have made.
+A shard does not compute metrics because metrics over a part of the rows are meaningless. It stores the
+engine's native logs, from which a merge creates the results of one run.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from aigo_scale.sharding.manifest import (
 
 @dataclass(frozen=True)
 class PartOutcome:
-    """What became of a shard of one plan."""
+    """Outcome of a shard's part of one plan."""
 
     job: ShardJob
     rows: tuple[int, int]
     status: str
-    """`success`, or the engine's own word."""
+    """`success`, or the engine's own status."""
     num_reused: int = 0
-    """Trials taken over from the shard's interrupted run."""
+    """Number of trials reused from the shard's interrupted run."""
     first_errors: tuple[FirstError, ...] = ()
 
     @property
     def num_planned(self) -> int:
-        """Rows of the plan that are the shard's."""
+        """Return the number of the plan's rows in the shard."""
         return self.rows[1] - self.rows[0]
 
     def passed(self, tolerated: int) -> bool:
-        """Whether it ran to its end, and no more samples failed than are tolerated."""
+        """Return whether the part finished without exceeding the tolerated failures."""
         missing = self.num_planned - self.job.num_samples
         few = self.job.num_failed + missing <= tolerated
         few_trials = self.job.num_failed_trials <= tolerated * self.job.trials
@@ -62,13 +62,13 @@ class PartOutcome:
 
 @dataclass(frozen=True)
 class ShardOutcome:
-    """What became of a shard."""
+    """Outcome of a shard."""
 
     folder: Path
     manifest: Manifest
     parts: tuple[PartOutcome, ...]
     was_complete: bool = False
-    """Whether an earlier run had left nothing to do."""
+    """Whether an earlier run had already completed the shard."""
 
 
 def run_shard(
@@ -80,13 +80,14 @@ def run_shard(
     resume: bool = False,
     fail_on_error: str | None = None,
 ) -> ShardOutcome:
-    """Run one shard of evaluations, whose plans have its rows already, in its folder below `settings.out`.
+    """Run one shard of evaluations in its folder below `settings.out`. The plans already contain only its
+    rows.
 
     Raises:
-        UsageError: a specification cannot be run in shards; the folder has a shard already, or another run of
-            it is under way.
-        EngineError: the engine failed before anything ran.
-        EvidenceError: the folder has something else.
+        UsageError: a specification does not support shards, the folder already contains a shard, or
+            another run of it is in progress.
+        EngineError: the engine failed before the run started.
+        EvidenceError: the folder has other content.
     """
     _refuse_pending(evaluations)
     folder = settings.out / shard.folder
@@ -114,13 +115,13 @@ def run_shard(
 
 
 def complete_already(folder: Path, earlier: Manifest) -> ShardOutcome:
-    """A shard that an earlier run has left nothing to do of."""
+    """Return the outcome of a shard that an earlier run has completed."""
     parts = tuple(PartOutcome(part, earlier.shard.bounds(part.total), "success") for part in earlier.jobs)
     return ShardOutcome(folder, earlier, parts, was_complete=True)
 
 
 def ended_shard(folder: Path, begun: Manifest, parts: Sequence[PartOutcome]) -> ShardOutcome:
-    """Write what has become of a shard, with the digests of its files."""
+    """Write the outcome of a shard with the checksums of its files."""
     is_complete = all(part.status == "success" and part.job.num_samples == part.num_planned for part in parts)
     ended = replace(
         begun,
@@ -159,7 +160,7 @@ def begun_shard(
     benchmark: str | None = None,
     is_task: bool = False,
 ) -> Manifest:
-    """What is written of a shard before anything of it is run."""
+    """Return the manifest that is written before the shard runs."""
     checks = engine.capabilities.checks
     return Manifest(
         format=FORMAT,
@@ -177,7 +178,7 @@ def begun_shard(
 
 def _shard_job(evaluation: str | None, job: Job) -> ShardJob:
     plan = job.plan
-    assert plan.shard is not None  # as planned
+    assert plan.shard is not None  # set by the planner
     is_asked = plan.calls_model or plan.entity == "model"
     return ShardJob(
         evaluation=evaluation,
@@ -192,11 +193,11 @@ def _shard_job(evaluation: str | None, job: Job) -> ShardJob:
 
 
 def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | None:
-    """What a folder says of an earlier run of the shard that begins; `None`: it has none.
+    """Return the manifest of an earlier run of the shard; `None` if missing.
 
     Raises:
-        UsageError: it has one, and nobody said `resume`; or it is a shard of another run.
-        EvidenceError: its manifest is damaged.
+        UsageError: a manifest exists without `resume`, or it belongs to another run.
+        EvidenceError: the manifest is damaged.
     """
     if not (folder / FILE).exists():
         return None
@@ -218,7 +219,7 @@ def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | 
 
 
 def differing(first: Manifest, other: Manifest) -> list[str]:
-    """In what two manifests are not of one run."""
+    """Return the differences that show that two manifests belong to different runs."""
     problems = []
     if first.of != other.of:
         problems.append(f"it is one of {plural(other.of, 'shard')}, not of {first.of}")
@@ -280,7 +281,7 @@ def _run(
 def _part_outcome(
     part: ShardJob, rows: tuple[int, int], job: Job, log: LogRef, engine: Engine, folder: Path
 ) -> PartOutcome:
-    """What a log of the shard says, counted: what cannot be read again is known now, and not at the merge."""
+    """Return the counts of a shard's log. An unreadable log is found now, not during the merge."""
     path = log.path.resolve().relative_to(folder.resolve()).as_posix()
     tally, error, status = Tally(job.plan), log.error, "error"
     try:
@@ -289,7 +290,7 @@ def _part_outcome(
         count_samples(evidence.trials(), tally)
     except BridgeError as problem:
         status, error = "error", f"the log cannot be read back: {problem}"
-    except Exception as problem:  # noqa: BLE001  # the log stays, whatever cannot be told of it
+    except Exception as problem:  # noqa: BLE001  # keep the log even if it cannot be read back
         status, error = "error", f"the log cannot be read back: {explained(problem)}"
     counts = tally.counts
     outcome = replace(

@@ -1,5 +1,5 @@
-"""Object storage: `s3://`, `gs://`, `az://` and `hf://` wherever a command takes or writes a path.
+"""Object storage: `s3://`, `gs://`, `az://` and `hf://` addresses for paths that commands read or write.
 
-What is read is copied to this machine first; what is written is written here, and each file then appears in
-the storage by one put, whole or not at all.
+Inputs are first copied to this machine. Outputs are written locally, and each file is then uploaded in one
+step, so that a partial file is never visible.
 """

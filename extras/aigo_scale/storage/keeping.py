@@ -1,5 +1,5 @@
-"""A command's folders in a storage kept up to date while it runs, so that a process that is killed can be
-gone on with from anywhere.
+"""Continuous upload of a command's output folders, so that a killed process can be resumed from any
+machine.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from aigo_scale.storage.leases import Lease, lease_seconds
 from aigo_scale.storage.mirror import Mirror
 
 _SHARE = 10
-"""Of all time, at most one part in so many goes into keeping a folder."""
+"""Inverse of the maximum proportion of time for uploads."""
 
 
 @contextlib.contextmanager
 def kept(mirror: Mirror, folders: Sequence[Address], note: Callable[[str], None]) -> Iterator[list[Lease]]:
-    """Hold the leases of folders, and put what changes below them every few seconds.
+    """Hold the leases of folders, and upload changes in them every few seconds.
 
     Args:
-        mirror: has them.
-        folders: that are written to.
-        note: is told what a person may want to know.
+        mirror: mirror that contains the folders.
+        folders: output folders.
+        note: callback for messages to the user.
 
     Raises:
-        UsageError: another process writes there.
+        UsageError: another process writes to a folder.
         StorageError: a folder cannot be written to.
     """
     leases: list[Lease] = []

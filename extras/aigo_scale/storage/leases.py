@@ -1,9 +1,9 @@
-"""Who writes into a folder of a storage: a small object that is written anew every few seconds.
+"""Leases for writing into a storage folder: small objects that their owners rewrite every few seconds.
 
-Each process has one of its own, `.aigo-bridge-lease-…`, and looks for others after it has put it: of two
-that come at once each sees the other or is seen, as listings show every put that has ended, and who sees
-another goes. All times are those of the storage's clock. A process that was killed leaves its lease, which
-is nobody's when it has not been written for a while: whoever comes meanwhile waits to see.
+Each process writes its own object, `.aigo-bridge-lease-…`, and then looks for others. If two processes start
+together, at least one sees the other, because listings show every completed upload. A process that sees
+another one stops. All times come from the storage's clock. A killed process leaves its lease, which expires
+after a while. A new process waits for that.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from aigo_scale.storage.objects import find, look, put_bytes, remove
 LEASE = ".aigo-bridge-lease-"
 
 SECONDS = "AIGO_BRIDGE_LEASE_SECONDS"
-"""Variable of the environment: after how long a lease that is not written anew is nobody's."""
+"""Environment variable with the seconds after which a lease expires."""
 
 _USUAL = 60.0
 
 
 def is_lease(key: str) -> bool:
-    """Whether an object is one."""
+    """Return whether an object is a lease."""
     return key.rpartition("/")[2].startswith(LEASE)
 
 
 def lease_seconds() -> float:
-    """After how long a lease is nobody's.
+    """Return the seconds after which a lease expires.
 
     Raises:
-        UsageError: the environment says something else.
+        UsageError: the environment variable has an invalid value.
     """
     text = os.environ.get(SECONDS)
     if not text:
@@ -50,7 +50,7 @@ def lease_seconds() -> float:
 
 
 class Lease:
-    """The right to write into a folder."""
+    """Right to write into a folder."""
 
     def __init__(self, folder: Address):
         self.folder = folder
@@ -58,10 +58,10 @@ class Lease:
         self._seconds = lease_seconds()
 
     def get(self, note: Callable[[str], None]) -> None:
-        """Get it; a lease that may be a killed process's is waited for.
+        """Acquire the lease. Wait for a lease that may belong to a killed process.
 
         Raises:
-            UsageError: another process has it.
+            UsageError: another process has the lease.
             StorageError: the folder cannot be written to.
         """
         self.renew()
@@ -77,7 +77,7 @@ class Lease:
             time.sleep(longest + 1)
             self.renew()
             later, _ = self._of_others()
-            # One that was written meanwhile, or is new, is somebody's.
+            # A lease that was renewed or is new belongs to a running process.
             if any(earlier.get(key) != lease for key, lease in later.items()):
                 self.give_back()
                 raise UsageError(
@@ -88,27 +88,27 @@ class Lease:
             remove(Address(self.folder.scheme, key))
 
     def renew(self) -> None:
-        """Say that this process is alive.
+        """Renew the lease.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the lease cannot be written.
         """
-        # Another content each time: the clock of a storage may show whole seconds only.
+        # Write different content each time because a storage's clock may have whole seconds only.
         put_bytes(self._own, f"aigo-bridge writes here {secrets.token_hex(8)}\n".encode())
 
     @property
     def is_sole(self) -> bool:
-        """Whether no other process has come in the meantime."""
+        """Return whether no other process has acquired a lease in the meantime."""
         self.renew()
         leases, now = self._of_others()
         return not any(now - lease.modified < self._seconds for lease in leases.values())
 
     def give_back(self) -> None:
-        """Let others write."""
+        """Release the lease."""
         remove(self._own)
 
     def _of_others(self) -> tuple[dict[str, Stored], float]:
-        """Leases of others by key, and what time it is by the storage's clock."""
+        """Return other processes' leases by key, and the current time of the storage's clock."""
         lease = look(self._own)
         now = lease.modified if lease is not None else time.time()
         pattern = Address(self.folder.scheme, f"{self.folder.key}/{LEASE}*")

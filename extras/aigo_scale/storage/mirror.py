@@ -1,11 +1,11 @@
-"""Places in object storage as folders of this machine, for as long as a command runs.
+"""Local mirror of object storage for the duration of a command.
 
-Below one temporary folder every address has one path, `…/s3/bucket/key`. What is read is copied there; what
-is written there, below a place that was opened for that, is put to the storage: files in the order in which
-they were written, so that what tells of others appears after them.
+Every address has one path below a temporary folder, `…/s3/bucket/key`. Inputs are copied there. New and
+changed files below an opened target are uploaded in the order in which they were written. So a file appears
+after the files it refers to.
 
-What lies in a storage is strangers': a key that is no path below its folder is refused, and no object
-becomes a link.
+Storage content is untrusted. A key that is not a path inside its folder is refused, and objects never become
+links.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from aigo_scale.storage.leases import LEASE, is_lease
 from aigo_scale.storage.objects import find, look, put, remove, take
 
 PREFIX = ".aigo-bridge-storage-"
-"""Hidden, so that no project is looked for above it."""
+"""Prefix of the temporary folder. It is hidden, so that projects are never searched for above it."""
 
 MOST_OBJECTS = 10_000
-"""In one folder that is taken as a whole."""
+"""Maximum number of objects in a folder that is copied."""
 
 LARGEST = Bound("AIGO_BRIDGE_MAX_STORAGE_MIB", 64 * 1024)
-"""Bytes that a command copies from a storage."""
+"""Maximum bytes that a command copies from a storage."""
 
 _OURS_ALONE = re.compile(r"\..+\.[0-9a-f]{12}\.draft|.*\.lock|.*\.moved")
-"""Names of drafts and locks, which are of this machine."""
+"""Names of local drafts and locks."""
 
 _GROWING = (".jsonl",)
-"""Ends the names of files that only grow: their beginning is a file, too."""
+"""Extensions of files that only grow, so that a partial copy is also valid."""
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A file as it is in the storage, too."""
+    """Properties of a file that is already in the storage."""
 
     size: int
     modified: int
@@ -52,13 +52,13 @@ class _Seen:
 
     @staticmethod
     def of(path: Path) -> _Seen:
-        """As it is now."""
+        """Return the current properties of a file."""
         status = path.stat()
         return _Seen(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 class Mirror:
-    """The places of one command; closed, it is gone."""
+    """Mirror for the addresses of one command. It is deleted when it is closed."""
 
     def __init__(self) -> None:
         self.folder = Path(os.path.realpath(make_folder(PREFIX)))
@@ -69,25 +69,25 @@ class Mirror:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Remove what is on this machine."""
+        """Delete the local copies."""
         remove_folder(str(self.folder))
         if str(self.folder) in MIRRORS:
             MIRRORS.remove(str(self.folder))
 
     def path(self, address: Address) -> Path:
-        """Where an address is on this machine, whether or not something is there."""
+        """Return the local path of an address, even if it does not exist."""
         return self.folder / address.scheme.name / address.key
 
     def address(self, path: Path) -> Address:
-        """The other way round."""
+        """Return the address of a local path."""
         scheme, *parts = path.relative_to(self.folder).parts
         return Address(SCHEMES[scheme], "/".join(parts))
 
     def take_file(self, address: Address) -> bool:
-        """Copy one object; whether there is one.
+        """Copy one object. Return whether it exists.
 
         Raises:
-            StorageError: it cannot be read.
+            StorageError: the object cannot be read.
         """
         stored = look(address)
         if stored is not None:
@@ -102,19 +102,19 @@ class Mirror:
         besides: tuple[str, ...] = (),
         depth: int | None = None,
     ) -> int:
-        """Copy the objects below a folder, or those that match a pattern; the folder is there afterwards.
+        """Copy the objects in a folder, or all objects that match a pattern. Create the local folder.
 
         Args:
-            address: of the folder.
-            wanted: says of a key below it whether it is copied; `None`: all are.
-            besides: keys (with bucket) below which nothing is taken.
-            depth: of folders that are listed; `None`: all.
+            address: folder or pattern.
+            wanted: filter for keys; `None`: all.
+            besides: keys (with bucket) of folders that are not copied.
+            depth: maximum folder depth; `None`: no limit.
 
         Returns:
-            Number of the objects.
+            Number of copied objects.
 
         Raises:
-            StorageError: one cannot be read or has no path here; there are too many, or too much.
+            StorageError: an object cannot be read or cannot be stored here, or the limits are exceeded.
         """
         objects = [
             one
@@ -147,26 +147,28 @@ class Mirror:
         try:
             stored = take(address, target)
         except FileNotFoundError:
-            return  # removed since it was listed
+            return  # deleted after the listing
         except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
             raise StorageError(f"{address} is an object and a folder at once: {error.strerror}") from error
         if stored.modified:
-            # What is newest is told by this; whole folders are copied in any order.
+            # The newest file is found by this time, and folders are copied in any order.
             os.utime(target, (stored.modified, stored.modified))
         self._seen[target] = _Seen.of(target)
 
     def open_target(self, path: Path) -> None:
-        """What is written at or below a path from now on is put to the storage by `publish`."""
+        """Upload files at or below a path with the next `publish`."""
         self._targets.append(path)
 
     def publish(self, *, growing: bool = False) -> list[Address]:
-        """Put what is new or has changed, and remove what was here and is gone; the addresses that were put.
+        """Upload new and changed files, and delete objects whose files were deleted. Return the uploaded
+        addresses.
 
         Args:
-            growing: something may be writing: what changes while it is copied waits for the next time.
+            growing: whether files may still be written. A file that changes during the copy is uploaded
+                next time.
 
         Raises:
-            StorageError: an object cannot be put.
+            StorageError: an object cannot be uploaded.
         """
         with self._lock:
             done: list[Address] = []
@@ -191,7 +193,7 @@ class Mirror:
 
     @property
     def has_changes(self) -> bool:
-        """Whether something is here that the storage does not have, or the other way round."""
+        """Return whether local files and the storage differ."""
         return bool(self._changed() or self._gone())
 
     def _gone(self) -> list[Path]:
@@ -211,7 +213,7 @@ class Mirror:
         return any(path == target or path.is_relative_to(target) for target in self._targets)
 
     def _copied(self, path: Path, seen: _Seen) -> Path | None:
-        """A file as it was at one moment; `None`: it was being written."""
+        """Return a consistent copy of a file; `None` if it was being written."""
         descriptor, name = tempfile.mkstemp(dir=self.folder)
         copy = Path(name)
         try:
@@ -226,7 +228,7 @@ class Mirror:
         return copy
 
     def keep(self) -> Path | None:
-        """Move what the storage does not have to a folder that stays; `None`: there is nothing."""
+        """Move files that are not uploaded to a permanent folder; `None` without such files."""
         changed = [path for path, _ in self._changed()]
         if not changed:
             return None

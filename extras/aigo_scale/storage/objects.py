@@ -1,7 +1,7 @@
-"""Objects of a storage: listed, taken, put and removed; what fails for a moment is tried again.
+"""Objects of a storage: listing, reading, writing and deleting, with retries.
 
-Every put is one request, or a multipart upload that is completed by one: an object is there whole, or as it
-was before. The libraries try again by themselves, too, but not after everything that passes.
+Every write is one request, or a multipart upload that ends with one. So an object is always complete, in its
+old or new version. The storage libraries also retry, but not after all temporary errors.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ T = TypeVar("T")
 
 TRIES = 6
 LONGEST_WAIT = 20.0
-"""Seconds between two tries."""
+"""Maximum seconds between two attempts."""
 
 _PART = 16 << 20
-"""Bytes of a part of a large object; a few of them are in memory at a time."""
+"""Size in bytes of a part of a large object. A few parts are in memory at the same time."""
 _MOST_PARTS = 10_000
 
 _FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, NotADirectoryError)
 _FINAL_NAMES = frozenset(
     {"NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound"}
 )
-"""What a second try does not mend."""
+"""Errors for which a retry is useless."""
 
 
 @cache
@@ -49,21 +49,21 @@ def _filesystem(scheme: Scheme) -> Any:
     require_package(scheme)
     import fsspec  # type: ignore[import-untyped]  # untyped
 
-    # A listing that is kept would not show what others have put since.
+    # A cached listing would not show new objects.
     return fsspec.filesystem(scheme.protocol, use_listings_cache=False, skip_instance_cache=True)
 
 
 def tried(address: Address, what: str, work: Callable[[Any], T]) -> T:
-    """Ask a storage, several times where it fails for a moment.
+    """Send a request to a storage, with retries after temporary errors.
 
     Args:
-        address: what is asked for.
-        what: is done, for messages: `read`, `written` …
-        work: is given the file system.
+        address: address of the request.
+        what: participle for messages, for example `read` or `written`.
+        work: function that gets the file system.
 
     Raises:
-        FileNotFoundError: there is no such object.
-        StorageError: it cannot be done.
+        FileNotFoundError: the object does not exist.
+        StorageError: the request failed.
     """
     filesystem = _filesystem(address.scheme)
     for number in range(TRIES):
@@ -72,15 +72,15 @@ def tried(address: Address, what: str, work: Callable[[Any], T]) -> T:
         except FileNotFoundError:
             raise
         except Exception as error:
-            # Each library has errors of its own, of which many are no `OSError`.
+            # Each library has its own errors, and many are not an `OSError`.
             if is_final(error) or number == TRIES - 1:
                 raise StorageError(_explained(address, what, error, number + 1)) from error
-            time.sleep(min(LONGEST_WAIT, 0.25 * 3**number) * random.uniform(0.5, 1))  # noqa: S311  # so that many processes do not come back at once
+            time.sleep(min(LONGEST_WAIT, 0.25 * 3**number) * random.uniform(0.5, 1))  # noqa: S311  # random waits spread the retries of many processes
     raise AssertionError("a try returns or raises")
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether trying again is of no use."""
+    """Return whether a retry is useless."""
     cause: BaseException | None = error
     while cause is not None:
         if type(cause).__name__ in _FINAL_NAMES or isinstance(cause, ImportError | TypeError | BridgeError):
@@ -108,15 +108,16 @@ def _explained(address: Address, what: str, error: Exception, tries: int) -> str
 
 
 def find(address: Address, *, depth: int | None = None) -> list[Stored]:
-    """All objects below a folder (or that match a pattern), from listings alone, by their keys; folders that
-    some programs put as empty objects are left out.
+    """Return all objects in a folder, or all that match a pattern, sorted by key.
+
+    Only listings are used. Empty objects that some programs create for folders are omitted.
 
     Args:
-        address: of the folder, or a pattern.
-        depth: of folders; `None`: all.
+        address: folder or pattern.
+        depth: maximum folder depth; `None`: no limit.
 
     Raises:
-        StorageError: it cannot be listed.
+        StorageError: the storage cannot be listed.
     """
 
     def listed(filesystem: Any) -> list[Stored]:
@@ -143,8 +144,8 @@ def find(address: Address, *, depth: int | None = None) -> list[Stored]:
 
 
 def _below(filesystem: Any, folder: str, depth: int) -> Iterator[dict[str, Any]]:
-    """What lies in a folder, and in those in it as deep as that: step by step, as `find` with a depth takes a
-    listing that fails for an empty folder.
+    """Yield the content of a folder down to a depth, level by level. `find` with a depth fails for an empty
+    folder.
     """
     folders = [folder]
     for _ in range(depth):
@@ -164,7 +165,7 @@ def _below(filesystem: Any, folder: str, depth: int) -> Iterator[dict[str, Any]]
 
 
 def _matches(filesystem: Any, pattern: str) -> list[dict[str, Any]]:
-    """What matches a pattern without `**`."""
+    """Return the entries that match a pattern without `**`."""
     from fsspec.utils import glob_translate  # type: ignore[import-untyped]  # untyped
 
     first = min(pattern.index(sign) for sign in "*?[" if sign in pattern)
@@ -177,10 +178,10 @@ def _matches(filesystem: Any, pattern: str) -> list[dict[str, Any]]:
 
 
 def look(address: Address) -> Stored | None:
-    """One object; `None`: there is none of this key.
+    """Return one object; `None` if it does not exist.
 
     Raises:
-        StorageError: nobody can say.
+        StorageError: the storage does not answer.
     """
 
     def asked(filesystem: Any) -> Stored | None:
@@ -198,8 +199,8 @@ def take(address: Address, target: Path) -> Stored:
     """Copy an object into a new file.
 
     Raises:
-        FileNotFoundError: there is none.
-        StorageError: it cannot be read, or is exchanged again and again meanwhile.
+        FileNotFoundError: the object does not exist.
+        StorageError: the object cannot be read, or it changes repeatedly during the copy.
     """
 
     def copied(filesystem: Any) -> Stored:
@@ -218,10 +219,10 @@ def take(address: Address, target: Path) -> Stored:
 
 
 def put(address: Address, source: Path) -> None:
-    """Put a file: the object has all of it from one moment to the next.
+    """Upload a file atomically.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the object cannot be written.
     """
     size = source.stat().st_size
     options: dict[str, Any] = {}
@@ -231,10 +232,10 @@ def put(address: Address, source: Path) -> None:
 
 
 def put_bytes(address: Address, content: bytes) -> None:
-    """Put a few bytes.
+    """Write a small object.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the object cannot be written.
     """
     _write(address, lambda filesystem: filesystem.pipe_file(address.key, content))
 
@@ -248,10 +249,10 @@ def _write(address: Address, work: Callable[[Any], object]) -> None:
 
 
 def remove(address: Address) -> None:
-    """Remove an object, if it is there.
+    """Delete an object if it exists.
 
     Raises:
-        StorageError: it cannot be removed.
+        StorageError: the object cannot be deleted.
     """
     try:
         tried(address, "removed", lambda filesystem: filesystem.rm_file(address.key))
@@ -281,7 +282,7 @@ def _seconds(value: Any) -> float:
 
 
 def forget_connections() -> None:
-    """Open connections anew, for tests and forked processes."""
+    """Close cached connections, for tests and forked processes."""
     if "fsspec" in sys.modules:
         _filesystem.cache_clear()
 

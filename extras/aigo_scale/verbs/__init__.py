@@ -1,1 +1,1 @@
-"""Verbs of the command line, one module each, imported when the verb is used."""
+"""Commands of this package, one module each, imported on use."""

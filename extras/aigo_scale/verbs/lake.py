@@ -1,4 +1,4 @@
-"""`aigo-bridge lake`: what is in a lake, whether it is whole, and few large files for many small ones."""
+"""The command `aigo-bridge lake`: listing, counting, compacting and verifying the content of a lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge merge`: the shards of a run as the results of one run."""
+"""The command `aigo-bridge merge`: merging the shards of a run into the results of one run."""
 
 from __future__ import annotations
 
