@@ -1,6 +1,6 @@
 """AI GO's public types under their own names: messages, traces, model inputs and outputs, evidence, results.
 
-The names, fields and JSON are those of release 3.9; snippets written for the vendor's module run unchanged.
+The names, fields and JSON match AI GO release 3.9. Snippets written for the vendor's module run unchanged.
 """
 
 # ruff: noqa: F403, F405  # `__all__` is the one list of names; mypy checks that all of them are there

@@ -1,4 +1,4 @@
-"""The families of models, with their rules for unknown fields, for dumps and for reading.
+"""Base classes of the models, with their rules for unknown fields, dumping and reading.
 
 | family | unknown field, constructor | unknown field, `model_validate…` | default dump |
 |---|---|---|---|
@@ -53,15 +53,15 @@ class ByType:
 
 
 JSONType = None | int | str | bool | float | list[Any] | Mapping[str, Any]
-"""A value that JSON can hold."""
+"""JSON value."""
 
 DType = type | tuple[type, ...]
-"""A Python type, or several to choose from, as `isinstance` takes them."""
+"""Python type, or several alternative types, as for `isinstance`."""
 
 
 @runtime_checkable
 class DataFrame(Protocol):
-    """The part of a pandas data frame that makes it a table; pandas itself is not needed for it."""
+    """Table interface of a pandas data frame. pandas itself is not required."""
 
     @property
     def columns(self) -> Any:
@@ -73,7 +73,7 @@ class DataFrame(Protocol):
 
 
 ResultDType = DataFrame | JSONType | BaseModel
-"""What a snippet may return."""
+"""Values that a snippet may return."""
 
 
 Key = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_\-]+$", min_length=1, max_length=250)]
@@ -96,10 +96,10 @@ Color = Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})$")]
 """Colour as `#RRGGBB` or `#RGB`."""
 
 HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
-"""Value of an HTTP header: printable ASCII."""
+"""Value of an HTTP header: printable ASCII characters."""
 
 NonEmpty = Annotated[str, Field(min_length=1)]
-"""Text of at least one character."""
+"""Text with at least one character."""
 
 AtLeastOne = Annotated[int, Field(ge=1)]
 AtLeastTwo = Annotated[int, Field(ge=2)]
@@ -107,10 +107,12 @@ AtLeastTwo = Annotated[int, Field(ge=2)]
 
 @cache
 def sparse_serializer(model: type[BaseModel]) -> SchemaSerializer:
-    """Serializer of `model` that leaves out every field that has a default and is null, at any depth."""
-    model.model_rebuild()  # classes are built lazily; this is a no-op for one that is complete
+    """Return a serializer of `model` that leaves out every field with a default whose value is null, at any
+    depth.
+    """
+    model.model_rebuild()  # Classes are built lazily. This call does nothing if the class is complete.
     schema = _null_defaults_excluded(model.__pydantic_core_schema__, {})
-    # Otherwise the serializers that the classes hold would be put in place of the changed ones.
+    # Without this option, the prebuilt serializers of the classes would replace the modified ones.
     return SchemaSerializer(cast("CoreSchema", schema), _use_prebuilt=False)
 
 
@@ -119,7 +121,7 @@ def _is_none(value: object) -> bool:
 
 
 def _sparse(value: Any, handler: Callable[[Any], Any], info: Any) -> Any:
-    """Serialize a free value: the models in it lose their optional nulls as well."""
+    """Serialize a value of any type. Optional nulls of models in it are also left out."""
     if isinstance(value, BaseModel):
         serializer = sparse_serializer(type(value))
         exclude_unset = info.exclude_unset
@@ -133,7 +135,7 @@ _FREE = core_schema.wrap_serializer_function_ser_schema(_sparse, info_arg=True, 
 
 
 def _null_defaults_excluded(node: Any, done: dict[int, Any]) -> Any:
-    """Copy of a core schema in which fields with a default carry an `exclude_if`.
+    """Return a copy of a core schema in which fields with a default have an `exclude_if`.
 
     Values of any type are serialized by their class, whose own serializer writes nulls.
     """
@@ -161,22 +163,23 @@ _MODEL_MEMBERS = frozenset(dir(BaseModel))
 
 
 class ReadableModel(BaseModel):
-    """What all families share: how data is read, and access with `[]` besides attributes."""
+    """Base of all families: reading of data, and access with `[]` in addition to attributes."""
 
     model_config = ConfigDict(
         extra="forbid",
         populate_by_name=True,
         protected_namespaces=(),
-        # Building 130 validators costs more than most users of this module need at import.
+        # Building 130 validators during the import would be slow, and most users need only a few.
         defer_build=True,
     )
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
-        """Read plain data; unknown fields are dropped where the family does so, the input stays as it is.
+        """Validate plain data. Unknown fields are dropped if the family requires it; the input is not
+        changed.
 
         Raises:
-            pydantic.ValidationError: The data does not fit, also without the unknown fields.
+            pydantic.ValidationError: the data is invalid, even without the unknown fields.
         """
         try:
             return super().model_validate(obj, **options)
@@ -189,21 +192,21 @@ class ReadableModel(BaseModel):
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """Read JSON text: the same as `json.loads` followed by `model_validate`.
+        """Validate JSON text, equivalent to `json.loads` followed by `model_validate`.
 
         Raises:
-            json.JSONDecodeError: The text is not JSON.
-            pydantic.ValidationError: The data does not fit.
+            json.JSONDecodeError: the text is not JSON.
+            pydantic.ValidationError: the data is invalid.
         """
         return cls.model_validate(read_json(json_data), **options)
 
     __template_text__: ClassVar[Callable[[object], str | None]]
-    """The text that `{{ value }}` prints in a template; set by `chat`, which knows all types that
-    have one.
+    """Function that returns the text of `{{ value }}` in a template. The module `chat` sets it, because it
+    can import all types with a text.
     """
 
     def __str__(self) -> str:
-        """The same text as in a template; values without a text print their fields."""
+        """Return the same text as in a template. Values without a text show their fields."""
         text = type(self).__template_text__(self)
         return super().__str__() if text is None else text
 
@@ -212,15 +215,15 @@ class ReadableModel(BaseModel):
 
     def __getitem__(self, name: str) -> Any:
         if name in (self.model_extra or ()):
-            # Not as attribute: a method of pydantic may have the same name.
+            # An attribute lookup could return a pydantic method with the same name.
             return (self.model_extra or {})[name]
         if name in self:
             return getattr(self, "schema_dict" if name == "schema" else name)
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        """Whether `name` is a field, an unknown field that was kept, or a computed view (`turns`,
-        `text` …).
+        """Return whether `name` is a field, a stored unknown field, or a computed property (`turns`, `text`
+        …).
         """
         if not isinstance(name, str):
             return False
@@ -232,7 +235,7 @@ class ReadableModel(BaseModel):
         )
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The field `name`, or `default` when there is none, as with a dictionary."""
+        """Return the field `name`, or `default` if it does not exist, as for a dictionary."""
         try:
             return self[name]
         except KeyError:
@@ -243,7 +246,7 @@ class ReadableModel(BaseModel):
 
 
 class LFBaseModel(ReadableModel):
-    """Base of AI GO's types: fields that were not set are left out of dumps."""
+    """Base of AI GO's types. Unset fields are left out of dumps."""
 
     nullable_fields: ClassVar[list[str]] = []
 
@@ -257,9 +260,9 @@ class LFBaseModel(ReadableModel):
         warnings: bool | Literal["none", "warn", "error"] = True,
         **options: Any,
     ) -> dict[str, Any]:
-        """Plain data: set fields only, optional nulls left out, required nulls kept.
+        """Return plain data: set fields only, without optional nulls, with required nulls.
 
-        `exclude_unset=False` writes every field. Other options are those of pydantic.
+        `exclude_unset=False` includes every field. The other options are passed to pydantic.
         """
         options |= {"mode": mode, "by_alias": by_alias is not False, "warnings": warnings}
         if not exclude_unset or exclude_none:
@@ -277,11 +280,11 @@ class LFBaseModel(ReadableModel):
         warnings: bool | Literal["none", "warn", "error"] = True,
         **options: Any,
     ) -> str:
-        """JSON text by the rules of `model_dump`; NaN and infinity become `null`.
+        """Return JSON text by the rules of `model_dump`. NaN and infinity become `null`.
 
         Raises:
-            pydantic_core.PydanticSerializationError: A string holds a lone surrogate, or a free value has no
-                JSON form.
+            pydantic_core.PydanticSerializationError: a string contains a lone surrogate, or a value cannot
+                be converted to JSON.
         """
         options |= {"indent": indent, "by_alias": by_alias is not False, "warnings": warnings}
         if not exclude_unset or exclude_none:
@@ -289,27 +292,27 @@ class LFBaseModel(ReadableModel):
         return sparse_serializer(type(self)).to_json(self, exclude_unset=True, **options).decode()
 
     def model_dump_include_unset(self, **options: Any) -> dict[str, Any]:
-        """Plain data with every field, nulls included."""
+        """Return plain data with every field, including nulls."""
         return self.model_dump(exclude_unset=False, **options)
 
     def model_dump_json_include_unset(self, **options: Any) -> str:
-        """JSON text with every field, nulls included."""
+        """Return JSON text with every field, including nulls."""
         return self.model_dump_json(exclude_unset=False, **options)
 
 
 class OpenFieldsModel(LFBaseModel):
-    """An LF type that keeps fields it does not know: model endpoints and authors add their own."""
+    """AI GO type that keeps unknown fields, because model endpoints and authors add their own."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class OpenResponsesModel(ReadableModel):
-    """Base of the types that follow the Open Responses format; unknown fields are kept."""
+    """Base of the types that follow the Open Responses format. Unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
     def model_dump(self, *, exclude_unset: bool = True, **options: Any) -> dict[str, Any]:
-        """Plain data; fields that were not set are left out."""
+        """Return plain data without unset fields."""
         return super().model_dump(exclude_unset=exclude_unset, **options)
 
 
@@ -319,10 +322,10 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
 def make_explicit(value: T) -> T:
-    """Let `type`, `role` and `id` count as set in a model and in all models below it; hands back the model.
+    """Mark `type`, `role` and `id` as set in a model and all models in it, and return the model.
 
-    Dumps leave out what was not set. An item built in Python without `type` or `role` would be read back as
-    another kind of item, and an event would get another identifier. Do this before evidence is stored.
+    Dumps leave out unset fields. An item built in Python without `type` or `role` would be read as another
+    kind of item, and an event would get another identifier. Call this function before evidence is stored.
     """
     waiting: list[object] = [value]
     while waiting:
@@ -344,9 +347,10 @@ def make_explicit(value: T) -> T:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Names of a model's identifying fields, and of those that may hold models; `None` for what is no model.
+    """Return the names of a model's identifying fields and of the fields that may contain models; `None` for
+    other classes.
 
-    Plain data (a row, an event's details) is not searched: what stands in it identifies nothing.
+    Plain data (a row, details of an event) is not searched, because its fields do not identify anything.
     """
     if not issubclass(kind, BaseModel):
         return None
@@ -365,12 +369,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def maker(kind: type[M]) -> Callable[[dict[str, Any]], M]:
-    """What makes objects of a class from their fields, which become the object's own.
+    """Return a function that creates objects of a class from a dictionary of fields. The object takes
+    ownership of the values.
 
-    The object is the one that the constructor makes of the same fields, as long as these are valid and are
-    what the constructor would keep: members of enums instead of their texts, objects instead of dictionaries,
-    required fields all there, defaults that are lists or dictionaries as well. Nothing of that is checked.
-    Unknown fields may not be given.
+    The object equals the result of the constructor if the fields are valid and already in their final
+    form. Enums must be members instead of texts, and objects must not be dictionaries. All required fields
+    must be present, and so must defaults that are lists or dictionaries. Nothing is checked. Unknown
+    fields are not allowed.
     """
     fields = {
         name: None if field.is_required() else field.default for name, field in kind.model_fields.items()
@@ -380,7 +385,7 @@ def maker(kind: type[M]) -> Callable[[dict[str, Any]], M]:
 
     def make(values: dict[str, Any]) -> M:
         instance = new(kind)
-        # In the order of the class, which is the order in dumps.
+        # Keep the field order of the class, because dumps use it.
         put(instance, "__dict__", {**fields, **values})
         put(instance, "__pydantic_fields_set__", set(values))
         put(instance, "__pydantic_extra__", {} if is_open else None)
@@ -395,15 +400,16 @@ _FOREIGN = re.compile(r"[^a-z0-9_]+")
 
 
 def is_valid_key(key: str) -> bool:
-    """Whether a text can be the key of a task, dataset or evaluation."""
+    """Return whether a text is a valid key of a task, dataset or evaluation."""
     return _KEY.fullmatch(key) is not None
 
 
 def sanitize_key(text: str) -> str:
-    """A text as a key: in lower case, every run of other characters as one `-`, none at the ends.
+    """Convert a text to a key: lowercase, with one `-` for each run of other characters, and without `-` at
+    the start or end.
 
     Raises:
-        ValueError: Nothing is left.
+        ValueError: the result is empty.
     """
     key = _FOREIGN.sub("-", text.lower()).strip("-")
     if not key:

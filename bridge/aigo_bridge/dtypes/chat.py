@@ -1,5 +1,5 @@
-"""The chat form of model inputs and outputs, all forms of both with the raw requests, and the text of
-each.
+"""Chat format of model inputs and outputs, all input and output types with their raw requests, and the text
+of each type.
 """
 
 from collections.abc import Sequence
@@ -23,183 +23,183 @@ from aigo_bridge.dtypes.items import (
 )
 
 Role = Literal["user", "system", "assistant"]
-"""Who wrote a chat message."""
+"""Author of a chat message."""
 
 
 class FileRef(LFBaseModel):
-    """Points to a file that is stored elsewhere."""
+    """Reference to a stored file."""
 
     file_id: str
     """Identifier of the stored file."""
 
 
 class FileContentItem(LFBaseModel):
-    """A file as part of a chat message."""
+    """File in a chat message."""
 
     type: Literal["file"]
     """Always `file`."""
     file: FileRef
-    """The file."""
+    """Reference to the file."""
 
 
 InputMessageContent = str | list[FileContentItem]
-"""Content of a chat message that is given to a model."""
+"""Content of a chat message to a model."""
 
 
 class ChatCompletionInputMessage(OpenFieldsModel):
-    """A chat message that is given to a model."""
+    """Chat message to a model."""
 
     role: Role
     """Author of the message."""
     content: InputMessageContent
-    """Text, or files."""
+    """Text or files."""
 
 
 class ChatCompletionOutputMessage(OpenFieldsModel):
-    """A chat message that a model wrote."""
+    """Chat message from a model."""
 
     role: Role
-    """Author; `assistant` in practice."""
+    """Author of the message; `assistant` in practice."""
     content: str
-    """The text."""
+    """Text of the message."""
     refusal: str | None = None
     """Refusal text; `None` if the model did not refuse."""
 
 
 class ChatCompletionJSONSchema(OpenFieldsModel):
-    """The form that a model's answer has to have."""
+    """Structure that a model's answer must have."""
 
     name: str
-    """Name of the form."""
+    """Name of the structure."""
     description: str | None = None
-    """What the form is for; the model sees it."""
+    """Purpose of the structure, which the model can read."""
     schema_dict: dict[str, Any] | None = Field(default=None, alias="schema")
-    """The JSON Schema; the key is `schema` in data."""
+    """JSON Schema of the answer. The key in data is `schema`."""
     strict: bool
-    """Whether the model has to follow the schema to the letter."""
+    """Whether the model must follow the schema exactly."""
 
 
 class ChatCompletionResponseFormatJSONSchema(OpenFieldsModel):
-    """Asks for an answer in JSON of a given form."""
+    """Response format for JSON with a schema."""
 
     type: Literal["json_schema"]
     """Always `json_schema`."""
     json_schema: ChatCompletionJSONSchema
-    """The form."""
+    """Structure of the answer."""
 
 
 class ChatCompletionResponseFormatText(OpenFieldsModel):
-    """Asks for an answer in plain text."""
+    """Response format for plain text."""
 
     type: Literal["text"]
     """Always `text`."""
 
 
 ChatCompletionResponseFormat = ChatCompletionResponseFormatJSONSchema | ChatCompletionResponseFormatText
-"""The form that is asked of an answer."""
+"""Response format of an answer."""
 
 
 class ChatCompletionInput(OpenFieldsModel):
-    """Everything that a chat model is asked with."""
+    """Input of a chat model."""
 
     messages: list[ChatCompletionInputMessage | ChatCompletionOutputMessage]
-    """The conversation so far, oldest first."""
+    """Conversation so far, oldest message first."""
     response_format: ChatCompletionResponseFormat | None = None
-    """Form of the answer; `None` leaves it to the model."""
+    """Response format; `None` if the model may choose."""
 
 
 class ModelUsage(OpenFieldsModel):
-    """Tokens that one or several calls used."""
+    """Number of tokens that one or several model calls used."""
 
     num_completion_tokens: int | None = None
-    """Output tokens; `None` when unknown."""
+    """Output tokens; `None` if unknown."""
     num_prompt_tokens: int | None = None
-    """Input tokens; `None` when unknown."""
+    """Input tokens; `None` if unknown."""
 
 
 class ChatCompletionModelOutputChoice(OpenFieldsModel):
-    """One answer."""
+    """One answer of a chat model."""
 
     message: ChatCompletionOutputMessage
-    """The answer as a message."""
+    """Answer as a message."""
 
 
 class ChatCompletionModelOutput(OpenFieldsModel):
-    """What a chat model answered."""
+    """Output of a chat model."""
 
     choices: list[ChatCompletionModelOutputChoice]
-    """The answers; the first one counts."""
+    """Answers. Only the first one is used."""
     usage: ModelUsage | None = None
-    """Tokens used; `None` when unknown."""
+    """Tokens used; `None` if unknown."""
 
 
 class RAGReference(OpenFieldsModel):
-    """A passage that was found for an answer."""
+    """Retrieved passage for an answer."""
 
     content: str
-    """The passage."""
+    """Text of the passage."""
 
 
 class RAGCompletionModelOutputChoice(OpenFieldsModel):
-    """One answer with the passages it is based on."""
+    """One answer with the retrieved passages that it is based on."""
 
     message: ChatCompletionOutputMessage
-    """The answer as a message."""
+    """Answer as a message."""
     references: list[RAGReference]
-    """The passages, in the order in which they were found."""
+    """Retrieved passages, in the order of retrieval."""
 
 
 class RAGCompletionOutput(OpenFieldsModel):
-    """What a model with a knowledge base answered."""
+    """Output of a model with retrieval-augmented generation."""
 
     choices: list[RAGCompletionModelOutputChoice]
-    """The answers; the first one counts."""
+    """Answers. Only the first one is used."""
     usage: ModelUsage | None = None
-    """Tokens used; `None` when unknown."""
+    """Tokens used; `None` if unknown."""
 
 
 class EmbeddingsModelOutput(OpenFieldsModel):
-    """What an embeddings model gave."""
+    """Output of an embeddings model."""
 
     embeddings: list[list[float]]
     """One vector per input text, in order."""
     usage: ModelUsage | None = None
-    """Tokens used; `None` when unknown."""
+    """Tokens used; `None` if unknown."""
 
 
 TraceFormat = Literal["latticeflow", "open_responses"]
-"""The two forms in which conversations are recorded: chat messages, or Open Responses items."""
+"""Format of recorded conversations: chat messages, or Open Responses items."""
 
 
 class OpenResponsesModelOutput(LFBaseModel):
-    """What a model answered in one call, as items: messages, tool calls, tool answers."""
+    """Output of one model call as items: messages, tool calls, tool results."""
 
     items: list[TraceItemField]
     """Returned items, in order."""
     usage: ModelUsage | None = None
-    """Tokens used; `None` when unknown."""
+    """Tokens used; `None` if unknown."""
 
 
 class ModelEndpointInput(LFBaseModel):
-    """The request as it went over the wire."""
+    """HTTP request to a model endpoint."""
 
     body: str
     """Request body as JSON text."""
 
 
 class ModelEndpointOutput(LFBaseModel):
-    """The response as it came over the wire."""
+    """HTTP response of a model endpoint."""
 
     body: str
     """Response body as JSON text."""
     status_code: int
-    """HTTP status."""
+    """HTTP status code."""
     headers: dict[str, str] | None = None
-    """HTTP headers; `None` when they were not recorded."""
+    """HTTP headers; `None` if they were not recorded."""
 
 
 class DirectModelIO(LFBaseModel):
-    """One exchange with a model endpoint, before and after an adapter rewrote it."""
+    """Exchange with a model endpoint: the request after and the response before conversion by an adapter."""
 
     direct_input: ModelEndpointInput
     """Request that was sent."""
@@ -207,16 +207,16 @@ class DirectModelIO(LFBaseModel):
     """Response that was received."""
 
 
-# Unions with `Any` keep every branch: the types are tried, and what fits none stays as it is.
-# Ties go to the branch that stands first.
+# Unions with `Any` keep every branch. pydantic tries each type and keeps other values unchanged. If several
+# types match, the first one is used.
 LFInputMessage = ChatCompletionInputMessage | Any | list[str]
-"""One element of a model's input: a chat message, a custom value, or the texts to embed."""
+"""Element of a model input: a chat message, a custom value, or the texts to embed."""
 
 LFOutputMessage = ChatCompletionOutputMessage | Any | list[list[float]]
-"""One element of a model's output: a chat message, a custom value, or embeddings."""
+"""Element of a model output: a chat message, a custom value, or embeddings."""
 
 LFMessage = ChatCompletionInputMessage | Any | list[str] | ChatCompletionOutputMessage | list[list[float]]
-"""One element of a conversation in the chat form."""
+"""Element of a conversation in the chat format."""
 
 LFModelInput = ChatCompletionInput | list[str] | Any
 """Input of a model: a chat, texts to embed, or a custom value."""
@@ -224,7 +224,7 @@ LFModelInput = ChatCompletionInput | list[str] | Any
 LFModelOutput = (
     OpenResponsesModelOutput | RAGCompletionOutput | ChatCompletionModelOutput | EmbeddingsModelOutput | Any
 )
-"""Output of a model, in any form."""
+"""Output of a model in any format."""
 
 
 CustomTaskModelInput = JSONType
@@ -234,60 +234,58 @@ CustomTaskModelOutput = JSONType
 """Output of a model for custom tasks."""
 
 CustomTaskModelInputMessage = JSONType
-"""The same as a message of a conversation."""
+"""Input message of a custom task."""
 
 CustomTaskModelOutputMessage = JSONType
-"""The same as a message of a conversation."""
+"""Output message of a custom task."""
 
 EmbeddingsModelInput = list[str]
-"""The texts to embed."""
+"""Texts to embed."""
 
 EmbeddingsModelInputMessage = list[str]
-"""The same as a message of a conversation: all texts are one."""
+"""Texts to embed, as one message of a conversation."""
 
 EmbeddingsModelOutputMessage = list[list[float]]
 """Embeddings as a message of a conversation."""
 
 LATE = ConfigDict(defer_build=True)
-"""Of adapters: they cost a tenth of a second to build, and hardly any snippet uses them."""
+"""Adapter types are built late, because building takes 0.1 seconds and few snippets use them."""
 
 LF_MODEL_INPUT_TYPE_ADAPTER: TypeAdapter[LFModelInput] = TypeAdapter(LFModelInput, config=LATE)
 LF_MODEL_OUTPUT_TYPE_ADAPTER: TypeAdapter[LFModelOutput] = TypeAdapter(LFModelOutput, config=LATE)
 
 
 class ModelProtocol(Protocol):
-    """A model that snippets may call; for annotations, also with types of its input and output in
-    brackets.
-    """
+    """Model that snippets may call. In annotations, its input and output types can follow in brackets."""
 
     async def predict(self, inputs: Any, *, sample: Any = None, **kwargs: Any) -> Any:
-        """What the model says."""
+        """Return the output of the model for an input."""
 
     def __class_getitem__(cls, types: Any) -> Any:
         return cls
 
 
 ChatCompletionModelProtocol = ModelProtocol
-"""A model for chats."""
+"""Chat model."""
 
 RAGCompletionModelProtocol = ModelProtocol
-"""A model for chats with references."""
+"""Chat model with retrieved passages."""
 
 
 class ModelResponse(LFBaseModel):
-    """A model's answer in two forms: as it came, and as items of a trace."""
+    """Model output in two forms: unmodified, and as items of a trace."""
 
     raw_output: LFModelOutput
-    """The answer as it came."""
+    """Unmodified output."""
     items: list[TraceItemField]
-    """The same answer as items."""
+    """Output as items."""
 
     @property
     def text(self) -> str:
         """Text of the last assistant message.
 
         Raises:
-            ValueError: There is no assistant message among the items.
+            ValueError: the items do not contain an assistant message.
         """
         message = last_assistant_message(self.items)
         if message is None:
@@ -303,11 +301,12 @@ _PARTS = (*TEXT_CONTENT, RefusalContent, InputImageContent, InputFileContent, In
 
 
 def text_of(value: object) -> str | None:
-    """Text that `{{ value }}` should print; `None` for values that print as they are.
+    """Return the text that `{{ value }}` prints; `None` for values that print unchanged.
 
-    Has text: a message, a content list (`message.content`), a content part, a model output (its first
-    choice, or its last assistant message), each as object and as plain data; as object also a choice, a
-    tool result and a solver output (its model output). `str(value)` of such an object is the same text.
+    These values have a text, as an object or as plain data: a message, a content list (`message.content`),
+    a content part, and a model output (its first choice, or its last assistant message). A choice, a tool
+    result and a solver output (its model output) have a text only as an object. `str(value)` of such an
+    object returns the same text.
     """
     if isinstance(value, Message):
         return message_text(value)
@@ -359,7 +358,7 @@ def _is_part(value: object) -> bool:
 
 
 def _part_text(value: object) -> str | None:
-    """Text of a content part; `None` for an image, a file, a video, and for anything else."""
+    """Return the text of a content part; `None` for an image, a file, a video, or another value."""
     if isinstance(value, RefusalContent):
         return value.refusal
     if isinstance(value, TEXT_CONTENT):
@@ -370,5 +369,5 @@ def _part_text(value: object) -> str | None:
     return None
 
 
-# Templates ask every type for its text, and the base cannot know the types above it.
+# Templates use the text of every type, and the base module cannot import the types that depend on it.
 ReadableModel.__template_text__ = staticmethod(text_of)

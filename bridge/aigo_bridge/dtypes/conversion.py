@@ -1,4 +1,4 @@
-"""Between the two message formats: chat messages and items of a trace."""
+"""Conversion between the two message formats: chat messages and items of a trace."""
 
 from collections.abc import Iterable, Sequence
 
@@ -36,7 +36,7 @@ Choice = ChatCompletionModelOutputChoice | RAGCompletionModelOutputChoice
 
 
 def user_message(text: str) -> UserMessage:
-    """A user message with one text part, as solvers add it."""
+    """Return a user message with one text part, in the form that solvers add it."""
     return UserMessage(
         id="",
         status=MessageStatus.completed,
@@ -46,7 +46,7 @@ def user_message(text: str) -> UserMessage:
 
 
 def system_message(text: str) -> SystemMessage:
-    """A system message with one text part, as solvers add it."""
+    """Return a system message with one text part, in the form that solvers add it."""
     return SystemMessage(
         id="",
         status=MessageStatus.completed,
@@ -56,7 +56,7 @@ def system_message(text: str) -> SystemMessage:
 
 
 def assistant_message(text: str, citations: Iterable[str] = ()) -> AssistantMessage:
-    """An assistant message with one text part that cites `citations`."""
+    """Return an assistant message with one text part that cites `citations`."""
     annotations = [TextCitationBody(content=citation) for citation in citations]
     return AssistantMessage(
         id="",
@@ -67,7 +67,7 @@ def assistant_message(text: str, citations: Iterable[str] = ()) -> AssistantMess
 
 
 def trace_items_to_lf_messages(items: Sequence[TraceItem]) -> list[LFMessage]:
-    """The conversation in the chat form; tool calls, their answers and developer messages are left out."""
+    """Convert items to the chat format. Tool calls, their results and developer messages are left out."""
     messages: list[LFMessage] = []
     for item in items:
         if isinstance(item, CustomTaskInputMessage | CustomTaskOutputMessage):
@@ -83,7 +83,9 @@ def trace_items_to_lf_messages(items: Sequence[TraceItem]) -> list[LFMessage]:
 
 
 def chat_output(output: OpenResponsesModelOutput) -> ChatCompletionModelOutput:
-    """An answer in items as a chat answer: the text of its last assistant message, no choice without one."""
+    """Convert items of an answer to a chat answer with the text of the last assistant message. Without such a
+    message, it contains an empty list of choices.
+    """
     message = last_assistant_message(output.items)
     choices = []
     if message is not None:
@@ -96,16 +98,15 @@ def chat_output(output: OpenResponsesModelOutput) -> ChatCompletionModelOutput:
 
 
 def model_input_to_messages(model_input: LFModelInput) -> list[LFMessage]:
-    """The messages of a chat; any other input is one message."""
+    """Return the messages of a chat. Any other input becomes one message."""
     return [*model_input.messages] if isinstance(model_input, ChatCompletionInput) else [model_input]
 
 
 def model_output_to_message(model_output: LFModelOutput) -> LFMessage:
-    """The message of the first choice, the embeddings, or the output itself where it is neither chat nor
-    embeddings.
+    """Return the message of the first choice, the embeddings, or any other output unchanged.
 
     Raises:
-        ValueError: A chat without choices, or items without an assistant message.
+        ValueError: a chat output does not contain a choice, or items do not contain an assistant message.
     """
     if isinstance(model_output, ChatCompletionModelOutput | RAGCompletionOutput):
         if not model_output.choices:
@@ -123,14 +124,14 @@ def model_output_to_message(model_output: LFModelOutput) -> LFMessage:
 
 
 def model_input_to_trace_items(model_input: LFModelInput) -> list[TraceItem]:
-    """The messages of a chat as items; any other input is one custom item."""
+    """Convert the messages of a chat to items. Any other input becomes one custom item."""
     if not isinstance(model_input, ChatCompletionInput):
         return [CustomTaskInputMessage(content=model_input)]
     return [chat_item(message) for message in model_input.messages]
 
 
 def lf_messages_to_trace_items(messages: Sequence[LFMessage]) -> list[TraceItem]:
-    """Messages of the chat form as items; what is no chat message is a custom item."""
+    """Convert messages in the chat format to items. Any other message becomes a custom item."""
     items: list[TraceItem] = []
     for message in messages:
         if isinstance(message, ChatCompletionInputMessage | ChatCompletionOutputMessage):
@@ -141,7 +142,7 @@ def lf_messages_to_trace_items(messages: Sequence[LFMessage]) -> list[TraceItem]
 
 
 def chat_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> TraceItem:
-    """A chat message as an item."""
+    """Convert a chat message to an item."""
     text = message.content if isinstance(message.content, str) else ""
     if message.role == "user":
         return user_message(text)
@@ -149,7 +150,9 @@ def chat_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage)
 
 
 def model_output_to_trace_items(model_output: LFModelOutput) -> list[TraceItem]:
-    """The items of an output, the first choice of a chat as an item, anything else as one custom item."""
+    """Return the items of an output. The first choice of a chat becomes an item; any other output becomes one
+    custom item.
+    """
     if isinstance(model_output, OpenResponsesModelOutput):
         return [*model_output.items]
     if isinstance(model_output, ChatCompletionModelOutput | RAGCompletionOutput):

@@ -1,5 +1,5 @@
-"""Tags, datasets, models and tasks as AI GO stores them: how a model is reached, how a dataset was
-generated.
+"""Tags, datasets, models and tasks in AI GO's stored form, including model connections and dataset
+generation.
 """
 
 from typing import Annotated, Any, Literal
@@ -28,56 +28,56 @@ from aigo_bridge.dtypes.task_templates import ParameterSpec, TaskDefinition
 
 
 class Secret(LFBaseModel):
-    """Points to a secret by name; the secret itself is never part of a file."""
+    """Reference to a secret by name. A file never contains the secret itself."""
 
     name: SecretName
     """Name of the secret."""
 
 
 class CertificateValidationContext(LFBaseModel):
-    """How the certificate of a server is checked."""
+    """Validation of a server certificate."""
 
     trusted_ca: str | Secret | None = None
-    """PEM certificates of the trusted authorities in base64, or the secret that holds them."""
+    """PEM certificates of the trusted authorities in base64, or the secret that contains them."""
     trust_chain_verification: TrustChainVerification | None = None
-    """Whether a trusted authority has to vouch for the server; `None` means yes."""
+    """Whether a trusted authority must have signed the certificate; `None` means yes."""
 
 
 class TLSContext(LFBaseModel):
-    """How a TLS connection is set up."""
+    """Settings of a TLS connection."""
 
     validation_context: CertificateValidationContext | None = None
-    """How the server's certificate is checked."""
+    """Validation of the server certificate."""
 
 
 ModelProviderId = IntegrationModelProviderId
-"""The provider of a model."""
+"""Provider of a model."""
 
 
 class ModelCustomConnectionConfig(LFBaseModel):
-    """A model behind an address of one's own."""
+    """Connection to a model at a custom URL."""
 
     connection_type: Literal["custom_connection"]
     """Always `custom_connection`."""
     adapter_id: str
-    """Identifier of the adapter between AI GO's form and the endpoint's."""
+    """Identifier of the adapter that converts between AI GO's format and the endpoint's format."""
     url: str
-    """Address of the endpoint."""
+    """URL of the endpoint."""
     api_key: str | Secret | None = Field(default=None, repr=False)
-    """Sent as bearer token: the text itself (dumps show it) or the secret that holds it."""
+    """Bearer token: the text itself (visible in dumps) or the secret that contains it."""
     model_key: str | None = None
-    """Name of the model for endpoints that want it in the body."""
+    """Name of the model for endpoints that require it in the request body."""
     tls_context: TLSContext | None = None
-    """How the connection is secured."""
+    """TLS settings of the connection."""
     custom_headers: dict[str, HeaderText | float | bool | Secret] | None = None
-    """Further HTTP headers."""
+    """Additional HTTP headers."""
 
 
 class CustomInferenceModelConfig(LFBaseModel):
-    """A model that is reached by a Python snippet."""
+    """Connection to a model through a Python snippet."""
 
     adapter_id: str
-    """Identifier of the adapter between AI GO's form and the snippet's."""
+    """Identifier of the adapter that converts between AI GO's format and the snippet's format."""
     connection_type: Literal["custom_inference"]
     """Always `custom_inference`."""
     run_inference_snippet: str
@@ -85,22 +85,22 @@ class CustomInferenceModelConfig(LFBaseModel):
     environment: dict[str, str | float | bool | Secret]
     """Environment variables for the snippet."""
     timeout: Annotated[float, Field(ge=1)]
-    """Seconds the snippet may take."""
+    """Maximum duration of the snippet in seconds."""
 
 
 class ModelProviderConnectionConfig(LFBaseModel):
-    """A model of a provider that AI GO knows."""
+    """Connection to a model of a provider that AI GO supports."""
 
     connection_type: Literal["provider_connection"]
     """Always `provider_connection`."""
     provider_id: ModelProviderId
-    """The provider."""
+    """Provider of the model."""
     model_key: str
     """Name of the model at the provider."""
 
 
 class ConfigurationDatasetGenerationError(LFBaseModel):
-    """The generator was not set up rightly."""
+    """Error in the configuration of a dataset generator."""
 
     stage: Literal["configuration"]
     """Always `configuration`."""
@@ -111,7 +111,7 @@ class ConfigurationDatasetGenerationError(LFBaseModel):
 
 
 class DataSourceDatasetGenerationError(LFBaseModel):
-    """The source of the samples failed."""
+    """Error in the data source of a dataset generator."""
 
     stage: Literal["data_source"]
     """Always `data_source`."""
@@ -120,11 +120,11 @@ class DataSourceDatasetGenerationError(LFBaseModel):
     message: str
     """Error message."""
     iteration: int
-    """Number of the round in which it failed."""
+    """Number of the iteration in which it failed."""
 
 
 class SynthesizerDatasetGenerationError(LFBaseModel):
-    """A step that rewrites samples failed."""
+    """Error in a synthesizer of a dataset generator."""
 
     stage: Literal["synthesizer"]
     """Always `synthesizer`."""
@@ -133,189 +133,189 @@ class SynthesizerDatasetGenerationError(LFBaseModel):
     message: str
     """Error message."""
     source_sample: dict[str, Any]
-    """The sample it failed on."""
+    """Sample for which the synthesizer failed."""
     synthesizer_index: int
-    """Position of the step."""
+    """Position of the synthesizer."""
 
 
 DatasetGenerationError = (
     ConfigurationDatasetGenerationError | SynthesizerDatasetGenerationError | DataSourceDatasetGenerationError
 )
-"""Something that went wrong while a dataset was generated."""
+"""Error during the generation of a dataset."""
 
 
 class DatasetGenerationDebugOptions(LFBaseModel):
-    """What is recorded about the generation."""
+    """Recording options of a dataset generation."""
 
     enabled: bool
-    """Whether the way of each sample through the steps is recorded."""
+    """Whether the steps of each sample are recorded."""
     include_io: bool
-    """Whether the model calls of each step are recorded too; needs `enabled`."""
+    """Whether the model calls of each step are also recorded; needs `enabled`."""
 
 
 class DatasetGenerationRequest(LFBaseModel):
-    """What was asked of the generator."""
+    """Request for generating a dataset."""
 
     dataset_generator_config: dict[str, Any]
     """Settings of the generator."""
     num_samples: AtLeastOne
-    """Samples to generate."""
+    """Number of samples to generate."""
     debug: DatasetGenerationDebugOptions | None = None
-    """What to record about the generation."""
+    """Recording options."""
 
 
 class ExecutionProgress(LFBaseModel):
-    """How far a job is."""
+    """Progress of a job."""
 
     progress: Annotated[float, Field(ge=0, le=1)]
-    """Share that is done, 0 to 1."""
+    """Completed proportion, 0 to 1."""
     num_total_samples: int | None = None
-    """Samples in all; `None` when unknown."""
+    """Total number of samples; `None` if unknown."""
     num_processed_samples: int | None = None
-    """Samples done; `None` when unknown."""
+    """Number of processed samples; `None` if unknown."""
     num_samples_with_errors: int | None = None
-    """Samples that failed; `None` when unknown."""
+    """Number of failed samples; `None` if unknown."""
 
 
 class DatasetGenerationMetadata(LFBaseModel):
-    """How a dataset came about."""
+    """Generation of a dataset."""
 
     dataset_generator_id: str | None = None
     """Identifier of the generator."""
     execution_status: ExecutionStatus
-    """Where the generation stands."""
+    """Status of the generation."""
     dataset_generation_id: str
     """Identifier of the generation."""
     dataset_generation_request: DatasetGenerationRequest
-    """What was asked for."""
+    """Request for the generation."""
     progress: ExecutionProgress | None = None
-    """How far it is."""
+    """Progress of the generation."""
     result_status: ResultStatus | None = None
-    """How it ended; `None` before that."""
+    """Final status of the generation; `None` until it has ended."""
     errors: list[DatasetGenerationError] | None = None
-    """Error message."""
+    """Errors of the generation."""
 
 
 class DatasetProgressState(LFBaseModel):
-    """Samples of a dataset in the making."""
+    """Progress of a dataset generation."""
 
     num_total_samples: int | None
-    """Samples in all; `None` when unknown."""
+    """Total number of samples; `None` if unknown."""
     num_samples_generated: int | None
-    """Samples done; `None` when unknown."""
+    """Number of generated samples; `None` if unknown."""
 
 
 class TaskProgressState(LFBaseModel):
-    """Samples of a task that is running."""
+    """Progress of a running task."""
 
     num_total_samples: int | None
-    """Samples in all; `None` when unknown."""
+    """Total number of samples; `None` if unknown."""
     num_processed_samples: int | None
-    """Samples done; `None` when unknown."""
+    """Number of processed samples; `None` if unknown."""
     num_samples_with_errors: int | None
-    """Samples that failed; `None` when unknown."""
+    """Number of failed samples; `None` if unknown."""
 
 
 class StoredTag(LFBaseModel):
-    """A word to find things by."""
+    """Label for searching."""
 
     id: str
-    """Identifier."""
+    """Identifier of the tag."""
     value: str
-    """The word."""
+    """Text of the tag."""
     color: Color
-    """Colour in which it is shown."""
+    """Display colour of the tag."""
 
 
 class DatasetMetadata(LFBaseModel):
-    """What is known about a dataset's content."""
+    """Content of a dataset."""
 
     num_rows: int
     """Number of rows."""
     columns: list[str]
     """Names of the columns."""
     download_url: str
-    """Address of the rows as JSON lines."""
+    """URL of the rows as JSON Lines."""
     data_version: str
     """Version of the rows."""
 
 
 class StoredDataset(LFBaseModel):
-    """A dataset."""
+    """Dataset."""
 
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
     description: str | None = None
-    """What it is."""
+    """Short description of the dataset."""
     long_description: str | None = None
-    """What it is, at length, in Markdown."""
+    """Long description of the dataset, in Markdown."""
     key: Key
-    """Key."""
+    """Key of the dataset."""
     id: str
-    """Identifier."""
+    """Identifier of the dataset."""
     dataset_metadata: DatasetMetadata | None = None
-    """Its content."""
+    """Content of the dataset."""
     dataset_generation_metadata: DatasetGenerationMetadata | None = None
-    """How it was generated; `None` when it was not."""
+    """Generation of the dataset; `None` if it was not generated."""
     created_at: int | None = None
-    """Unix time in seconds."""
+    """Creation time, in Unix seconds."""
     updated_at: int | None = None
-    """Unix time in seconds."""
+    """Time of the last change, in Unix seconds."""
     tags: list[StoredTag] = Field(default=[])
-    """Its tags."""
+    """Tags of the dataset."""
 
 
 class StoredModel(LFBaseModel):
-    """A model."""
+    """Model."""
 
     id: str
-    """Identifier."""
+    """Identifier of the model."""
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
     key: ModelKey
-    """Key, with the provider in front of `$` if it has one."""
+    """Key of the model, preceded by its provider and `$` if it has one."""
     description: str | None = None
-    """What it is."""
+    """Description of the model."""
     rate_limit: int | None = None
-    """Most requests per minute; `None` for no limit."""
+    """Maximum number of requests per minute; `None` for unlimited."""
     max_concurrent_requests: AtLeastOne | None = None
-    """Most requests at a time; `None` for no limit."""
+    """Maximum number of simultaneous requests; `None` for unlimited."""
     task: MLTask
-    """What it does."""
+    """Kind of machine learning task."""
     config: ModelCustomConnectionConfig | CustomInferenceModelConfig | ModelProviderConnectionConfig
-    """How it is reached."""
+    """Connection to the model."""
     adapter_id: str
-    """Identifier of the adapter between AI GO's form and the endpoint's."""
+    """Identifier of the adapter that converts between AI GO's format and the endpoint's format."""
     created_at: int | None = None
-    """Unix time in seconds."""
+    """Creation time, in Unix seconds."""
     updated_at: int | None = None
-    """Unix time in seconds."""
+    """Time of the last change, in Unix seconds."""
 
 
 class StoredTask(LFBaseModel):
-    """A task."""
+    """Task."""
 
     id: str
-    """Identifier."""
+    """Identifier of the task."""
     key: Key
-    """Key."""
+    """Key of the task."""
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
     description: str
-    """What it measures; may be empty."""
+    """Description of what the task measures; may be empty."""
     long_description: str | None = None
-    """What it measures, at length, in Markdown."""
+    """Long description of the task, in Markdown."""
     tasks: list[MLTask] = Field(default=[])
-    """The kinds of models it is for; empty for any."""
+    """Kinds of models that the task supports; empty for any."""
     config_spec: list[ParameterSpec]
-    """Its parameters."""
+    """Parameters of the task."""
     definition: Annotated[TaskDefinition, Field(discriminator="type")]
-    """What it does."""
+    """Definition of the task."""
     provider: TaskProvider
-    """Author of the message."""
+    """Author of the task."""
     tags: list[StoredTag]
-    """Its tags."""
+    """Tags of the task."""
     created_at: int | None = None
-    """Unix time in seconds."""
+    """Creation time, in Unix seconds."""
     updated_at: int | None = None
-    """Unix time in seconds."""
+    """Time of the last change, in Unix seconds."""

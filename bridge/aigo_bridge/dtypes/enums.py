@@ -1,4 +1,4 @@
-"""The closed sets of values. Plain enums: a member is not equal to its text."""
+"""Enumerations. Their members are not equal to their texts."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from enum import Enum
 
 
 class ActionRuleAction(Enum):
-    """What an action rule does to the samples that its filter selects."""
+    """Action of a rule on the samples that its filter selects."""
 
     exclude_from_metrics = "exclude_from_metrics"
 
 
 class CachePolicy(Enum):
-    """How a run uses results computed earlier."""
+    """Use of stored results by a run."""
 
     reuse = "reuse"
-    """Take a stored result when there is one; parts of a result count too."""
+    """Use a stored result or parts of it, if available."""
     update = "update"
-    """Compute anew and store the result."""
+    """Compute again and store the result."""
     no_cache = "no-cache"
-    """Compute anew and store nothing."""
+    """Compute again without storing the result."""
 
 
 class EvaluatedEntityType(Enum):
-    """What a benchmark task evaluates."""
+    """Entity that a benchmark task evaluates."""
 
     dataset = "dataset"
     model = "model"
 
 
 class ExecutionStatus(Enum):
-    """Where a dataset generation stands."""
+    """Status of a dataset generation."""
 
     not_started = "not_started"
     pending = "pending"
@@ -39,7 +39,7 @@ class ExecutionStatus(Enum):
 
 
 class FilterComparisonOp(Enum):
-    """How an expression is compared with one value."""
+    """Comparison of an expression with one value."""
 
     equals = "equals"
     not_equals = "not_equals"
@@ -50,14 +50,14 @@ class FilterComparisonOp(Enum):
 
 
 class FilterMembershipOp(Enum):
-    """Whether an expression has to be one of several values, or none of them."""
+    """Test whether an expression is one of several values."""
 
     in_ = "in"
     not_in = "not_in"
 
 
 class FilterUnaryOp(Enum):
-    """What is asked of an expression on its own."""
+    """Test of an expression without another value."""
 
     exists = "exists"
     not_exists = "not_exists"
@@ -66,7 +66,9 @@ class FilterUnaryOp(Enum):
 
 
 class FunctionCallOutputStatusEnum(Enum):
-    """State of a tool's answer; tools hand back finished answers, so `completed` in practice."""
+    """Status of a tool result. Results are finished when they are returned, so it is `completed` in
+    practice.
+    """
 
     in_progress = "in_progress"
     completed = "completed"
@@ -74,7 +76,7 @@ class FunctionCallOutputStatusEnum(Enum):
 
 
 class FunctionCallStatus(Enum):
-    """State of a tool call."""
+    """Status of a tool call."""
 
     in_progress = "in_progress"
     completed = "completed"
@@ -82,7 +84,7 @@ class FunctionCallStatus(Enum):
 
 
 class ImageDetail(Enum):
-    """Resolution in which a model is to look at an image."""
+    """Resolution at which a model processes an image."""
 
     low = "low"
     high = "high"
@@ -90,7 +92,7 @@ class ImageDetail(Enum):
 
 
 class IntegrationModelProviderId(Enum):
-    """The model providers that AI GO knows by name."""
+    """Model providers that AI GO supports."""
 
     anthropic = "anthropic"
     fireworks = "fireworks"
@@ -103,7 +105,7 @@ class IntegrationModelProviderId(Enum):
 
 
 class MLTask(Enum):
-    """What a model does: which kind of input it takes and of output it gives."""
+    """Kind of machine learning task, which determines the input and output of a model."""
 
     chat_completion = "chat_completion"
     embeddings = "embeddings"
@@ -111,7 +113,7 @@ class MLTask(Enum):
 
 
 class MessageRole(Enum):
-    """Who wrote a message."""
+    """Author of a message."""
 
     user = "user"
     assistant = "assistant"
@@ -120,7 +122,7 @@ class MessageRole(Enum):
 
 
 class MessageStatus(Enum):
-    """State of a message."""
+    """Status of a message."""
 
     in_progress = "in_progress"
     completed = "completed"
@@ -128,14 +130,14 @@ class MessageStatus(Enum):
 
 
 class ResultStatus(Enum):
-    """How a dataset generation ended."""
+    """Final status of a dataset generation."""
 
     succeeded = "succeeded"
     failed = "failed"
 
 
 class ScalarDtype(Enum):
-    """Type of a list's elements or of a dictionary's values."""
+    """Type of list elements or dictionary values."""
 
     string = "string"
     integer = "integer"
@@ -144,14 +146,14 @@ class ScalarDtype(Enum):
 
 
 class ScorerPurpose(Enum):
-    """Whether a scorer measures the model or checks the quality of the evaluation itself."""
+    """Purpose of a scorer: measuring the model, or checking the quality of the evaluation."""
 
     score = "score"
     qa = "qa"
 
 
 class StringKind(Enum):
-    """What a text parameter holds."""
+    """Content of a text parameter."""
 
     freeform = "freeform"
     python = "python"
@@ -159,23 +161,23 @@ class StringKind(Enum):
 
 
 class Subsampling(Enum):
-    """Which samples are taken when fewer than all are evaluated."""
+    """Selection of samples if not all of them are evaluated."""
 
     head = "head"
-    """The first ones."""
+    """First samples of the dataset."""
     random = "random"
-    """A random choice with a fixed seed."""
+    """Random selection with a fixed seed."""
 
 
 class TaskProvider(Enum):
-    """Who wrote a task."""
+    """Author of a task."""
 
     latticeflow = "latticeflow"
     user = "user"
 
 
 class TaskResultDataStatus(Enum):
-    """State of a task result on the platform; a written log has `success` or `failure` instead."""
+    """Status of a task result on the platform. A written log has `success` or `failure` instead."""
 
     pending = "pending"
     cancelled = "cancelled"
@@ -184,7 +186,7 @@ class TaskResultDataStatus(Enum):
 
 
 class TaskResultErrorStage(Enum):
-    """The step of a task in which an error happened."""
+    """Step of a task in which an error occurred."""
 
     configuration = "configuration"
     dataset = "dataset"
@@ -195,8 +197,8 @@ class TaskResultErrorStage(Enum):
 
 
 class TrustChainVerification(Enum):
-    """Whether the certificate of a server has to be vouched for by a trusted authority."""
+    """Whether a trusted authority must have signed a server certificate."""
 
     verify_trust_chain = "verify_trust_chain"
     accept_untrusted = "accept_untrusted"
-    """Any certificate will do: the connection is open to interception."""
+    """Accept any certificate. The connection can be intercepted."""

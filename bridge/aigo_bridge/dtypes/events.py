@@ -1,5 +1,5 @@
-"""The execution record behind a trace: what happened, in which span, when; the order of events, and the items
-that follow from them.
+"""Execution record of a trace: events with their spans and times, their order, and the items derived from
+them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,36 +23,36 @@ from aigo_bridge.dtypes.items import (
 
 
 def fresh_id() -> str:
-    """A random identifier (UUID version 4)."""
+    """Return a random identifier (UUID version 4)."""
     return str(uuid4())
 
 
 class BaseTraceEvent(LFBaseModel):
-    """What all events have in common."""
+    """Common fields of all events."""
 
     id: str | None = Field(default_factory=fresh_id)
-    """Identifier of the event; a random UUID when not given, which dumps leave out."""
+    """Identifier of the event; by default a random UUID, which dumps leave out."""
     span_id: str | None = None
-    """The span in which the event happened; `None` for the root."""
+    """Span in which the event occurred; `None` for the root."""
     timestamp: datetime | None = None
     """Time of the event. In one trace, either all events have a timestamp or none."""
     metadata: dict[str, Any] | None = None
-    """Other information."""
+    """Additional information."""
 
 
 class MessageEvent(BaseTraceEvent):
-    """A message joined the conversation."""
+    """Message that was added to the conversation."""
 
     type: Literal["message_event"] = "message_event"
     """Always `message_event`."""
     item: ConversationItemField
-    """The message."""
+    """Message."""
     model_call_id: str | None = None
     """`id` of the model call that wrote the message."""
 
 
 class FunctionCallEvent(BaseTraceEvent):
-    """A tool was called and answered: both in one event."""
+    """Tool call with its result."""
 
     type: Literal["function_call_event"] = "function_call_event"
     """Always `function_call_event`."""
@@ -63,11 +63,11 @@ class FunctionCallEvent(BaseTraceEvent):
     arguments: str
     """Arguments as JSON text."""
     result: str | list[ToolResultContentField]
-    """Answer of the tool; can be an empty text."""
+    """Result of the tool; may be an empty text."""
     status: FunctionCallStatus
-    """Only a `completed` call has an answer."""
+    """Status of the call. Only a `completed` call has a result."""
     working_time: float | None = None
-    """Seconds the tool worked."""
+    """Duration of the tool's work in seconds."""
     error: str | None = None
     """Error of the tool; `None` if it succeeded."""
     agent: str | None = None
@@ -75,11 +75,11 @@ class FunctionCallEvent(BaseTraceEvent):
     agent_span_id: str | None = None
     """Span of that agent."""
     model_call_id: str | None = None
-    """`id` of the model call that asked for the tool."""
+    """`id` of the model call that requested the tool call."""
 
 
 class ModelCallEvent(BaseTraceEvent):
-    """A model was called."""
+    """Model call."""
 
     type: Literal["model_call_event"] = "model_call_event"
     """Always `model_call_event`."""
@@ -90,9 +90,9 @@ class ModelCallEvent(BaseTraceEvent):
     output_items: list[TraceItemField]
     """Answer; empty if the call failed."""
     usage: ModelUsage | None = None
-    """Tokens used; `None` when unknown."""
+    """Tokens used; `None` if unknown."""
     tools: list[str] | None = None
-    """Names of the tools it could call."""
+    """Names of the tools that were available to the model."""
     total_time: float | None = None
     """Seconds from request to answer."""
     error: str | None = None
@@ -100,15 +100,15 @@ class ModelCallEvent(BaseTraceEvent):
 
 
 class SpanBeginEvent(BaseTraceEvent):
-    """A span begins: an agent, a tool or another phase with a name."""
+    """Start of a span: an agent, a tool or another named phase."""
 
-    # The base has it nullable; a begin without a span makes no sense.
+    # The span is optional in the base class but required here.
     span_id: str
     """Identifier of the span that begins."""
     type: Literal["span_begin"] = "span_begin"
     """Always `span_begin`."""
     parent_span_id: str | None = None
-    """The span that holds this one; `None` for the root."""
+    """Span that contains this one; `None` for the root."""
     name: str
     """Name of the span."""
     span_type: str | None = None
@@ -116,7 +116,7 @@ class SpanBeginEvent(BaseTraceEvent):
 
 
 class SpanEndEvent(BaseTraceEvent):
-    """A span ends."""
+    """End of a span."""
 
     # As in `SpanBeginEvent`.
     span_id: str
@@ -126,20 +126,20 @@ class SpanEndEvent(BaseTraceEvent):
 
 
 class CompactionEvent(BaseTraceEvent):
-    """The context was shortened: the next model call sees less than the conversation so far."""
+    """Compaction of the context: the next model call receives less than the conversation so far."""
 
     type: Literal["compaction"] = "compaction"
     """Always `compaction`."""
     strategy: Literal["summary", "trim"]
     """`summary`: a summary replaced the context. `trim`: its oldest part was removed."""
     tokens_before: int | None = None
-    """Tokens of the context before."""
+    """Number of tokens in the context before the compaction."""
     tokens_after: int | None = None
-    """Tokens of the context after."""
+    """Number of tokens in the context after the compaction."""
 
 
 class ErrorEvent(BaseTraceEvent):
-    """Something went wrong."""
+    """Error."""
 
     type: Literal["error"] = "error"
     """Always `error`."""
@@ -150,7 +150,7 @@ class ErrorEvent(BaseTraceEvent):
 
 
 class CustomEvent(BaseTraceEvent):
-    """Anything that has no event type of its own."""
+    """Event of any other type."""
 
     type: Literal["custom"] = "custom"
     """Always `custom`."""
@@ -170,7 +170,7 @@ TraceEvent = (
     | ErrorEvent
     | CustomEvent
 )
-"""One element of the execution record."""
+"""Element of the execution record."""
 
 TraceEventField = Annotated[TraceEvent, ByType()]
 
@@ -178,9 +178,11 @@ TRACE_EVENT_TYPE_ADAPTER: TypeAdapter[TraceEvent] = TypeAdapter(TraceEvent, conf
 
 
 def derived_items(events: Sequence[TraceEvent], span_id: str | None) -> list[TraceItem]:
-    """Items of the span `span_id` (`None`: the root) from ordered events; events of other spans are left out.
+    """Return the items of the span `span_id` (`None` for the root) from ordered events, without the events of
+    other spans.
 
-    A single message event anywhere in the stream, in another span too, means that messages are recorded.
+    If the stream contains at least one message event, even in another span, all messages are assumed to be
+    recorded.
     """
     direct = [event for event in events if event.span_id == span_id]
     if any(isinstance(event, MessageEvent) for event in events):
@@ -216,11 +218,13 @@ def _from_messages(direct: Sequence[TraceEvent]) -> list[TraceItem]:
 
 
 def _from_model_calls(direct: Sequence[TraceEvent]) -> list[TraceItem]:
-    """The last call of each segment, contexts unmerged; compactions end a segment."""
+    """Return the items of the last call of each segment, without merging contexts. A compaction ends a
+    segment.
+    """
     items: list[TraceItem] = []
     call: ModelCallEvent | None = None
     trimmed: ModelCallEvent | None = None
-    """The call before a trim whose next call is not known yet."""
+    """Call before a trim, until the next call is found."""
     for event in direct:
         if isinstance(event, ModelCallEvent):
             if trimmed is not None:
@@ -243,7 +247,7 @@ def _conversation(call: ModelCallEvent) -> list[TraceItem]:
 
 
 def _cut_off(items: Sequence[TraceItem], context: Sequence[TraceItem]) -> Sequence[TraceItem]:
-    """What `before` has in front of the first item of the context that was left."""
+    """Return the items before the first item of the remaining context."""
     if context:
         for index, item in enumerate(items):
             if _same(item, context[0]):
@@ -252,7 +256,7 @@ def _cut_off(items: Sequence[TraceItem], context: Sequence[TraceItem]) -> Sequen
 
 
 def _same(one: TraceItem, other: TraceItem) -> bool:
-    """By identifier where both have one (the empty one included), otherwise by value."""
+    """Compare items by identifier if both have one (even an empty one), otherwise by value."""
     id_of_one, id_of_other = getattr(one, "id", None), getattr(other, "id", None)
     if id_of_one is None or id_of_other is None:
         return one == other
@@ -263,15 +267,15 @@ _Event = TypeVar("_Event")
 
 
 def sort_events_by_span(events: Sequence[TraceEvent]) -> list[TraceEvent]:
-    """The events depth first: begin of a span, its events and child spans, its end.
+    """Return the events in depth-first order: start of a span, its events and child spans, its end.
 
-    Siblings keep the order of the stream; with timestamps they are sorted by them, a span counting with the
-    time of its begin. An event whose span begins nowhere belongs to the root. Ends without a begin are
+    Siblings keep the order of the stream. With timestamps, they are sorted by time; a span counts with its
+    start time. An event whose span does not start anywhere belongs to the root. Ends without a start are
     dropped.
 
     Raises:
-        ValueError: Some events have a timestamp and some do not (ends of spans are not looked at).
-        TypeError: Siblings mix times with and without a UTC offset.
+        ValueError: only some events have a timestamp (ends of spans are ignored).
+        TypeError: siblings mix times with and without a UTC offset.
     """
     ends: dict[str, TraceEvent] = {
         event.span_id: event for event in events if isinstance(event, SpanEndEvent)
@@ -304,14 +308,14 @@ def arranged(
     ends: Mapping[str, _Event],
     times: Sequence[Any] | None,
 ) -> list[_Event]:
-    """As `sort_events_by_span`, of events of any form.
+    """Return events of any type in the order of `sort_events_by_span`.
 
     Args:
-        events: all events but the ends of spans.
-        begins: of each, the span that it begins, if it does.
-        homes: of each, the span that it stands in.
+        events: all events except the ends of spans.
+        begins: for each event, the span that it starts, if any.
+        homes: for each event, the span that contains it.
         ends: ends of spans, by span.
-        times: of each, its time; `None` when they have none.
+        times: for each event, its time; `None` without times.
     """
     begun = set(begins)
     children: dict[str | None, list[int]] = {}
@@ -321,7 +325,7 @@ def arranged(
         for siblings in children.values():
             siblings.sort(key=times.__getitem__)
     ordered: list[_Event] = []
-    # An explicit stack: agents may nest deeper than Python's recursion limit.
+    # Use an explicit stack, because agents may be nested deeper than Python's recursion limit.
     open_blocks = [iter(children.get(None, ()))]
     open_spans: list[str] = []
     while open_blocks:

@@ -1,4 +1,4 @@
-"""What happened to the samples, per trial, and the metrics computed from it."""
+"""Evidence of a task: results of the samples, per trial, and the metrics computed from them."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -20,18 +20,18 @@ from aigo_bridge.dtypes.solver_outputs import SingleSolverOutput, SolverOutput, 
 from aigo_bridge.dtypes.trace import Trace
 
 MetricValues = dict[str, float | int]
-"""Numbers by name. Whole numbers stay whole."""
+"""Metric values by name. Integers stay integers."""
 
 
 class MetricData(LFBaseModel):
-    """What one metric computed from the scores of one scorer."""
+    """Values of one metric, computed from the scores of one scorer."""
 
     values: MetricValues
-    """Values by name."""
+    """Metric values by name."""
     metric_key: str
     """Key of the metric."""
     metric_type: str | None = None
-    """Type of the metric; missing in old results."""
+    """Type of the metric; missing in results of earlier releases."""
     scorer_name: str | None = None
     """Display name of the scorer; benchmark tasks only."""
     scorer_key: str | None = None
@@ -43,53 +43,53 @@ class MetricData(LFBaseModel):
 
 
 class FieldMetadata(LFBaseModel):
-    """How a column of a table of evidence is shown."""
+    """Display options for a column of an evidence table."""
 
     display_name: str | None = None
-    """Heading; `None` shows the column's own name."""
+    """Heading of the column; `None` for its name."""
     description: str | None = None
-    """What the column means."""
+    """Meaning of the column."""
     primary: bool = True
-    """Whether one has to look at it to understand the result."""
+    """Whether the column is essential for understanding the result."""
 
 
 class SystemTaskMetricEntry(LFBaseModel):
-    """One number that a system task computed."""
+    """Metric value that a system task computed."""
 
     value: float | int
-    """The number."""
+    """Metric value."""
     reason: str | None = None
-    """Why it is what it is; becomes `MetricData.reason`."""
+    """Explanation of the value, copied to `MetricData.reason`."""
 
 
 class SystemTaskOutput(LFBaseModel):
-    """What the snippet of a system task returns."""
+    """Return value of a system task's snippet."""
 
     metrics: dict[str, SystemTaskMetricEntry]
-    """The numbers by metric key."""
+    """Metric values by metric key."""
 
 
 ScoreValues = dict[str, Any]
 """Scores by name."""
 
 RawSample = dict[str, Any]
-"""A row of a dataset: column → value."""
+"""Row of a dataset: column → value."""
 
 RawSampleMapping = dict[str, RawSample]
-"""One row of each of several datasets: key of the dataset → row."""
+"""One row from each of several datasets: dataset key → row."""
 
 RawSamplesMapping = dict[str, list[RawSample]]
-"""The rows of several datasets: key of the dataset → rows."""
+"""Rows of several datasets: dataset key → rows."""
 
 LFSample = RawSample | RawSampleMapping
-"""What a task is run on: a row, or one of each dataset."""
+"""Input of a task: a row, or one row from each dataset."""
 
 ScoreMetadata = dict[str, Any]
-"""What a scorer keeps beside its scores."""
+"""Additional data of a scorer about its scores."""
 
 
 class TaskResultError(LFBaseModel):
-    """Something that went wrong in a task or a sample."""
+    """Error in a task or a sample."""
 
     error_type: str
     """Kind of error."""
@@ -98,24 +98,24 @@ class TaskResultError(LFBaseModel):
     hint: str | None = None
     """Suggested fix."""
     stage: TaskResultErrorStage | None = None
-    """Step that failed; `None` when unknown."""
+    """Step that failed; `None` if unknown."""
 
 
 SampleErrors = list[TaskResultError]
-"""What went wrong with a sample."""
+"""Errors of a sample."""
 
 
 class TaskResultFailures(LFBaseModel):
     """Number of failed samples."""
 
     num_errors: int
-    """Samples with an error."""
+    """Number of samples with an error."""
     num_total: int
-    """All samples."""
+    """Total number of samples."""
 
 
 class SampleScore(LFBaseModel):
-    """What a scorer returns for a sample."""
+    """Return value of a scorer for a sample."""
 
     values: dict[str, Any]
     """Scores by name."""
@@ -126,7 +126,7 @@ class SampleScore(LFBaseModel):
 
 
 class ScoresData(LFBaseModel):
-    """What one scorer said about one sample."""
+    """Result of one scorer for one sample."""
 
     scorer_key: str
     """Key of the scorer."""
@@ -143,21 +143,21 @@ class ScoresData(LFBaseModel):
 
 
 class SampleData(LFBaseModel):
-    """The sample as it stands in the dataset."""
+    """Sample as stored in the dataset."""
 
     data: dict[str, Any]
     """Values by column."""
 
 
 class SolverData(LFBaseModel):
-    """What the solver handed over for one sample."""
+    """Output of the solver for one sample."""
 
     output: SolverOutput
-    """The conversation or conversations."""
+    """One or several conversations."""
 
 
 class ActionRecord(LFBaseModel):
-    """An action rule that applied to a sample."""
+    """Action rule that applied to a sample."""
 
     action: ActionRuleAction
     """Action that was applied."""
@@ -171,7 +171,7 @@ class SampleTrialEvidence(LFBaseModel):
     index: int
     """Number of the trial, from 0."""
     sample_id: str | int
-    """The sample; `1` and `"1"` are different."""
+    """Identifier of the sample; `1` and `"1"` are different."""
     sample: SampleData | None
     """Values of the sample; `None` if they could not be read."""
     solver: SolverData | None
@@ -186,20 +186,19 @@ class SampleEvidence(LFBaseModel):
     """One sample with its trials."""
 
     sample_id: str | int | None
-    """The sample; `1` and `"1"` are different."""
+    """Identifier of the sample; `1` and `"1"` are different."""
     sample: SampleData | None
-    """The sample's values, in legacy evidence and in repeatability results; otherwise the trials have
-    them."""
+    """Values of the sample in legacy evidence and in repeatability results; otherwise in the trials."""
     solver: SolverData | None
-    """Output of the solver, in legacy evidence; otherwise the trials have it."""
+    """Output of the solver in legacy evidence; otherwise in the trials."""
     scores: list[ScoresData] | None
     """Scores in legacy evidence, and scores aggregated over trials or runs."""
     action_records: list[ActionRecord] | None = None
-    """The action rules that applied."""
+    """Action rules that applied to the sample."""
     errors: list[TaskResultError]
     """Errors outside the trials."""
     trials: list[SampleTrialEvidence] = Field(default_factory=list)
-    """The trials; empty in legacy evidence."""
+    """Trials of the sample; empty in legacy evidence."""
 
     @classmethod
     def build(
@@ -217,15 +216,16 @@ class SampleEvidence(LFBaseModel):
         scorer_model_direct_output: ModelEndpointOutput | None = None,
         message_format: TraceFormat = "open_responses",
     ) -> Self:
-        """Evidence of one sample with one trial, from one model call and one scorer.
+        """Create evidence of one sample with one trial, from one model call and one scorer.
 
-        Pass the arguments by name: their order differs between releases of AI GO. `sample_id` cannot be left
-        out in practice. With `open_responses` and any input or output, both direct arguments of the solver
-        are needed.
+        Pass the arguments by name, because their order differs between AI GO releases. `sample_id` is
+        required in practice. With `open_responses` and any input or output, both direct arguments of the
+        solver are required.
 
         Raises:
-            pydantic.ValidationError: An argument is missing or does not fit.
-            ValueError: The chat form has no room for this output (no choices, no assistant message).
+            pydantic.ValidationError: an argument is missing or invalid.
+            ValueError: the chat format cannot represent the output (without choices or without an
+                assistant message).
         """
         score = ScoresData(
             scorer_key="my_scorer_key" if scorer_key is None else scorer_key,
@@ -257,10 +257,10 @@ class SampleEvidence(LFBaseModel):
         scores: list[ScoresData] | None,
         errors: list[TaskResultError],
     ) -> Self:
-        """Evidence of one sample with one trial, in the form that AI GO writes.
+        """Create evidence of one sample with one trial, in the form that AI GO writes.
 
         Raises:
-            pydantic.ValidationError: An argument does not fit.
+            pydantic.ValidationError: an argument is invalid.
         """
         trial = SampleTrialEvidence(
             index=0, sample_id=sample_id, sample=sample, solver=solver, scores=scores, errors=errors
@@ -269,14 +269,14 @@ class SampleEvidence(LFBaseModel):
 
 
 class RunEvidence(LFBaseModel):
-    """One run of a task that is run several times to see whether its result holds."""
+    """One run of a task that runs several times to measure its repeatability."""
 
     index: int
     """Number of the run, from 0."""
     metrics: list[MetricData] | None
-    """The metrics; `None` when an error prevented them."""
+    """Metrics of the run; `None` if an error prevented them."""
     samples: list[SampleEvidence] | None = None
-    """The samples of this run."""
+    """Samples of the run."""
     errors: list[TaskResultError] = Field(default=[])
     """Errors of the run as a whole."""
     failures: TaskResultFailures | None = None
@@ -284,14 +284,14 @@ class RunEvidence(LFBaseModel):
 
 
 class TaskResultEvidence(LFBaseModel):
-    """Everything that came out of a task."""
+    """Evidence of a task: metrics, samples, runs and errors."""
 
     metrics: list[MetricData] | None
-    """The metrics; `None` when an error prevented them."""
+    """Metrics of the task; `None` if an error prevented them."""
     samples: list[SampleEvidence] | None = None
-    """The samples."""
+    """Samples of the task."""
     runs: list[RunEvidence] | None = None
-    """The runs of a repeatability result; `None` otherwise."""
+    """Runs of a repeatability result; `None` otherwise."""
     errors: list[TaskResultError] = Field(default=[])
     """Errors of the task as a whole."""
     failures: TaskResultFailures | None = None
@@ -300,10 +300,10 @@ class TaskResultEvidence(LFBaseModel):
     @field_validator("metrics", mode="before")
     @classmethod
     def adapt_metrics_if_needed(cls, value: Any) -> Any:
-        """A bare dictionary of numbers as a list of one metric; anything else as it is.
+        """Convert a dictionary of numbers to a list with one metric; return any other value unchanged.
 
         Raises:
-            pydantic.ValidationError: A value of the dictionary is not a number.
+            pydantic.ValidationError: a value of the dictionary is not a number.
         """
         if not isinstance(value, dict):
             return value
@@ -317,10 +317,10 @@ class TaskResultEvidence(LFBaseModel):
         ]
 
     def build_flat_metrics_dict(self) -> MetricValues:
-        """All metric values in one dictionary, under the shortest names that are distinct.
+        """Return all metric values in one dictionary, under the shortest names that are distinct.
 
-        Names are those of the values; if two are equal, `metric_name` for all; if two are still equal,
-        `scorer_metric_name` for all, where later values win.
+        By default, each value has its own name. If two names are equal, all names become `metric_name`. If
+        two are still equal, all names become `scorer_metric_name`, and later values replace earlier ones.
         """
         named = [
             (name, value, metric) for metric in self.metrics or () for name, value in metric.values.items()

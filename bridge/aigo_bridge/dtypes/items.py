@@ -1,4 +1,4 @@
-"""The items of a trace: messages with their parts, tool calls with their answers, opaque items of custom
+"""Items of a trace: messages with their parts, tool calls with their results, and opaque items of custom
 tasks.
 """
 
@@ -18,12 +18,12 @@ from aigo_bridge.dtypes.enums import (
 
 
 class UrlCitationBody(OpenResponsesModel):
-    """A web page that a stretch of the text is based on."""
+    """Web page on which a part of the text is based."""
 
     type: Literal["url_citation"] = "url_citation"
     """Always `url_citation`."""
     url: str
-    """Address of the page."""
+    """URL of the page."""
     start_index: int
     """Index of the first character of the text that the citation covers."""
     end_index: int
@@ -33,43 +33,43 @@ class UrlCitationBody(OpenResponsesModel):
 
 
 class TextCitationBody(OpenResponsesModel):
-    """A piece of text that the answer is based on, such as a passage found in a knowledge base."""
+    """Text on which the answer is based, such as a retrieved passage."""
 
     type: Literal["text_citation"] = "text_citation"
     """Always `text_citation`."""
     content: str
-    """The passage itself."""
+    """Text of the passage."""
 
 
 class TopLogProb(OpenResponsesModel):
-    """One of the likeliest tokens at a position."""
+    """One of the most likely tokens at a position."""
 
     token: str
-    """The token as text."""
+    """Text of the token."""
     logprob: float
-    """Natural logarithm of its probability."""
+    """Natural logarithm of the token's probability."""
     bytes: list[int]
-    """Its UTF-8 bytes, 0 to 255 each; a token may be part of a character."""
+    """UTF-8 bytes of the token, 0 to 255 each. A token may be part of a character."""
 
 
 class LogProb(OpenResponsesModel):
-    """The token that was chosen at a position, with the candidates for it."""
+    """Token that was chosen at a position, with its alternatives."""
 
     token: str
-    """The token as text."""
+    """Text of the token."""
     logprob: float
-    """Natural logarithm of its probability."""
+    """Natural logarithm of the token's probability."""
     bytes: list[int]
-    """Its UTF-8 bytes, 0 to 255 each; a token may be part of a character."""
+    """UTF-8 bytes of the token, 0 to 255 each. A token may be part of a character."""
     top_logprobs: list[TopLogProb]
-    """The likeliest tokens at this position, as many as were asked for."""
+    """Most likely tokens at this position. The request sets their number."""
 
 
 Annotation = Annotated[UrlCitationBody | TextCitationBody, ByType()]
 
 
 class InputTextContent(OpenResponsesModel):
-    """Text that was given to the model."""
+    """Text that was sent to the model."""
 
     type: Literal["input_text"] = "input_text"
     """Always `input_text`."""
@@ -78,7 +78,7 @@ class InputTextContent(OpenResponsesModel):
 
 
 class OutputTextContent(OpenResponsesModel):
-    """Text that the model wrote."""
+    """Text that the model generated."""
 
     type: Literal["output_text"] = "output_text"
     """Always `output_text`."""
@@ -87,11 +87,11 @@ class OutputTextContent(OpenResponsesModel):
     annotations: list[Annotation]
     """Citations in the text."""
     logprobs: list[LogProb] | None = None
-    """Token probabilities; `None` when they were not asked for."""
+    """Token probabilities; `None` if they were not requested."""
 
 
 class TextContent(OpenResponsesModel):
-    """Text of neither side in particular."""
+    """Text of unspecified origin."""
 
     type: Literal["text"] = "text"
     """Always `text`."""
@@ -100,7 +100,7 @@ class TextContent(OpenResponsesModel):
 
 
 class SummaryTextContent(OpenResponsesModel):
-    """The model's own summary of its reasoning."""
+    """Summary of the model's reasoning."""
 
     type: Literal["summary_text"] = "summary_text"
     """Always `summary_text`."""
@@ -109,7 +109,7 @@ class SummaryTextContent(OpenResponsesModel):
 
 
 class ReasoningTextContent(OpenResponsesModel):
-    """The model's reasoning, word for word."""
+    """Full text of the model's reasoning."""
 
     type: Literal["reasoning_text"] = "reasoning_text"
     """Always `reasoning_text`."""
@@ -118,7 +118,7 @@ class ReasoningTextContent(OpenResponsesModel):
 
 
 class RefusalContent(OpenResponsesModel):
-    """The model's refusal to answer."""
+    """Refusal of the model to answer."""
 
     type: Literal["refusal"] = "refusal"
     """Always `refusal`."""
@@ -127,34 +127,34 @@ class RefusalContent(OpenResponsesModel):
 
 
 class InputImageContent(OpenResponsesModel):
-    """An image that was given to the model."""
+    """Image that was sent to the model."""
 
     type: Literal["input_image"] = "input_image"
     """Always `input_image`."""
     image_url: str | None = None
-    """Address of the image, or a `data:` URL that holds it."""
+    """URL of the image, or a `data:` URL that contains it."""
     detail: ImageDetail
-    """Resolution for the model."""
+    """Resolution at which the model processes the image."""
 
 
 class InputFileContent(OpenResponsesModel):
-    """A file that was given to the model."""
+    """File that was sent to the model."""
 
     type: Literal["input_file"] = "input_file"
     """Always `input_file`."""
     filename: str | None = None
-    """Name of the file as the model sees it."""
+    """Name of the file, visible to the model."""
     file_url: str | None = None
-    """Address of the file, or a `data:` URL that holds it."""
+    """URL of the file, or a `data:` URL that contains it."""
 
 
 class InputVideoContent(OpenResponsesModel):
-    """A video that was given to the model."""
+    """Video that was sent to the model."""
 
     type: Literal["input_video"] = "input_video"
     """Always `input_video`."""
     video_url: str
-    """Address of the video, or a `data:` URL that holds it."""
+    """URL of the video, or a `data:` URL that contains it."""
 
 
 MessageContent = (
@@ -168,12 +168,12 @@ MessageContent = (
     | InputFileContent
     | InputVideoContent
 )
-"""Every part that a message may have."""
+"""Part of a message."""
 
 MessageContentField = Annotated[MessageContent, ByType()]
 
 ToolResultContent = InputTextContent | InputImageContent | InputFileContent
-"""Every part that the answer of a tool may have."""
+"""Part of a tool result."""
 
 ToolResultContentField = Annotated[ToolResultContent, ByType()]
 
@@ -184,11 +184,11 @@ TEXT_CONTENT = (
     SummaryTextContent,
     ReasoningTextContent,
 )
-"""The parts whose `text` counts as text of the message."""
+"""Parts whose `text` is part of the message text."""
 
 
 class ContentList(list[Any]):
-    """Content parts; as text, the text of the parts, one per line."""
+    """List of content parts. Its text is the text of the parts, one per line."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, filter(_has_text, self)))
@@ -199,81 +199,82 @@ def _has_text(part: object) -> bool:
 
 
 class Message(OpenResponsesModel):
-    """A message to or from the model. Messages read from data are of this class, whatever their role."""
+    """Message to or from the model. Messages read from data have this class, independent of their role."""
 
     type: Literal["message"] = "message"
     """Always `message`."""
     id: str
-    """Identifier within the trace; may be empty, and then is not unique."""
+    """Identifier within the trace. It may be empty and is then not unique."""
     status: MessageStatus
     """Whether the message is complete."""
     role: MessageRole
     """Author of the message."""
     content: Annotated[list[MessageContentField], AfterValidator(ContentList)]
-    """Its parts in order; may be empty."""
+    """Parts of the message in order; may be empty."""
 
 
 class UserMessage(Message):
-    """A message of the user."""
+    """Message from the user."""
 
     role: Literal[MessageRole.user] = MessageRole.user
-    """Always the member `MessageRole.user`; its text is refused. To read a message from data, use
-    `Message`."""
+    """Member `MessageRole.user`; its text is rejected. To read a message from data, use `Message`."""
 
 
 class AssistantMessage(Message):
-    """A message of the model."""
+    """Message from the model."""
 
     role: Literal[MessageRole.assistant] = MessageRole.assistant
-    """Always the member `MessageRole.assistant`; its text is refused."""
+    """Member `MessageRole.assistant`; its text is rejected."""
 
 
 class SystemMessage(Message):
-    """An instruction that stands above the conversation."""
+    """System instruction for the conversation."""
 
     role: Literal[MessageRole.system] = MessageRole.system
-    """Always the member `MessageRole.system`; its text is refused."""
+    """Member `MessageRole.system`; its text is rejected."""
 
 
 def message_text(message: Message) -> str:
-    """Text parts, reasoning and summaries included, and refusals, one per line; other parts are skipped."""
+    """Return the text of a message: text parts, reasoning, summaries and refusals, one per line, without
+    other parts.
+    """
     return str(ContentList(message.content))
 
 
 class FunctionCall(OpenResponsesModel):
-    """A call of a tool, as the model asked for it."""
+    """Tool call that the model requested."""
 
     type: Literal["function_call"] = "function_call"
     """Always `function_call`."""
     id: str
     """Identifier of this item."""
     call_id: str
-    """Identifier of the call; its answer has the same one."""
+    """Identifier of the call, which its result repeats."""
     name: str
     """Name of the tool."""
     arguments: str
-    """Arguments as JSON text, exactly as the model wrote them; they can be invalid."""
+    """Arguments as JSON text, exactly as the model wrote them; may be invalid."""
     status: FunctionCallStatus
     """Whether the call is complete."""
 
 
 class FunctionCallOutput(OpenResponsesModel):
-    """The answer of a tool."""
+    """Result of a tool call."""
 
     type: Literal["function_call_output"] = "function_call_output"
     """Always `function_call_output`."""
     id: str
     """Identifier of this item."""
     call_id: str
-    """Identifier of the call that is answered."""
+    """Identifier of the call that the result belongs to."""
     output: str | Annotated[list[ToolResultContentField], AfterValidator(ContentList)]
-    """Answer: text, or a list of texts, images and files."""
+    """Result: text, or a list of texts, images and files."""
     status: FunctionCallOutputStatusEnum
-    """Whether the answer is complete."""
+    """Whether the result is complete."""
 
 
 class CustomTaskInputMessage(OpenFieldsModel):
-    """Input of a custom model, in a form that only the task knows."""
+    """Input of a custom model, in a task-specific form."""
 
     type: Literal["custom_task_input_message"] = "custom_task_input_message"
     """Always `custom_task_input_message`."""
@@ -282,7 +283,7 @@ class CustomTaskInputMessage(OpenFieldsModel):
 
 
 class CustomTaskOutputMessage(OpenFieldsModel):
-    """Output of a custom model, in a form that only the task knows."""
+    """Output of a custom model, in a task-specific form."""
 
     type: Literal["custom_task_output_message"] = "custom_task_output_message"
     """Always `custom_task_output_message`."""
@@ -291,29 +292,29 @@ class CustomTaskOutputMessage(OpenFieldsModel):
 
 
 TraceItem = Message | FunctionCall | FunctionCallOutput | CustomTaskInputMessage | CustomTaskOutputMessage
-"""One element of a trace."""
+"""Element of a trace."""
 
 ConversationItem = Message | CustomTaskInputMessage | CustomTaskOutputMessage
-"""One element of a conversation, without tools."""
+"""Element of a conversation, without tools."""
 
 TraceItemField = Annotated[TraceItem, ByType()]
 ConversationItemField = Annotated[ConversationItem, ByType()]
 
 
 SYNTHETIC_MESSAGE_ID = ""
-"""Id of messages that were made, not received."""
+"""Identifier of messages that were created locally instead of received."""
 
 SYNTHETIC_MESSAGE_STATUS = MessageStatus.completed
-"""Status of messages that were made, not received."""
+"""Status of messages that were created locally instead of received."""
 
 
 def is_trace_item(value: Any) -> bool:
-    """Whether a value is an item of a trace."""
+    """Return whether a value is an item of a trace."""
     return isinstance(value, TraceItem)
 
 
 def last_assistant_message(items: Sequence[TraceItem]) -> Message | None:
-    """The last assistant message, `None` without one."""
+    """Return the last assistant message; `None` if there is none."""
     for item in reversed(items):
         if isinstance(item, Message) and item.role is MessageRole.assistant:
             return item
@@ -321,7 +322,7 @@ def last_assistant_message(items: Sequence[TraceItem]) -> Message | None:
 
 
 def tool_result_text(output: FunctionCallOutput) -> str:
-    """Text of a tool's answer: itself, or its text parts one per line."""
+    """Return the text of a tool result: the text itself, or its text parts, one per line."""
     return output.output if isinstance(output.output, str) else str(ContentList(output.output))
 
 
@@ -329,6 +330,8 @@ CallPair = tuple[FunctionCall, FunctionCallOutput | None]
 
 
 def paired(calls: Iterable[FunctionCall], outputs: Iterable[FunctionCallOutput]) -> list[CallPair]:
-    """Every call in order with the last output that has its `call_id`, `None` without one."""
+    """Return every call in order with the last result that has the same `call_id`; `None` for a missing
+    result.
+    """
     answers = {output.call_id: output for output in outputs}
     return [(call, answers.get(call.call_id)) for call in calls]

@@ -1,6 +1,4 @@
-"""What a solver hands to the scorers, in both message formats, and what the prompt template of a judge sees
-of it.
-"""
+"""Solver outputs for the scorers, in both message formats, and the variables of a judge's prompt template."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -32,14 +30,14 @@ from aigo_bridge.dtypes.trace import Trace
 
 
 class SingleSolverOutput(LFBaseModel):
-    """A conversation in the chat form, with the model's last output."""
+    """Conversation in the chat format, with the last output of the model."""
 
     messages: list[LFMessage]
-    """The conversation, the model's answers included."""
+    """Conversation, including the answers of the model."""
     output: LFModelOutput
-    """The last output of the model; `None` when there was none."""
+    """Last output of the model; `None` if the model was not called."""
     direct_ios: list[DirectModelIO] = Field(default=[])
-    """The raw requests and responses, in order; empty when they were not recorded."""
+    """Raw requests and responses, in order; empty if they were not recorded."""
 
     @classmethod
     def from_input_and_output(
@@ -49,10 +47,10 @@ class SingleSolverOutput(LFBaseModel):
         direct_model_input: ModelEndpointInput | None = None,
         direct_model_output: ModelEndpointOutput | None = None,
     ) -> Self:
-        """The conversation of a single call. Dictionaries are custom values, never read as a chat.
+        """Create the conversation of a single call. Dictionaries are custom values and never read as a chat.
 
         Raises:
-            ValueError: The output is a chat without choices, or items without an assistant message.
+            ValueError: the output is a chat without choices, or items without an assistant message.
         """
         return cls(
             messages=[*model_input_to_messages(model_input), model_output_to_message(model_output)],
@@ -62,85 +60,85 @@ class SingleSolverOutput(LFBaseModel):
 
 
 class SolverTrace(LFBaseModel):
-    """A trace, with the model's outputs in the order of the calls."""
+    """Trace with the model outputs in the order of the calls."""
 
     trace: Trace
-    """The conversation."""
+    """Conversation as a trace."""
     raw_outputs: list[LFModelOutput]
     """Unmodified output of every call."""
     direct_ios: list[DirectModelIO] = Field(default=[])
-    """The raw requests and responses, in order; empty when they were not recorded."""
+    """Raw requests and responses, in order; empty if they were not recorded."""
 
     @property
     def items(self) -> list[TraceItem]:
-        """The items of the trace: the list itself, not a copy."""
+        """Items of the trace: the list itself, not a copy."""
         return self.trace.items
 
     @property
     def messages(self) -> list[LFMessage]:
-        """The conversation in the chat form; tool calls, their answers and developer messages are
-        left out.
-        """
+        """Conversation in the chat format, without tool calls, their results and developer messages."""
         return trace_items_to_lf_messages(self.trace.items)
 
     @property
     def output(self) -> LFModelOutput | None:
-        """The last raw output, items turned into the chat form; `None` without any."""
+        """Last raw output, with items converted to the chat format; `None` if there is none."""
         if not self.raw_outputs:
             return None
         output = self.raw_outputs[-1]
         return chat_output(output) if isinstance(output, OpenResponsesModelOutput) else output
 
     def append(self, item: TraceItem) -> None:
-        """Add an item to the trace, unchecked."""
+        """Append an item to the trace without validation."""
         self.trace.items.append(item)
 
     def extend(self, items: Iterable[TraceItem]) -> None:
-        """Add items to the trace, unchecked."""
+        """Append items to the trace without validation."""
         self.trace.items.extend(items)
 
     def append_user_message(self, content: str) -> None:
-        """Add a user message.
+        """Append a user message.
 
         Raises:
-            pydantic.ValidationError: `content` is not text.
+            pydantic.ValidationError: `content` is not a text.
         """
         self.append(user_message(content))
 
     def append_system_message(self, content: str) -> None:
-        """Add a system message.
+        """Append a system message.
 
         Raises:
-            pydantic.ValidationError: `content` is not text.
+            pydantic.ValidationError: `content` is not a text.
         """
         self.append(system_message(content))
 
     def append_custom_task_input_message(self, content: Any) -> None:
-        """Add the input of a custom model, in whatever form."""
+        """Append the input of a custom model, in any form."""
         self.append(CustomTaskInputMessage(content=content))
 
     def add_model_response(self, response: ModelResponse) -> None:
-        """Add what a model answered: its items to the trace, its output to the raw outputs."""
+        """Append a model response: its items to the trace, and its output to the raw outputs."""
         self.extend(response.items)
         self.raw_outputs.append(response.raw_output)
 
 
 class GroupedSolverOutput(LFBaseModel):
-    """Several conversations of one sample in the chat form."""
+    """Several conversations of one sample in the chat format."""
 
     solver_outputs: list[SingleSolverOutput] | dict[str, SingleSolverOutput]
-    """The conversations, in order or by name."""
+    """Conversations, in order or by name."""
 
 
 class GroupedSolverTrace(LFBaseModel):
     """Several traces of one sample."""
 
     solver_outputs: list[SolverTrace] | dict[str, SolverTrace]
-    """The traces, in order or by name."""
+    """Traces, in order or by name."""
 
 
 def solver_text(value: object) -> str | None:
-    """Return the text of a solver output: of its last model output, of each conversation of a group."""
+    """Return the text of a solver output: the text of its last model output, or of each conversation in a
+    group.
+    """
     if isinstance(value, GroupedSolverOutput | GroupedSolverTrace):
         group = value.solver_outputs
         return "\n".join(map(str, group.values() if isinstance(group, dict) else group))
@@ -156,60 +154,60 @@ for _kind in (SingleSolverOutput, SolverTrace, GroupedSolverOutput, GroupedSolve
 
 
 SolverOutput = SingleSolverOutput | GroupedSolverOutput | SolverTrace | GroupedSolverTrace
-"""What a solver hands to the scorers."""
+"""Output of a solver for the scorers."""
 
 
 def direct_ios(
     request: ModelEndpointInput | None, response: ModelEndpointOutput | None
 ) -> list[DirectModelIO]:
-    """The one exchange, when both sides of it are known."""
+    """Return a list with the exchange; empty if the request or the response is unknown."""
     if request is None or response is None:
         return []
     return [DirectModelIO(direct_input=request, direct_output=response)]
 
 
 class JudgeInput(OpenFieldsModel):
-    """What every judge sees."""
+    """Variables for every judge."""
 
     sample: dict[str, Any]
-    """The sample's columns."""
+    """Columns of the sample."""
 
 
 class SolverJudgeInput(JudgeInput):
-    """What a judge of a solver sees."""
+    """Variables for a judge of a solver output."""
 
     solver_output: SolverOutput
-    """What the solver handed over."""
+    """Output of the solver."""
 
 
 class SingleSolverJudgeInput(SolverJudgeInput):
-    """What a judge of a single conversation sees."""
+    """Variables for a judge of a single conversation."""
 
     messages: list[LFMessage]
-    """The conversation in the chat form."""
+    """Conversation in the chat format."""
     model_output: LFModelOutput
-    """The last output of the model."""
+    """Last output of the model."""
 
 
 class ChatCompletionJudgeInput(SingleSolverJudgeInput):
-    """What a judge of a chat sees."""
+    """Variables for a judge of a chat."""
 
     input_prompt: str
     """Text of the last user message."""
 
 
 class SolverTraceJudgeInput(JudgeInput):
-    """What a judge of a trace sees; the fields below `model_outputs` repeat it in the chat form."""
+    """Variables for a judge of a trace. The fields after `model_outputs` repeat it in the chat format."""
 
     trace: Trace
-    """The conversation."""
+    """Conversation as a trace."""
     model_outputs: list[LFModelOutput]
     """Unmodified output of every call."""
     solver_output: SolverOutput | None = None
-    """What the solver handed over."""
+    """Output of the solver."""
     messages: list[LFMessage] | None = None
-    """The conversation in the chat form."""
+    """Conversation in the chat format."""
     model_output: LFModelOutput | None = None
-    """The last output of the model."""
+    """Last output of the model."""
     input_prompt: str | None = None
     """Text of the last user message."""

@@ -1,5 +1,5 @@
-"""The result log: what was evaluated, how, and what came out; logs of other releases rewritten to its
-fields.
+"""Result log: the evaluated task, its configuration and its results. Logs of other releases are converted to
+this format.
 """
 
 from collections.abc import Callable
@@ -21,22 +21,23 @@ from aigo_bridge.dtypes.evidence import (
 from aigo_bridge.dtypes.task_templates import RepeatabilityConfig, TrialsConfig
 
 LATER_PARAMETER_FIELDS = frozenset({"usage", "default_file_content"})
-"""Fields that later releases added to parameters; inside a union they would not be ignored."""
+"""Parameter fields that later releases added. Inside a union, readers would not ignore them."""
 
 
 def adapted(log: Any) -> Any:
-    """The log as this release writes it; the input is left as it is, so is what is not plain data.
+    """Convert a log to the format of this release without changing the input. Values that are not plain data
+    are returned unchanged.
 
-    * a definition of type `declarative_task` is a `benchmark_task`;
-    * later releases do not say what kind of entity is evaluated: it follows from the entity;
-    * later releases add fields to models and parameters, which are dropped;
-    * a sample without trials, in the legacy form, becomes a sample with one trial.
+    * A definition with the type `declarative_task` becomes a `benchmark_task`.
+    * The kind of the evaluated entity, which later releases leave out, is derived from the entity.
+    * Fields that later releases add to models and parameters are dropped.
+    * A sample without trials, in the legacy form, becomes a sample with one trial.
     """
     return _changed(log, specification=_specification, evidence=_evidence)
 
 
 def _changed(data: Any, **changes: Callable[[Any], Any]) -> Any:
-    """`data` with the named fields passed through a function, where they are present."""
+    """Return `data` with functions applied to the named fields, if present."""
     if not isinstance(data, dict):
         return data
     return {
@@ -93,12 +94,13 @@ def _evidence(evidence: Any) -> Any:
 
 
 def one_trial(sample: Any) -> Any:
-    """A legacy sample as a sample with one trial; a sample with trials, and what is no sample, as it is.
+    """Convert a legacy sample to a sample with one trial. Samples with trials and other values are returned
+    unchanged.
 
     The parts of the trial are written in full, as if each field had been set.
 
     Raises:
-        pydantic.ValidationError: A part does not fit.
+        pydantic.ValidationError: a part is invalid.
     """
     if not isinstance(sample, dict) or sample.get("trials"):
         return sample
@@ -133,7 +135,7 @@ def _in_full(model: type[LFBaseModel], value: Any) -> Any:
 
 
 def _score(value: Any) -> Any:
-    """A score with unknown fields is not read: in this form there never were any."""
+    """Reject a score with unknown fields, because the legacy form never contained any."""
     return sparse_serializer(ScoresData).to_python(ScoresData(**value)) if isinstance(value, dict) else value
 
 
@@ -141,37 +143,37 @@ class ModelUsageStats(LFBaseModel):
     """Usage of the evaluated model."""
 
     num_samples: int
-    """Samples that called the evaluated model; a sample with several trials counts once."""
+    """Number of samples that called the evaluated model. A sample with several trials counts as one."""
     num_completion_tokens: int | None = None
-    """Output tokens of the evaluated model; `None` when unknown."""
+    """Output tokens of the evaluated model; `None` if unknown."""
     num_prompt_tokens: int | None = None
-    """Input tokens of the evaluated model; `None` when unknown."""
+    """Input tokens of the evaluated model; `None` if unknown."""
 
 
 class TaskExecution(LFBaseModel):
-    """When a task ran and what it used."""
+    """Time and model usage of a task run."""
 
     runtime: float
     """Duration in seconds."""
     started_at: int
-    """Unix time in seconds."""
+    """Start time, in Unix seconds."""
     ended_at: int
-    """Unix time in seconds."""
+    """End time, in Unix seconds."""
     model_usage: ModelUsageStats | None = None
-    """Usage of the evaluated model; `None` when unknown."""
+    """Usage of the evaluated model; `None` if unknown."""
 
 
 class EvaluationConfig(LFBaseModel):
-    """How much of a task is run, and how."""
+    """Number and selection of samples, and run options."""
 
     num_samples: AtLeastOne | None = None
-    """Samples to evaluate; `None` for all."""
+    """Number of samples to evaluate; `None` for all."""
     subsampling: Subsampling | None = None
-    """Which samples are taken; `None` for the first ones."""
+    """Selection of samples; `None` for the first ones."""
     cache_policy: CachePolicy = CachePolicy.reuse
-    """How earlier results are used."""
+    """Use of earlier results."""
     trials_config: TrialsConfig | None = None
-    """Trials per sample; `None` for what the task says."""
+    """Number of trials per sample; `None` for the task's number."""
 
 
 class TaskResultSpecification(LFBaseModel):
@@ -180,19 +182,19 @@ class TaskResultSpecification(LFBaseModel):
     display_name: str
     """Display name of the evaluation."""
     task: StoredTask
-    """The task."""
+    """Evaluated task."""
     config: dict[str, Any]
-    """Values of the task's parameters."""
+    """Values of the task parameters."""
     evaluated_entity: StoredDataset | StoredModel | None = None
     """Evaluated model or dataset; benchmark tasks only."""
     run_config: EvaluationConfig
     """Number of samples and trials, and cache policy."""
     repeatability_config: RepeatabilityConfig | None = None
-    """Number of runs; `None` when repeatability was not assessed."""
+    """Number of runs; `None` if repeatability was not measured."""
 
 
 class TaskResultLog(LFBaseModel):
-    """The result of one task."""
+    """Result of one task."""
 
     format_version: Literal["v1"]
     """Always `v1`."""
@@ -216,7 +218,7 @@ class TaskResultLog(LFBaseModel):
 
 
 class PolicyRuleMetricsInput(LFBaseModel):
-    """The metrics of one scorer of one task, as a policy rule sees them."""
+    """Metrics of one scorer of one task, as input of a policy rule."""
 
     evaluation_key: str
     """Key of the evaluation."""
@@ -227,10 +229,10 @@ class PolicyRuleMetricsInput(LFBaseModel):
     task_specification_key: str
     """Key of the task within the evaluation."""
     task_specification_display_name: str
-    """Name of the task as shown."""
+    """Display name of the task."""
     scorer_key: str | None
     """Key of the scorer; `None` for tasks without scorers."""
     metric_key: str
     """Key of the metric."""
     values: dict[str, float | int]
-    """Values by name."""
+    """Metric values by name."""

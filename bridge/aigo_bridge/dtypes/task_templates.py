@@ -1,7 +1,7 @@
-"""A task's definition as it is stored, with its trials and action rules; and rules over metrics.
+"""Stored definition of a task with its trials and action rules, and rules for metrics.
 
-The `expression` of a filter is a template. It sees the columns of a dataset, or within a task `sample`,
-`solver_output` and `scores` (score values by scorer key).
+The `expression` of a filter is a template. Its variables are the columns of a dataset. Within a task, they
+are `sample`, `solver_output` and `scores` (score values by scorer key).
 """
 
 from typing import Annotated, Any, Literal
@@ -22,35 +22,35 @@ from aigo_bridge.dtypes.enums import (
 
 
 class MeanAggregator(LFBaseModel):
-    """The mean of numbers."""
+    """Mean of the scores."""
 
     function: Literal["mean"]
     """Always `mean`."""
     score_name: str | None = None
-    """Name of the result; `None` keeps the name of the score."""
+    """Name of the aggregated score; `None` for the name of the score."""
 
 
 class MinAggregator(LFBaseModel):
-    """The smallest number."""
+    """Minimum of the scores."""
 
     function: Literal["min"]
     """Always `min`."""
     score_name: str | None = None
-    """Name of the result; `None` keeps the name of the score."""
+    """Name of the aggregated score; `None` for the name of the score."""
 
 
 class MaxAggregator(LFBaseModel):
-    """The largest number."""
+    """Maximum of the scores."""
 
     function: Literal["max"]
     """Always `max`."""
     score_name: str | None = None
-    """Name of the result; `None` keeps the name of the score."""
+    """Name of the aggregated score; `None` for the name of the score."""
 
 
 class PassAtKAggregator(LFBaseModel):
-    """The chance that at least one of `k` attempts succeeds: `1 - (1 - p)^k`, `p` the share of passed
-    trials.
+    """Probability that at least one of `k` attempts succeeds: `1 - (1 - p)^k`, where `p` is the proportion of
+    passed trials.
     """
 
     function: Literal["pass@k"]
@@ -58,100 +58,102 @@ class PassAtKAggregator(LFBaseModel):
     k: AtLeastOne
     """Number of attempts."""
     score_name: str | None = None
-    """Name of the result; `None` keeps the name of the score."""
+    """Name of the aggregated score; `None` for the name of the score."""
 
 
 class PassPowerKAggregator(LFBaseModel):
-    """The chance that all of `k` attempts succeed: `p^k`, `p` the share of passed trials."""
+    """Probability that all of `k` attempts succeed: `p^k`, where `p` is the proportion of passed trials."""
 
     function: Literal["pass^k"]
     """Always `pass^k`."""
     k: AtLeastOne
     """Number of attempts."""
     score_name: str | None = None
-    """Name of the result; `None` keeps the name of the score."""
+    """Name of the aggregated score; `None` for the name of the score."""
 
 
 Aggregator = MeanAggregator | MinAggregator | MaxAggregator | PassAtKAggregator | PassPowerKAggregator
-"""A way to make one score of several."""
+"""Function that combines several scores into one."""
 
 
 class ScoreAggregator(LFBaseModel):
-    """Which score is aggregated, and how."""
+    """Aggregation of one score."""
 
     score_name: str
     """Name of the score."""
     aggregator: Annotated[Aggregator, Field(discriminator="function")]
-    """How."""
+    """Aggregation function."""
 
 
 class TrialsDefinitionTemplate(LFBaseModel):
-    """Trials as a task asks for them."""
+    """Trials that a task requests."""
 
     num_trials: int | str
-    """Trials per sample, or a template of it."""
+    """Number of trials per sample, or a template for it."""
     score_aggregators: list[ScoreAggregator] | None = None
-    """How scores are aggregated; numbers and booleans without an entry are averaged, other scores are not."""
+    """Aggregation of scores. By default, numbers and booleans are averaged, and other scores are not
+    aggregated.
+    """
 
 
 class TrialsConfig(LFBaseModel):
-    """Trials as they were run."""
+    """Trials that were run."""
 
     num_trials: AtLeastTwo
-    """Trials per sample."""
+    """Number of trials per sample."""
 
 
 class RepeatabilityConfig(LFBaseModel):
-    """How often a task is run to see whether its result holds."""
+    """Runs of a task to measure its repeatability."""
 
     num_runs: AtLeastTwo
     """Number of runs."""
 
 
 class FilterComparison(LFBaseModel):
-    """Compares an expression with one value."""
+    """Comparison of an expression with one value."""
 
     op: FilterComparisonOp
-    """How."""
+    """Comparison operator."""
     expression: str
-    """Template of what is compared."""
+    """Template of the compared value."""
     value: str | float | int | bool
-    """What it is compared with."""
+    """Value to compare with."""
 
 
 class FilterMembership(LFBaseModel):
-    """Looks for an expression among several values."""
+    """Test whether an expression is one of several values."""
 
     op: FilterMembershipOp
-    """Whether it has to be there or must not be."""
+    """Whether the value must be in the list or must not."""
     expression: str
-    """Template of what is looked for."""
+    """Template of the value to search for."""
     values: list[str | float | bool]
-    """The values; whole numbers become floating point."""
+    """List of values. Integers become floating-point numbers."""
 
 
 class FilterUnary(LFBaseModel):
-    """Asks something of an expression on its own."""
+    """Test of an expression without another value."""
 
     op: FilterUnaryOp
-    """What."""
+    """Test operator."""
     expression: str
-    """Template of what is asked about."""
+    """Template of the tested value."""
 
 
 class ActionRule(LFBaseModel):
-    """Does something with the samples that a filter selects."""
+    """Rule that applies an action to the samples that a filter selects."""
 
     key: Key
-    """Key of the rule; action records carry it."""
+    """Key of the rule, which action records contain."""
     action: ActionRuleAction
-    """What is done."""
+    """Action to apply."""
     filter: FilterComparison | FilterMembership | FilterUnary
-    """Which samples."""
+    """Filter that selects the samples."""
 
 
 class ExistsRuleDefinition(LFBaseModel):
-    """The metric has to exist."""
+    """Rule that a metric must exist."""
 
     type: Literal["exists"]
     """Always `exists`."""
@@ -160,27 +162,27 @@ class ExistsRuleDefinition(LFBaseModel):
 
 
 class ThresholdRuleDefinition(LFBaseModel):
-    """The metric has to be on the right side of a number."""
+    """Rule that a metric must satisfy a threshold."""
 
     type: Literal["threshold"]
     """Always `threshold`."""
     metric: str
     """Name of the metric value."""
     operator: Literal[">", ">=", "=", "<", "<="]
-    """How the metric has to stand to the number."""
+    """Comparison operator between the metric and the threshold."""
     threshold: float
-    """The number."""
+    """Threshold of the metric."""
 
 
 RuleDefinition = ExistsRuleDefinition | ThresholdRuleDefinition
-"""What a rule demands."""
+"""Requirement of a rule."""
 
 PolicyRuleSimpleScope = Literal["all_latest"]
-"""Every latest result."""
+"""All latest results."""
 
 
 class PolicyRuleFinegrainedScope(LFBaseModel):
-    """The results that match all lists; `None` leaves that criterion out."""
+    """Results that match all lists. `None` disables a criterion."""
 
     evaluation_keys: list[str] | None = None
     """Keys of evaluations."""
@@ -193,25 +195,25 @@ class PolicyRuleFinegrainedScope(LFBaseModel):
 
 
 RuleScope = PolicyRuleSimpleScope | PolicyRuleFinegrainedScope
-"""The results that a rule looks at."""
+"""Results that a rule checks."""
 
 
 class TaskDatasetTemplate(LFBaseModel):
-    """The dataset of a task."""
+    """Dataset of a task."""
 
     id: str
-    """Identifier of the dataset, or a template of it."""
+    """Identifier of the dataset, or a template for it."""
 
 
 class TaskSolverTemplate(OpenFieldsModel):
-    """The solver of a task; its own settings are further fields."""
+    """Solver of a task. Its settings are additional fields."""
 
     type: str
     """Type of the solver."""
 
 
 class TaskMetricTemplate(OpenFieldsModel):
-    """A metric of a scorer; its own settings are further fields."""
+    """Metric of a scorer. Its settings are additional fields."""
 
     key: str | None = None
     """Key of the metric."""
@@ -220,41 +222,41 @@ class TaskMetricTemplate(OpenFieldsModel):
 
 
 class TaskScorerTemplate(OpenFieldsModel):
-    """A scorer of a task; its own settings are further fields."""
+    """Scorer of a task. Its settings are additional fields."""
 
     key: Key | None = None
     """Key of the scorer."""
     type: str
     """Type of the scorer."""
     display_name: str | None = None
-    """Name as shown."""
+    """Display name."""
     purpose: ScorerPurpose = ScorerPurpose.score
-    """Whether it measures the model or the evaluation."""
+    """Purpose of the scorer: measuring the model or checking the evaluation."""
     metrics: list[TaskMetricTemplate] | None = None
-    """What is computed from its scores."""
+    """Metrics that are computed from the scores."""
 
 
 class BenchmarkTaskDefinitionTemplate(LFBaseModel):
-    """A task that runs a model, or looks at a dataset, sample by sample."""
+    """Task that evaluates a model or a dataset sample by sample."""
 
     type: Literal["benchmark_task"]
     """Always `benchmark_task`."""
     evaluated_entity_type: EvaluatedEntityType
-    """What is evaluated."""
+    """Kind of the evaluated entity."""
     dataset: TaskDatasetTemplate | None = None
-    """The samples."""
+    """Dataset with the samples."""
     solver: TaskSolverTemplate | None = None
-    """How a sample becomes an output."""
+    """Solver that produces an output for each sample."""
     scorers: list[TaskScorerTemplate]
-    """How outputs are judged."""
+    """Scorers that score the outputs."""
     trials: TrialsDefinitionTemplate | None = None
-    """Trials per sample; `None` for one."""
+    """Trials per sample; `None` for one trial."""
     actions: list[ActionRule] | None = None
-    """What is done with particular samples."""
+    """Actions that apply to selected samples."""
 
 
 class SystemTaskDefinitionTemplate(LFBaseModel):
-    """A task that computes its metrics in one go, by a snippet."""
+    """Task whose snippet computes all metrics in one call."""
 
     type: Literal["system_task"]
     """Always `system_task`."""
@@ -266,179 +268,179 @@ TaskDefinition = BenchmarkTaskDefinitionTemplate | SystemTaskDefinitionTemplate
 
 
 class _ParameterSpec(LFBaseModel):
-    """The fields that most parameters begin with; a redefined field keeps its place, which is that of
-    published files.
+    """Common fields of most parameters. A redefined field keeps its position, which matches published
+    files.
     """
 
     type: str
-    """Kind of parameter."""
+    """Type of the parameter."""
     key: str
-    """Name by which the task refers to it."""
+    """Name of the parameter in the task."""
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
     description: str | None = None
-    """What it is for."""
+    """Purpose of the parameter."""
 
 
 class _TextParameterSpec(_ParameterSpec):
-    """A parameter whose value is a text."""
+    """Parameter with a text value."""
 
     default_value: str | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
 
 
 class FloatParameterSpec(_ParameterSpec):
-    """A number."""
+    """Number parameter."""
 
     type: Literal["float"]
     """Always `float`."""
     min: float | None = None
-    """Smallest value allowed; `None` for no limit."""
+    """Minimum value; `None` for unlimited."""
     max: float | None = None
-    """Largest value allowed; `None` for no limit."""
+    """Maximum value; `None` for unlimited."""
     default_value: float | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
 
 
 class IntParameterSpec(_ParameterSpec):
-    """A whole number."""
+    """Integer parameter."""
 
     type: Literal["int"]
     """Always `int`."""
     min: int | None = None
-    """Smallest value allowed; `None` for no limit."""
+    """Minimum value; `None` for unlimited."""
     max: int | None = None
-    """Largest value allowed; `None` for no limit."""
+    """Maximum value; `None` for unlimited."""
     default_value: int | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
 
 
 class BooleanParameterSpec(_ParameterSpec):
-    """Yes or no."""
+    """Boolean parameter."""
 
     type: Literal["boolean"]
     """Always `boolean`."""
     default_value: bool | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
 
 
 class StringParameterExample(LFBaseModel):
-    """A text to start from."""
+    """Example text of a parameter."""
 
     value: str
-    """The text."""
+    """Example text."""
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
 
 
 class StringParameterSpec(_TextParameterSpec):
-    """A text, possibly a template or Python source."""
+    """Text parameter. The text may be a template or Python source."""
 
     type: Literal["string"]
     """Always `string`."""
     string_kind: StringKind = StringKind.freeform
-    """What the text is."""
+    """Content of the text."""
     examples: list[StringParameterExample] | None = None
-    """Texts to start from."""
+    """Example texts."""
 
 
 class ModelParameterSpec(_TextParameterSpec):
-    """A model, by key."""
+    """Model parameter. Its value is the key of a model."""
 
     type: Literal["model"]
     """Always `model`."""
     default_value: str | None = None
-    """Key when none is given."""
+    """Default key."""
 
 
 class DatasetParameterSpec(_TextParameterSpec):
-    """A dataset, by key."""
+    """Dataset parameter. Its value is the key of a dataset."""
 
     type: Literal["dataset"]
     """Always `dataset`."""
     default_value: str | None = None
-    """Key when none is given."""
+    """Default key."""
 
 
 class DatasetColumnParameterSpec(_TextParameterSpec):
-    """A column of the dataset."""
+    """Dataset column parameter. Its value is the name of a column."""
 
     type: Literal["dataset_column"]
     """Always `dataset_column`."""
     default_value: str | None = None
-    """Column when none is given."""
+    """Default column."""
 
 
 class TaskResultParameterSpec(_TextParameterSpec):
-    """An earlier task result, by key; later releases have it."""
+    """Task result parameter of later releases. Its value is the key of an earlier task result."""
 
     type: Literal["task_result"]
     """Always `task_result`."""
     default_value: str | None = None
-    """Key when none is given."""
+    """Default key."""
 
 
 class ListParameterSpec(LFBaseModel):
-    """A list."""
+    """List parameter."""
 
     type: Literal["list"]
     """Always `list`."""
     dtype: ScalarDtype
-    """Type of the elements."""
+    """Type of the list elements."""
     key: str
-    """Name by which the task refers to it."""
+    """Name of the parameter in the task."""
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
     description: str | None = None
-    """What it is for."""
+    """Purpose of the parameter."""
     default_value: list[Any] | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
 
 
 class DictParameterSpec(LFBaseModel):
-    """A dictionary."""
+    """Dictionary parameter."""
 
     type: Literal["dict"]
     """Always `dict`."""
     value_dtype: ScalarDtype
     """Type of the values."""
     key: str
-    """Name by which the task refers to it."""
+    """Name of the parameter in the task."""
     display_name: NonEmpty
-    """Name as shown."""
+    """Display name."""
     description: str | None = None
-    """What it is for."""
+    """Purpose of the parameter."""
     default_value: dict[str, Any] | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
 
 
 class CategoricalParameterSpec(_ParameterSpec):
-    """One, or several, of a list of texts."""
+    """Choice parameter: one or several texts from a list."""
 
     type: Literal["categorical"]
     """Always `categorical`."""
     allowed_values: list[str]
-    """The texts to choose from."""
+    """Texts to choose from."""
     multiple: bool = False
     """Whether several may be chosen."""
     default_value: str | None = None
-    """Value when none is given."""
+    """Default value."""
     nullable: bool = False
-    """Whether it may be left without a value."""
+    """Whether the value may be null."""
     values_mapping: dict[str, int | float | bool | str] | None = None
-    """What each text stands for; `None` when it stands for itself."""
+    """Text → value that the task receives; `None` for the text itself."""
 
 
 ParameterSpec = (
@@ -454,4 +456,4 @@ ParameterSpec = (
     | CategoricalParameterSpec
     | TaskResultParameterSpec
 )
-"""One parameter of a task."""
+"""Parameter of a task."""

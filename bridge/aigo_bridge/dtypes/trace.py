@@ -1,4 +1,4 @@
-"""Traces: conversations with a user, the turns they consist of, and the spans they are nested in."""
+"""Traces: conversations with a user, their turns, and the spans that contain them."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -35,14 +35,14 @@ from aigo_bridge.dtypes.items import (
 
 
 class TraceMetadata(LFBaseModel):
-    """Where a trace comes from, with its totals. `None` always means unknown."""
+    """Origin and totals of a trace. `None` means unknown."""
 
     trace_id: str | None = None
     """Identifier of the trace at its source."""
     source_type: str | None = None
-    """Kind of source, such as the framework that recorded it."""
+    """Type of the source, such as the framework that recorded the trace."""
     source_uri: str | None = None
-    """Address of the source."""
+    """URI of the source."""
     agent: str | None = None
     """Name of the agent."""
     model: str | None = None
@@ -50,31 +50,31 @@ class TraceMetadata(LFBaseModel):
     tags: list[str] | None = None
     """Labels for searching."""
     created_at: datetime | None = None
-    """When the trace was recorded."""
+    """Time at which the trace was recorded."""
     total_time: float | None = None
     """Duration in seconds."""
     total_tokens: int | None = None
-    """Tokens of all model calls."""
+    """Number of tokens in all model calls."""
     message_count: int | None = None
-    """Messages at the source."""
+    """Number of messages at the source."""
     error: str | None = None
     """Error that ended the trace early."""
     extra: dict[str, Any] | None = None
-    """Other information."""
+    """Additional information."""
 
 
 class Turn(LFBaseModel):
-    """A user message with everything up to the next one."""
+    """User message with all items before the next user message."""
 
-    # Views hand back the very message of the trace, which is a plain `Message` when it was read from data.
+    # Properties return the message object of the trace, which is a plain `Message` if it was read from data.
     user_message: Annotated[UserMessage, SerializeAsAny()]
-    """The message that opens the turn."""
+    """Message that starts the turn."""
     assistant_items: list[TraceItemField]
-    """What follows it: answers, tool calls and their outputs, also system and custom items."""
+    """Items after the message: answers, tool calls and their results, system and custom items."""
 
     @property
     def assistant_messages(self) -> list[Message]:
-        """Messages of the assistant in this turn."""
+        """Assistant messages in this turn."""
         return _with_role(self.assistant_items, MessageRole.assistant)
 
     @property
@@ -84,43 +84,43 @@ class Turn(LFBaseModel):
 
     @property
     def function_outputs(self) -> list[FunctionCallOutput]:
-        """Answers of tools in this turn."""
+        """Tool results in this turn."""
         return _outputs(self.assistant_items)
 
     @property
     def function_call_pairs(self) -> list[CallPair]:
-        """Every call of this turn with the last answer to it in this turn, `None` without one."""
+        """Tool calls of this turn, each with its last result in this turn; `None` for a missing result."""
         return paired(self.function_calls, self.function_outputs)
 
 
 class Trace(LFBaseModel):
-    """A conversation between user and agent, and optionally the execution record it comes from.
+    """Conversation between a user and an agent, optionally with the execution record it was derived from.
 
-    `preamble` is what stands before the first user message; `turns` hold the rest.
+    `preamble` contains the items before the first user message; `turns` contain the rest.
     """
 
     FORMAT: TraceFormat = "open_responses"
-    """Form of the items."""
+    """Format of the items."""
     items: list[TraceItemField]
-    """The conversation in order."""
+    """Conversation items in order."""
     metadata: TraceMetadata | None = None
     """Origin of the trace."""
     events: list[TraceEventField] | None = None
-    """The execution record; `None` if it was not recorded. Reading a trace derives no items from it."""
+    """Execution record; `None` if it was not recorded. Reading a trace does not derive items from it."""
     span_id: str | None = None
-    """The span this trace represents; `None` for the root."""
+    """Span that this trace represents; `None` for the root."""
     span_name: str | None = None
-    """Name of that span."""
+    """Name of the span."""
     span_type: str | None = None
-    """Kind of that span, such as `agent`."""
+    """Type of the span, such as `agent`."""
 
     @classmethod
     def from_items(cls, items: Sequence[TraceItem], **fields: Any) -> Self:
-        """A trace of items alone; `fields` are further fields of the trace.
+        """Create a trace from items only. `fields` contains further fields of the trace.
 
         Raises:
-            pydantic.ValidationError: An item or a field does not fit.
-            TypeError: `events` is among the fields.
+            pydantic.ValidationError: an item or a field is invalid.
+            TypeError: `fields` contains `events`.
         """
         if "events" in fields:
             raise TypeError("`events` cannot be given together with items; use `Trace.from_events`")
@@ -130,16 +130,16 @@ class Trace(LFBaseModel):
     def from_events(
         cls, events: Sequence[BaseTraceEvent], *, span_id: str | None = None, **fields: Any
     ) -> Self:
-        """A trace of the span `span_id` (`None`: the root), its items derived from the events.
+        """Create a trace of the span `span_id` (`None` for the root), with items derived from the events.
 
-        With at least one message event in the stream, the items are the span's messages and tool calls.
-        Without, they are put together from the contexts of the span's model calls.
+        If the stream contains at least one message event, the items are the messages and tool calls of the
+        span. Otherwise, they are assembled from the contexts of the span's model calls.
 
         Raises:
-            TypeError: Something is not an event object, times with and without UTC offset are mixed among
-                siblings, or `items` or `events` is among the fields.
-            ValueError: Some events have a timestamp and some do not.
-            pydantic.ValidationError: A field does not fit.
+            TypeError: a value is not an event object, siblings mix times with and without a UTC offset, or
+                `fields` contains `items` or `events`.
+            ValueError: only some events have a timestamp.
+            pydantic.ValidationError: a field is invalid.
         """
         ordered = sort_events_by_span(_events(events))
         if span_id is not None:
@@ -147,7 +147,8 @@ class Trace(LFBaseModel):
         return cls(items=derived_items(ordered, span_id), events=ordered, **fields)
 
     def spans(self) -> list["Trace"]:
-        """The direct child spans as traces, in the order of their begins; call it on them for the next level.
+        """Return the direct child spans as traces, in the order of their starts. Call it on a child for the
+        next level.
 
         A span without an end is left out.
         """
@@ -167,17 +168,17 @@ class Trace(LFBaseModel):
 
     @property
     def preamble(self) -> list[TraceItem]:
-        """Items before the first user message; all items when there is none."""
+        """Items before the first user message; all items without a user message."""
         return list(takewhile(lambda item: not _is_user(item), self.items))
 
     @property
     def conversation_items(self) -> list[TraceItem]:
-        """Items from the first user message on; empty when there is none."""
+        """Items from the first user message on; empty without a user message."""
         return self.items[len(self.preamble) :]
 
     @property
     def turns(self) -> list[Turn]:
-        """One turn per user message; together they hold exactly `conversation_items`."""
+        """Turns, one per user message. Together they contain exactly `conversation_items`."""
         turns: list[Turn] = []
         for item in self.conversation_items:
             if _is_user(item):
@@ -188,17 +189,17 @@ class Trace(LFBaseModel):
 
     @property
     def user_messages(self) -> list[Message]:
-        """All messages of the user."""
+        """All user messages."""
         return _with_role(self.items, MessageRole.user)
 
     @property
     def assistant_messages(self) -> list[Message]:
-        """Messages of the assistant after the preamble."""
+        """Assistant messages after the preamble."""
         return _with_role(self.conversation_items, MessageRole.assistant)
 
     @property
     def system_messages(self) -> list[Message]:
-        """Messages with role `system` in the preamble; `developer` is another role."""
+        """Messages with the role `system` in the preamble. `developer` is another role."""
         return _with_role(self.preamble, MessageRole.system)
 
     @property
@@ -208,48 +209,48 @@ class Trace(LFBaseModel):
 
     @property
     def function_outputs(self) -> list[FunctionCallOutput]:
-        """Answers of tools after the preamble."""
+        """Tool results after the preamble."""
         return _outputs(self.conversation_items)
 
     def get_first_system_prompt(self) -> str | None:
-        """Text of the first system message of the preamble; `None` without one."""
+        """Return the text of the first system message in the preamble; `None` without such a message."""
         return next((message_text(message) for message in self.system_messages), None)
 
     def get_last_assistant_text(self) -> str | None:
-        """Text of the last assistant message after the preamble; `None` without one, empty when it has no
-        text.
+        """Return the text of the last assistant message after the preamble; `None` without such a message,
+        empty if it lacks a text.
         """
         return next((message_text(message) for message in reversed(self.assistant_messages)), None)
 
     def get_last_user_text(self) -> str | None:
-        """Text of the last user message; `None` without one."""
+        """Return the text of the last user message; `None` without such a message."""
         return next((message_text(message) for message in reversed(self.user_messages)), None)
 
     def get_function_calls_by_name(self, name: str) -> list[FunctionCall]:
-        """Calls of the tool `name` after the preamble."""
+        """Return the calls of the tool `name` after the preamble."""
         return [call for call in self.function_calls if call.name == name]
 
     def get_function_output_for_call(self, call_id: str) -> FunctionCallOutput | None:
-        """The first answer to a call after the preamble; `None` without one."""
+        """Return the first result of a call after the preamble; `None` without a result."""
         return next((output for output in self.function_outputs if output.call_id == call_id), None)
 
     def get_function_call_pairs(self) -> list[CallPair]:
-        """Return every call after the preamble with the last answer to it; `None` without an answer.
+        """Return every tool call after the preamble with its last result; `None` for a missing result.
 
-        Answers in the preamble are left out, as in `function_outputs`.
+        Results in the preamble are left out, as in `function_outputs`.
         """
         return paired(self.function_calls, self.function_outputs)
 
     def get_function_call_arguments(self, call: FunctionCall) -> Any:
-        """The arguments of a call as a value: a dictionary, unless the model wrote other JSON.
+        """Return the arguments of a call as a value: a dictionary, unless the model wrote other JSON.
 
         Raises:
-            json.JSONDecodeError: The arguments are not JSON.
+            json.JSONDecodeError: the arguments are not JSON.
         """
         return json.loads(call.arguments)
 
     def get_function_output_text(self, output: FunctionCallOutput) -> str:
-        """Text of a tool's answer; parts one per line, images and files skipped."""
+        """Return the text of a tool result, one part per line, without images and files."""
         return tool_result_text(output)
 
 
@@ -270,7 +271,7 @@ def _events(events: object) -> Sequence[TraceEvent]:
 
 
 def _is_user(item: object) -> TypeGuard[UserMessage]:
-    # Judged by role: a message that was read from data is a plain `Message`, and stays the object it is.
+    # Check the role, because a message that was read from data is a plain `Message` object.
     return isinstance(item, Message) and item.role is MessageRole.user
 
 

@@ -1,7 +1,7 @@
-"""Errors of pydantic, read: fields that are unknown, one line for people, issues that name one fault each.
+"""Interpretation of pydantic errors: unknown fields, one-line messages, and issues with one error each.
 
-A union that fails reports the faults of every branch; the reader of a message wants those of the branch that
-was meant.
+A failed union reports the errors of every branch. The reader of a message only needs the errors of the
+intended branch.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ Location = tuple[str | int, ...]
 TAGS = frozenset(
     {"benchmark_task", "declarative_task", "system_task", "mean", "min", "max", "pass@k", "pass^k"}
 )
-"""Labels of the unions that are decided by a tag. In these, unknown fields are dropped as elsewhere; in all
-other unions they make the branch fail."""
+"""Labels of tagged unions, where unknown fields are dropped. In other unions, unknown fields make the branch
+fail.
+"""
 
 
 def unknown_fields(error: ValidationError) -> list[Location]:
-    """Locations that some branch of some union reported as unknown; union labels included."""
+    """Return the locations that any branch of a union reported as unknown, including union labels."""
     return [
         details["loc"]
         for details in error.errors(include_url=False, include_context=False, include_input=False)
@@ -35,7 +36,7 @@ def unknown_fields(error: ValidationError) -> list[Location]:
 
 
 def without(data: Any, locations: Iterable[Location]) -> Any:
-    """A copy of `data` without the fields at `locations`; parts that do not change are shared."""
+    """Return a copy of `data` without the fields at `locations`. Unchanged parts are shared."""
     copied: dict[int, Any] = {}
     root = _copied(data, copied)
     for location in locations:
@@ -52,7 +53,7 @@ def _remove(root: Any, location: Sequence[str | int], copied: dict[int, Any]) ->
         elif isinstance(part, str) and part.startswith("tagged-union["):
             label_follows = True
         elif isinstance(holder, dict):
-            # Anything but a key is the label that a union puts into the path of an error.
+            # Other parts of an error path are union labels.
             is_tag = part in TAGS and part in (holder.get("type"), holder.get("function"))
             if part in holder and not is_tag:
                 holder[part] = holder = _copied(holder[part], copied)
@@ -63,7 +64,7 @@ def _remove(root: Any, location: Sequence[str | int], copied: dict[int, Any]) ->
 
 
 def _copied(value: Any, copied: dict[int, Any]) -> Any:
-    """`value`, copied one level deep unless it is a copy of ours already."""
+    """Return `value` copied one level deep, unless it is already a copy."""
     if id(value) in copied:
         return value
     if isinstance(value, dict):
@@ -77,14 +78,14 @@ def _copied(value: Any, copied: dict[int, Any]) -> Any:
 
 
 SHOWN = 3
-"""Problems that are listed; the others are counted."""
+"""Maximum number of problems to list. The others are counted."""
 
 
 def problems(error: ValidationError) -> str:
-    """Places and reasons, without the labels that unions put into paths.
+    """Return positions and reasons, without the labels that unions add to paths.
 
-    Of a union, only the member that the value's `type` names is told about, where there is one: every other
-    member has complaints, too, and none of them is the mistake.
+    For a union, only errors of the member that the value's `type` names are included, if there is such a
+    member. The other members also report errors, but they are not the cause.
     """
     details = error.errors(include_url=False, include_input=False)
     decided = [
@@ -134,14 +135,14 @@ class _Fault:
 
     @property
     def is_dropped(self) -> bool:
-        """Whether readers drop what is wrong, and go on."""
+        """Whether readers ignore the unknown field and continue."""
         return self.detail["type"] == "extra_forbidden" and not self.in_union
 
 
 def issues_of(error: ValidationError, data: Any, *, file: str | None = None, path: Path = ()) -> list[Issue]:
-    """The faults of `data`, which stands at `path` of the file, one issue each.
+    """Return the errors of `data`, which is at `path` in the file, as one issue each.
 
-    An unknown field that readers drop is a warning; inside a union they do not, and it is an error.
+    An unknown field that readers drop is a warning. Inside a union it is not dropped and is an error.
     """
     issues = [
         Issue(
@@ -169,7 +170,7 @@ def _message(detail: ErrorDetails) -> str:
 
 
 def _meant(details: Sequence[ErrorDetails], data: Any) -> list[_Fault]:
-    """Faults with their place in the data, those of other branches of unions left out."""
+    """Return errors with their position in the data, without errors of unintended union branches."""
     faults: list[_Fault] = []
     branches: dict[Path, dict[str | int, list[ErrorDetails]]] = {}
     for detail in details:
@@ -193,7 +194,9 @@ def _meant(details: Sequence[ErrorDetails], data: Any) -> list[_Fault]:
 
 
 def _unlikeliness(faults: Sequence[_Fault]) -> tuple[bool, int]:
-    """A branch that another `type` belongs to is not meant; otherwise the one that almost fits is."""
+    """Return a sort key for branches: first whether the branch has another `type`, then its number of
+    errors.
+    """
     other_type = any(
         (fault.place == ("type",) and fault.detail["type"] == "literal_error")
         or (fault.place == () and fault.detail["type"].startswith(_OF_ANOTHER_KIND))
@@ -206,7 +209,7 @@ _OF_ANOTHER_KIND = ("union_tag", "model_type", "dict_type", "list_type")
 
 
 def _split(location: Path, data: Any) -> tuple[Path, str | int | None, Path]:
-    """Path up to the first label of a union, the label, and the rest."""
+    """Return the path up to the first union label, the label, and the rest."""
     value = data
     for index, part in enumerate(location):
         is_last = index == len(location) - 1

@@ -1,6 +1,6 @@
-"""Task results: from what happened to the samples to a result log on disk, and back.
+"""Task results: from trial records to a result log on disk, and back.
 
-The public functions are loaded when they are used: most packages need one module of this one.
+The public functions are imported lazily, because most packages need only one module of this package.
 """
 
 from __future__ import annotations

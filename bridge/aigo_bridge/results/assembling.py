@@ -1,8 +1,8 @@
-"""From trial records to a task result: samples are streamed, metrics follow at the end.
+"""Assembly of task results from trial records: samples are streamed, metrics follow at the end.
 
-The numbers come from here and nowhere else: an engine delivers scores per trial, and aggregation and metrics
-are computed by the same code for every engine. Only the score values of all samples are held in memory, never
-the samples.
+All metrics are computed here. An engine provides scores per trial; the same code aggregates them and
+computes metrics for every engine. Only the score values of all samples are held in memory, never the
+samples.
 """
 
 from __future__ import annotations
@@ -51,37 +51,39 @@ from aigo_bridge.spec.metric import MetricSpec
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One metric of one scorer, as shown in tables."""
+    """One metric of one scorer, as a table row."""
 
     scorer_key: str
     name: str
     value: float | int | None
-    """`None` when it could not be computed; `problem` says why."""
+    """Value of the metric; `None` if it could not be computed, with the reason in `problem`."""
     num_scored: int | None
-    """Samples that are in the number; `None`: an engine does not say of its own."""
+    """Number of samples that the value includes; `None` if an engine does not report it for its own
+    metrics.
+    """
     problem: str | None = None
     metric_key: str = ""
-    """The metric's key: values of several metrics of a scorer may have the same name. Numbers of an engine's
-    own have none.
+    """Key of the metric, because several metrics of a scorer may have values with the same name. Empty for an
+    engine's own metrics.
     """
     score: str | None = None
     """Score that the metric reads, if the scorer gives several."""
     reducer: str | None = None
-    """Inspect's function that made one score of several epochs."""
+    """Inspect function that combined the scores of several epochs."""
     group: str | None = None
-    """Metric and column of a number over groups of samples."""
+    """Metric and column of a value that is computed over groups of samples."""
     kind: str | None = None
     """Type of the metric."""
 
     @property
     def identity(self) -> MetricIdentity:
-        """Parts of its name."""
+        """Parts of the metric's name."""
         parts = (self.score, self.reducer, self.group, self.kind)
         return MetricIdentity(self.scorer_key, self.metric_key, self.name, *parts)
 
 
 MOST_SHARED = 1_000
-"""Different scores that are kept once."""
+"""Maximum number of different score values that are stored only one time."""
 
 
 def _score_of(metric: OutlineMetric) -> str | None:
@@ -90,41 +92,44 @@ def _score_of(metric: OutlineMetric) -> str | None:
 
 @dataclass
 class Tally:
-    """What the samples add up to; filled while they stream by."""
+    """Totals over the samples, updated while they are streamed."""
 
     plan: AnyPlan
-    """The user's own, or what a log says of it: then code and rules are not at hand, and what they gave is
-    taken from `stored`."""
+    """Plan of the user, or the plan in a log. With a plan in a log, code and rules are not available, and
+    their results are taken from `stored`.
+    """
     stored: StoredNumbers | None = None
-    """What a log has of them; `None`: nothing."""
+    """Results of code and rules in a log; `None` if the log does not contain them."""
     samples_tally: CountsTally = field(default_factory=CountsTally)
     """Samples of the plan that were run."""
     rows_tally: CountsTally = field(default_factory=CountsTally)
-    """Samples of the evidence: those of the plan, or the rows that a post-processor made of them."""
+    """Samples of the evidence: the samples of the plan, or the rows that a post-processor created from
+    them.
+    """
     stop_reasons: Counter[str] = field(default_factory=Counter)
-    """Stop reason → trials whose final answer has it."""
+    """Stop reason → number of trials whose final answer has it."""
     num_rows: int = 0
     callers: Counter[str] = field(default_factory=Counter)
-    """Engine's model name → samples whose traces have a call of it."""
+    """Model name for the engine → number of samples whose traces contain a call of the model."""
     scores: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """Scorer key → values of each sample that counts, aggregated over its trials."""
     samples: dict[str, list[SampleScore]] = field(default_factory=dict)
-    """The same with metadata, for scorers whose `python` metrics see it."""
+    """Scorer key → scores with metadata, for scorers whose `python` metrics read them."""
     first_errors: list[FirstError] = field(default_factory=list)
-    """The first few kinds of errors, for the terminal."""
+    """First kinds of errors, for the terminal."""
     exclusions: dict[int, Exclusion] = field(default_factory=dict)
-    """Number of a row → what action rules say of it, where they say anything."""
+    """Number of a row → outcome of the action rules, for rows with an outcome."""
     outline: Outline = field(init=False)
-    """What of the plan the scores are read with."""
+    """Outline of the plan, which is needed to read the scores."""
     doubts: Doubts = field(default_factory=Doubts)
-    """What counts against the model, and may be no fault of its answers."""
+    """Facts that lower the metrics but may not be caused by the model's answers."""
     _shared: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.outline = self.plan.outline
 
     def shared(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The same values, of which there is one object for all samples that have them."""
+        """Return the same values as an object that all samples with equal values share."""
         text = repr(values)
         if text not in self._shared and len(self._shared) >= MOST_SHARED:
             return values
@@ -142,13 +147,13 @@ class Tally:
 
     @property
     def failures(self) -> TaskResultFailures:
-        """Failed samples of the evidence, as AI GO keeps them."""
+        """Failed samples of the evidence, in AI GO's form."""
         counts = self.row_counts
         return TaskResultFailures(num_errors=counts.failed, num_total=counts.samples)
 
     @property
     def knows_exclusions(self) -> bool:
-        """Whether it is known which rows stay out of the metrics."""
+        """Whether the rows that are excluded from the metrics are known."""
         return isinstance(self.plan, TaskPlan) or self.stored is not None or not self.outline.rules
 
 
@@ -156,9 +161,9 @@ MAX_FIRST_ERRORS = 5
 
 
 def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[SampleEvidence]:
-    """Evidence of each sample from its trials, which must stand next to each other; fills `tally` on the way.
+    """Yield the evidence of each sample and update `tally`. The trials of a sample must be consecutive.
 
-    The rows that a post-processor made of a sample are samples of their own, one after the other.
+    Rows that a post-processor created from a sample are separate, consecutive samples.
     """
     for records, aggregated, exclusion, facts in _counted_rows(trials, tally):
         try:
@@ -172,14 +177,14 @@ def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[Sampl
 
 
 def count_samples(trials: Iterable[TrialRecord], tally: Tally) -> None:
-    """Fill `tally` as `sample_stream` does, where nobody wants the evidence."""
+    """Update `tally` as `sample_stream` does, without creating evidence."""
     for _ in _counted_rows(trials, tally):
         pass
 
 
 _CountedRow = tuple[list[TrialRecord], list[ScoresData], Exclusion, list[SampleFacts]]
-"""The trials of one row, its scores over them, the outcome of action rules, and facts of the sample's rows
-so far: those of this row are the last.
+"""Trials of one row, its aggregated scores, the outcome of action rules, and the facts of the sample's rows
+so far, ending with this row.
 """
 
 
@@ -215,10 +220,11 @@ def _models_called(record: TrialRecord) -> Iterator[str]:
 
 
 def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
-    """The trials of each row that was made of a sample, in the order of the first trial that has it.
+    """Yield the trials of each row that was created from a sample, ordered by the first trial that has the
+    row.
 
-    A trial without rows (it failed, say) is a trial of all of them; when there is no row at all, the sample
-    stands for itself.
+    A trial without rows, for example a failed one, is a trial of every row. A sample without any row is
+    its own row.
     """
     ordered = sorted(records, key=lambda record: record.index)
     without = [record for record in ordered if record.source_id is None]
@@ -237,7 +243,9 @@ def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
 
 
 def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str | int]) -> list[TrialRecord]:
-    """The records of a row under an id that no other sample's row has: authors may name rows alike."""
+    """Return the records of a row with an id that is unique among all samples, because authors may reuse
+    names of rows.
+    """
     row_id = records[0].sample_id
     if row_id in taken:
         row_id = f"{planned_id}#{row_id}"
@@ -249,7 +257,7 @@ def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str 
 def _counted(
     records: list[TrialRecord], tally: Tally, detailed: frozenset[str], facts: list[SampleFacts]
 ) -> _CountedRow:
-    """One row from its trials, counted; its facts are appended to `facts`."""
+    """Count one row and append its facts to `facts`."""
     aggregated, missing, exclusion = _result_of(records, tally)
     if exclusion.records or exclusion.errors:
         tally.exclusions[tally.num_rows] = exclusion
@@ -262,7 +270,8 @@ def _counted(
         tally.doubts.note_names(
             score.scorer_key, score.values.keys() | missing.get(score.scorer_key, {}).keys()
         )
-    # A rule that cannot be evaluated might have excluded the sample: it is in no number either.
+    # A rule that cannot be evaluated might have excluded the sample, so the sample is left out of all
+    # metrics.
     if not exclusion.excluded and not exclusion.errors:
         for record in records:
             tally.doubts.note(record)
@@ -275,7 +284,9 @@ def _counted(
 
 
 def _sample_score(score: ScoresData, records: Sequence[TrialRecord]) -> SampleScore:
-    """What `python` metrics see of a score; of several trials also how many of them it comes from."""
+    """Return the score that `python` metrics receive. For several trials, it includes the number of scored
+    trials.
+    """
     metadata = score.metadata
     if len(records) > 1:
         keys = [{each.scorer_key for each in record.scores} for record in records]
@@ -286,8 +297,8 @@ def _sample_score(score: ScoresData, records: Sequence[TrialRecord]) -> SampleSc
 def _result_of(
     records: list[TrialRecord], tally: Tally
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]], Exclusion]:
-    """What the scores of a row come to, and what action rules say of it; a row of which that cannot be told
-    is in no number.
+    """Return the aggregated scores of a row and the outcome of action rules. If they cannot be computed, the
+    row is left out of all metrics.
     """
     try:
         aggregated, missing = _aggregated(records, tally.outline)
@@ -310,7 +321,9 @@ def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstE
 
 
 def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
-    """Whether a row is in no metric: an action rule says so, or could not be evaluated; from its trials."""
+    """Return whether a row is left out of all metrics because an action rule excludes it or could not be
+    evaluated.
+    """
     exclusion = _exclusion(records, _aggregated(records, plan.outline)[0], plan)
     return exclusion.excluded or bool(exclusion.errors)
 
@@ -318,7 +331,9 @@ def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
 def _aggregated(
     records: Sequence[TrialRecord], outline: Outline
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]]]:
-    """One score per scorer, of the only trial or over several; and by scorer what has no aggregate."""
+    """Return one score per scorer, from the only trial or aggregated over several, and the scores without an
+    aggregate by scorer.
+    """
     if len(records) == 1:
         return list(records[0].scores), {}
     by_scorer: dict[str, list[ScoresData | None]] = {}
@@ -341,11 +356,11 @@ def _aggregated(
 
 
 def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData], plan: TaskPlan) -> Exclusion:
-    """What the task's action rules say.
+    """Return the outcome of the task's action rules.
 
-    Of several trials, expressions see the aggregated scores, and for scores that have no aggregate (labels),
-    as for the solver's output, the first trial's: an undefined name would make `not_equals` exclude every
-    sample.
+    With several trials, expressions read the aggregated scores. For scores without an aggregate (labels)
+    and for the solver output, they read the first trial. Otherwise, an undefined name would make
+    `not_equals` exclude every sample.
     """
     if plan.entity == "system" or not plan.benchmark.actions:
         return Exclusion()
@@ -359,7 +374,9 @@ def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData],
 
 
 def _scorers_with_python_metrics(tally: Tally) -> frozenset[str]:
-    """Keys of the scorers whose scores the author's code will see; of what a log says it sees none."""
+    """Return the keys of scorers whose scores the author's code reads. For a plan in a log, the result is
+    empty.
+    """
     if not isinstance(tally.plan, TaskPlan):
         return frozenset()
     return frozenset(
@@ -382,7 +399,7 @@ def _sample(
             errors=list(record.errors),
         )
     else:
-        # Aggregated scores stand at the top; everything else is in the trials.
+        # The top level contains aggregated scores; the trials contain everything else.
         sample = SampleEvidence(
             sample_id=records[0].sample_id,
             sample=None,
@@ -411,23 +428,22 @@ def _trial(record: TrialRecord) -> SampleTrialEvidence:
 
 @dataclass(frozen=True)
 class Metrics:
-    """All metrics of a task, and what went wrong with some."""
+    """All metrics of a task and their errors."""
 
     data: tuple[MetricData, ...]
     rows: tuple[MetricRow, ...]
     errors: tuple[TaskResultError, ...]
     of_code: Mapping[tuple[str, str], MetricResult] = field(default_factory=dict)
-    """Keys of scorer and metric → what the author's code came to: what scores alone do not tell."""
+    """Scorer key and metric key → result of the author's code, which cannot be derived from scores alone."""
 
 
 def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
-    """Metrics of every scorer of a plan over the scores it gave.
+    """Compute the metrics of every scorer over its scores.
 
     Args:
-        tally: filled by `sample_stream`.
-        host: where `python` metrics of the user's own plan run; without one they have no value, and say so.
-            Those of a log
-            run nowhere: their values are those that it has.
+        tally: totals filled by `sample_stream`.
+        host: host for `python` metrics of the user's own plan; without a host, they have an error instead
+            of a value. Code in a log is never executed, so its metrics keep their stored values.
     """
     data: list[MetricData] = []
     rows: list[MetricRow] = []
@@ -481,7 +497,7 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
 
 
 def _computed(tally: Tally, metric: MetricSpec, scores: Sequence[Mapping[str, Any]]) -> MetricResult:
-    """One metric of our own formulas; what fails in it is its own problem."""
+    """Compute one built-in metric; an exception becomes an error of the metric."""
     if not tally.knows_exclusions:
         return MetricResult({}, 0, len(scores), f"{UNKNOWN_EXCLUSIONS}; {HINT}")
     return _contained(scores, lambda: compute_metric(metric, scores))
@@ -490,7 +506,9 @@ def _computed(tally: Tally, metric: MetricSpec, scores: Sequence[Mapping[str, An
 def _of_code(
     tally: Tally, number: int, position: int, keys: tuple[str, str], host: SnippetHost | None
 ) -> MetricResult:
-    """One metric of the author's code: run where it is the user's own, else as the log has it."""
+    """Return one metric of the author's code: computed for the user's own plan, otherwise taken from the
+    log.
+    """
     scores = tally.scores.get(keys[0], [])
     if not isinstance(tally.plan, TaskPlan):
         stored = None if tally.stored is None else tally.stored.metrics.get(keys)
@@ -512,7 +530,9 @@ def _contained(scores: Sequence[Mapping[str, Any]], compute: Callable[[], Metric
 
 
 def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:
-    """Metrics of a system task, from the samples (one, if it did not fail) in which they were logged."""
+    """Return the metrics of a system task from the samples in which they were logged (one sample, unless it
+    failed).
+    """
     trials = [trial for sample in samples for trial in sample.trials]
     outcomes = [Score(score.values, score.metadata or {}) for trial in trials for score in trial.scores or []]
     data = [entry for outcome in outcomes for entry in metric_data(outcome)]
@@ -528,10 +548,10 @@ def scores_data(
     metadata: Mapping[str, Any],
     direct_ios: Sequence[DirectModelIO] = (),
 ) -> ScoresData:
-    """A scorer's result on one trial.
+    """Return the result of a scorer on one trial.
 
-    Evidence has no word for infinity and writes null. Metrics see it (a mean has no value then, and says so);
-    the metadata spells it out.
+    The JSON evidence cannot represent infinity and contains null instead. Metrics receive the infinite
+    value (a mean then reports an error), and the metadata contains it as text.
     """
     infinite = {
         name: str(value) for name, value in values.items() if isinstance(value, float) and math.isinf(value)

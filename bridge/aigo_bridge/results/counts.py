@@ -1,4 +1,4 @@
-"""States of samples and trials, and their counts: the one definition for every command, page and table.
+"""Counts of samples and trials in each state, defined once for every command, page and table.
 
 A *trial* is in one of four states:
 
@@ -7,14 +7,14 @@ A *trial* is in one of four states:
 * *scored*: it ended without an error, and a scorer gave it a value.
 * *unscored*: it ended without an error and without any value.
 
-A *sample* is in one of five states. The first that applies counts:
+A *sample* is in one of five states. The first matching state counts:
 
-* *failed*: some scorer did not score it because of errors in all of its trials, or an action rule could
-  not be evaluated. These are the `failures` of the evidence.
+* *failed*: at least one scorer did not score it because of errors in all of its trials, or an action rule
+  could not be evaluated. These are the `failures` of the evidence.
 * *excluded*: an action rule keeps it out of the metrics.
-* *scored*: some trial has a value. A sample is scored if only some of its trials failed.
+* *scored*: at least one trial has a value. A sample is scored if only some of its trials failed.
 * *not finished*: it is without a value, and a trial did not finish.
-* *unscored*: it is without a value, although nothing failed in some trial.
+* *unscored*: it is without a value, although at least one trial did not fail.
 
 The counts of the states add up to all samples, and to all trials.
 """
@@ -43,11 +43,11 @@ RUNNING = "StillRunning"
 """Error type of a trial that had not ended when its log was read."""
 _UNFINISHED = frozenset({CANCELLED, RUNNING, "CancelledError"})
 _NOTES = frozenset({"InvalidatedSample"})
-"""Error types that are remarks of people: the trial itself ended as its scores say."""
+"""Error types of user annotations. The trial itself has the state that its scores indicate."""
 
 
 def is_failure(error_type: str) -> bool:
-    """Return whether an error of this type makes a trial a failed one."""
+    """Return whether an error of this type makes a trial fail."""
     return error_type not in _UNFINISHED and error_type not in _NOTES
 
 
@@ -58,12 +58,12 @@ class State(IntEnum):
     UNSCORED = 1
     FAILED = 2
     EXCLUDED = 3
-    """Samples only."""
+    """Excluded by an action rule; only for samples."""
     UNFINISHED = 4
 
     @property
     def label(self) -> str:
-        """Name for people."""
+        """Name for display."""
         return "not finished" if self is State.UNFINISHED else self.name.lower()
 
 
@@ -83,7 +83,7 @@ class Counts:
     failed_trials: int = 0
     unfinished_trials: int = 0
     with_failed_trials: int = 0
-    """Samples with a failed trial, in any state."""
+    """Number of samples with a failed trial, in any state."""
 
     def __add__(self, other: Counts) -> Counts:
         names = [each.name for each in fields(self)]
@@ -91,11 +91,11 @@ class Counts:
 
     @property
     def has_trials(self) -> bool:
-        """Whether some sample has several trials, so that trials deserve a separate number."""
+        """Whether any sample has several trials, so that the number of trials is shown separately."""
         return self.trials != self.samples
 
     def others(self) -> list[str]:
-        """Return texts for the samples that are not scored and the trials that gave nothing, by state."""
+        """Return texts about unscored samples and failed or unfinished trials, by state."""
         samples = (
             (self.failed, "failed"),
             (self.unscored, "not scored"),
@@ -118,7 +118,7 @@ class Counts:
         return self.samples == self.scored == self.trials
 
     def text(self) -> str:
-        """Return the counts for people, such as `4 samples, 12 trials: 1 failed, 7 of 12 trials failed`."""
+        """Return the counts as text, such as `4 samples, 12 trials: 1 failed, 7 of 12 trials failed`."""
         total = plural(self.samples, "sample")
         if self.has_trials:
             total += f", {plural(self.trials, 'trial')}"
@@ -135,27 +135,27 @@ NO_COUNTS = Counts()
 
 @dataclass(frozen=True)
 class SampleFacts:
-    """Facts of a sample that decide its state."""
+    """Facts that determine the state of a sample."""
 
     scorers: int
-    """Number of scorers that gave it scores."""
+    """Number of scorers that gave the sample scores."""
     has_value: bool
     trials: tuple[int, ...]
-    """Number of its trials in each `State`."""
+    """Number of trials in each `State`."""
     is_excluded: bool
     is_undecided: bool
     """Whether an action rule could not be evaluated."""
 
     @property
     def num_trials(self) -> int:
-        """Number of its trials."""
+        """Number of trials of the sample."""
         return sum(self.trials)
 
     def state(self, num_scorers: int) -> State:
         """Return the state of the sample.
 
         Args:
-            num_scorers: scorers of the task; 0 if unknown or without scorers.
+            num_scorers: number of scorers of the task; 0 if unknown or without scorers.
         """
         if self.is_undecided:
             return State.FAILED
@@ -223,18 +223,18 @@ def rules_of(sample: Json) -> list[str]:
 
 
 def trial_number(trial: Json, position: int) -> int:
-    """Return the number of a trial that people see, from 1; the evidence counts from 0.
+    """Return the displayed number of a trial, from 1; the evidence counts from 0.
 
     Args:
-        trial: the JSON object of the result.
-        position: among the trials of its sample, from 0.
+        trial: JSON object of the trial in the result.
+        position: position among the trials of the sample, from 0.
     """
     index = trial.get("index")
     return (index if isinstance(index, int) else position) + 1
 
 
 def sample_facts(sample: Json) -> SampleFacts:
-    """Return the facts of a sample's JSON object in a result; the legacy form is read as well."""
+    """Return the facts of a sample's JSON object in a result, including the legacy form."""
     is_legacy = not sample.get("trials")
     return _facts(
         map(_written_trial, trials_of(sample)),
@@ -245,7 +245,7 @@ def sample_facts(sample: Json) -> SampleFacts:
 
 
 def sample_state(sample: Json, num_scorers: int) -> State:
-    """Return the state of a sample's JSON object; `num_scorers` as of `SampleFacts.state`."""
+    """Return the state of a sample's JSON object. `num_scorers` is described in `SampleFacts.state`."""
     return sample_facts(sample).state(num_scorers)
 
 
@@ -256,8 +256,8 @@ def trial_state(sample: Json, trial: Json) -> State:
 
 
 def outcome_label(facts: SampleFacts, num_scorers: int) -> str:
-    """Return the outcome of a sample for people: its state, and how many of its trials failed or did not
-    finish; empty for a sample that was scored in all of its trials.
+    """Return the outcome of a sample for display: its state, and the number of failed or unfinished trials.
+    Return an empty text for a sample that was scored in all of its trials.
 
     Examples: `failed`, `2 of 3 trials failed`, `excluded, 1 of 3 trials not finished`.
     """
@@ -285,7 +285,7 @@ def _written_scores(part: Json) -> dict[str, bool]:
 
 
 def _has_value(values: Any, metadata: Any) -> bool:
-    """Whether a scorer gave a value; infinity is null in a result, and named in the metadata."""
+    """Return whether a scorer gave a value. Infinity is null in a result and named in the metadata."""
     if not isinstance(values, dict):
         return False
     return any(not is_missing(value) for value in values.values()) or (
@@ -319,7 +319,7 @@ def record_facts(
 
 @dataclass
 class CountsTally:
-    """Facts of samples, counted as they stream by: memory is bounded by the number of different facts."""
+    """Facts of streamed samples with their counts. Memory is bounded by the number of different facts."""
 
     _facts: Counter[SampleFacts] = field(default_factory=Counter)
 
@@ -332,7 +332,7 @@ class CountsTally:
         self._facts.update(other._facts)
 
     def counts(self, num_scorers: int) -> Counts:
-        """Return the counts; `num_scorers` as of `SampleFacts.state`."""
+        """Return the counts. `num_scorers` is described in `SampleFacts.state`."""
         samples, trials = [0] * len(State), [0] * len(State)
         for facts, number in self._facts.items():
             samples[facts.state(num_scorers)] += number
@@ -361,7 +361,7 @@ UNFINISHED_RUNS = frozenset({"IncompleteRun", "EvaluationUnfinished", "Evaluatio
 
 
 def is_unfinished(log: TaskResultLog) -> bool:
-    """Return whether a result is of a run that did not finish, so that its metrics are not final."""
+    """Return whether the run of a result did not finish, so that its metrics are not final."""
     return log.status != "success" and any(error.error_type in UNFINISHED_RUNS for error in log.errors)
 
 
@@ -378,8 +378,8 @@ def scorers_of(log: TaskResultLog) -> int:
 
 
 def one_sample(rows: Sequence[SampleFacts]) -> SampleFacts:
-    """Return the facts of a sample from those of the rows that a post-processor made of it: it failed if one
-    of them failed.
+    """Return the facts of a sample from the rows that a post-processor created from it. It failed if any row
+    failed.
     """
     if len(rows) == 1:
         return rows[0]
@@ -400,12 +400,14 @@ def one_sample(rows: Sequence[SampleFacts]) -> SampleFacts:
 
 
 class ResultTally:
-    """Counts of a result as its parts stream by; of a result with runs, those over all runs."""
+    """Counts of a result, updated while its parts are streamed. For a result with runs, they cover all
+    runs.
+    """
 
     def __init__(self) -> None:
         self._samples, self._of_runs = CountsTally(), CountsTally()
         self.stop_reasons: Counter[str] = Counter()
-        """Stop reason → trials whose final answer has it (see `results.stop_reasons`)."""
+        """Stop reason → number of trials whose final answer has it (see `results.stop_reasons`)."""
 
     def add(self, part: SamplePart) -> None:
         """Count a sample."""
@@ -415,7 +417,7 @@ class ResultTally:
                 self.stop_reasons[reason] += 1
 
     def counts(self, num_scorers: int) -> Counts:
-        """Return the counts; `num_scorers` as of `SampleFacts.state`."""
+        """Return the counts. `num_scorers` is described in `SampleFacts.state`."""
         of_runs = self._of_runs.counts(num_scorers)
         return of_runs if of_runs.samples else self._samples.counts(num_scorers)
 

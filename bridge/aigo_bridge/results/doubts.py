@@ -1,9 +1,8 @@
-"""What counted against the model and may be no fault of its answers: empty answers, those of which a secret
-was taken out, labels nobody asked for, right choices that are none, and rules that read scores which nobody
-gave.
+"""Facts that lower the metrics but may not be caused by the model's answers: empty answers, masked answers,
+unexpected judge labels, ground truths that match no choice, and rules that read missing scores.
 
-The numbers stay AI GO's. What is counted here stands in the evidence sample by sample (answers, and the
-metadata of scores); a run says it in one line each.
+The metrics remain as AI GO defines them. Each fact can be verified in the samples of the evidence (answers
+and score metadata). A run prints one line for each.
 """
 
 from __future__ import annotations
@@ -35,33 +34,34 @@ from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
 
 _REDACTED = "[redacted: "
-"""Begins what an import leaves in the place of what looks like a key."""
+"""Prefix of the text with which an import replaces a possible API key."""
 
 SHOWN = 3
-"""Different values that a line names."""
+"""Maximum number of different values to name in a line."""
 
 
 @dataclass
 class Doubts:
-    """Counts over the trials of a result; filled while they stream by."""
+    """Counts over the trials of a result, updated while they are streamed."""
 
     num_answers: int = 0
-    """Answers of the evaluated model that are texts."""
+    """Number of text answers of the evaluated model."""
     num_empty: int = 0
-    """Those of them that hold nothing but white space, and no function call or refusal beside it."""
+    """Number of answers that contain only whitespace, without a function call or refusal."""
     num_masked: int = 0
-    """Trials of whose answer or row a secret, or what looks like one, was taken out: their scores may be
-    others than those of what stood there."""
+    """Number of trials from whose answer or row a secret, or a text that looks like one, was removed. The
+    original text might have other scores.
+    """
     labels: dict[str, Counter[str]] = field(default_factory=dict)
-    """Scorer key → labels that its judge gave though they are not among the allowed ones."""
+    """Scorer key → labels that its judge gave although they are not allowed."""
     choices: dict[str, Counter[str]] = field(default_factory=dict)
-    """Scorer key → right choices that are none of the choices."""
+    """Scorer key → ground truths that are not among the choices."""
 
     scores: dict[str, set[str]] = field(default_factory=dict)
-    """Scorer key → names of the scores that it gave, of excluded samples too."""
+    """Scorer key → names of the scores that it gave, including excluded samples."""
 
     def note_names(self, scorer: str, names: Iterable[str]) -> None:
-        """A scorer gave these scores."""
+        """Record the score names of a scorer."""
         self.scores.setdefault(scorer, set()).update(names)
 
     def note(self, record: TrialRecord) -> None:
@@ -83,11 +83,11 @@ class Doubts:
                 self.choices.setdefault(score.scorer_key, Counter())[truth] += 1
 
     def lines(self, planned: Collection[str] = (), rules: Sequence[ActionRule] = ()) -> Iterator[str]:
-        """What there is to say, one line each; nothing for a sound run.
+        """Yield one line for each fact; empty for a run without doubts.
 
         Args:
-            planned: keys of scorers of whose right choices planning has told already.
-            rules: the task's action rules.
+            planned: keys of scorers whose ground truths planning already reported.
+            rules: action rules of the task.
         """
         if self.num_empty:
             answers = "answer" if self.num_answers == 1 else "answers"
@@ -116,7 +116,9 @@ class Doubts:
             yield from self._unknown_scores(rule)
 
     def _unknown_scores(self, rule: ActionRule) -> Iterator[str]:
-        """Scores that a rule reads and a scorer never gave; which ones Python gives, only its run tells."""
+        """Yield the scores that a rule reads but a scorer never gave. Scores from Python are only known after
+        a run.
+        """
         if rule.filter.op in ("exists", "not_exists"):
             return
         for name in sorted(SampleTemplate(rule.filter.expression).reads):
@@ -131,7 +133,7 @@ class Doubts:
 
 
 def is_empty(output: SingleSolverOutput | SolverTrace) -> bool | None:
-    """Whether the last answer says nothing; `None` where there is no answer that is a text."""
+    """Return whether the last answer is empty; `None` if it is missing or not a text."""
     answer = output.output
     if not isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput) or not answer.choices:
         return None
@@ -145,7 +147,7 @@ def is_empty(output: SingleSolverOutput | SolverTrace) -> bool | None:
 
 
 def _texts(output: SingleSolverOutput | SolverTrace) -> Iterator[str]:
-    """What the model said last, in each of its choices."""
+    """Yield the last text of the model in each of its choices."""
     answer = output.output
     if isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput):
         yield from (choice.message.content for choice in answer.choices)
@@ -156,7 +158,9 @@ def _is_masked(text: str) -> bool:
 
 
 def _has_called(output: SolverTrace) -> bool:
-    """Whether the model called functions after the user's last message, so that its text may be empty."""
+    """Return whether the model called functions after the last user message, so that its text may be
+    empty.
+    """
     for item in reversed(output.items):
         if isinstance(item, FunctionCall):
             return True

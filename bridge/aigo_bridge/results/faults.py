@@ -1,8 +1,8 @@
-"""Faults of our own after the last model call: they are told in the evidence, which is written all the same.
+"""Errors of aigo-bridge after the last model call. The evidence is written anyway and contains them.
 
-What a run has cost is in its evidence. An exception while it is put together must not lose it: the part that
-could not be made is left out, and the errors of the result say which it was and why. Of all the errors of a
-run the first of each kind are shown, with their number.
+Model calls are paid for, so an exception during assembly must not lose the evidence. The missing part is
+left out, and the errors of the result name it with the reason. The terminal shows the first error of each
+kind, with the number of its occurrences.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 LONGEST_MESSAGE = 1000
-"""Characters of an exception's message that are kept."""
+"""Maximum number of characters to keep of an exception message."""
 
 PACKAGES = ("aigo_bridge", "aigo_inspect", "aigo_lighteval")
 
 
 @dataclass
 class Faults:
-    """What went wrong while evidence was put together."""
+    """Errors during the assembly of evidence."""
 
     errors: list[TaskResultError] = field(default_factory=list)
 
     def attempt(self, what: str, stage: Stage, compute: Callable[[], T], otherwise: D) -> T | D:
-        """The value, or `otherwise` where computing it fails; `what` says what has failed: `the metrics could
-        not be computed`.
+        """Return the computed value, or `otherwise` after an exception. `what` describes the failure: `the
+        metrics could not be computed`.
         """
         try:
             return compute()
@@ -50,14 +50,14 @@ class Faults:
             return otherwise
 
     def note(self, what: str, stage: Stage, error: Exception) -> TaskResultError:
-        """Keep a fault; returns it as evidence has it."""
+        """Record an error and return it as evidence."""
         fault = error_of(what, stage, error)
         self.errors.append(fault)
         return fault
 
     def samples(self, samples: Iterator[SampleEvidence]) -> Iterator[tuple[SampleEvidence, bytes]]:
-        """Samples with their JSON text, as long as they can be made; one that has no text stands there with
-        the reason alone.
+        """Yield samples with their JSON text until no more can be created. A sample that cannot be encoded is
+        replaced by its error.
         """
         number = 0
         while True:
@@ -83,7 +83,7 @@ class Faults:
 
 
 def error_of(what: str, stage: Stage, error: Exception) -> TaskResultError:
-    """A fault as evidence has it."""
+    """Convert an exception to an error of the evidence."""
     return TaskResultError(
         error_type=type(error).__name__,
         message=f"{what}: {explained(error)}",
@@ -92,7 +92,9 @@ def error_of(what: str, stage: Stage, error: Exception) -> TaskResultError:
 
 
 def explained(error: Exception) -> str:
-    """An exception in a line: ours by their message, others with their kind and the line of our code."""
+    """Describe an exception in one line: the message of aigo-bridge's own errors, otherwise the type, message
+    and source line.
+    """
     text = " ".join(str(error).split())[:LONGEST_MESSAGE]
     if isinstance(error, BridgeError) and text:
         return text
@@ -105,13 +107,13 @@ def _origin(error: Exception) -> str:
         parts = PurePath(frame.filename).parts
         inside = [place for place, part in enumerate(parts) if part in PACKAGES]
         if inside:
-            # From the package on: evidence tells nothing of the machine.
+            # Start the path at the package, so that evidence does not reveal paths of the machine.
             return f" ({'/'.join(parts[inside[-1] :])}, line {frame.lineno})"
     return ""
 
 
 def bare_sample(sample_id: str | int | None, error: TaskResultError) -> SampleEvidence:
-    """A sample of which nothing but an error is known."""
+    """Return a sample that contains only an error."""
     trial = SampleTrialEvidence(
         index=0, sample_id=sample_id, sample=None, solver=None, scores=None, errors=[error]
     )
@@ -120,32 +122,34 @@ def bare_sample(sample_id: str | int | None, error: TaskResultError) -> SampleEv
     )
 
 
-# Shown
+# Terminal output
 
 
 @dataclass(frozen=True)
 class FirstError:
-    """The first error of its kind in a run, for the terminal."""
+    """First error of its kind in a run, for the terminal."""
 
     sample_id: str | int
     error: TaskResultError
     trial: int | None = None
-    """Number of the trial, from 0; `None` where the sample has one, or the error is of none."""
+    """Number of the trial, from 0; `None` if the sample has only one or the error is not specific to a
+    trial.
+    """
     count: int = 1
-    """Samples whose first error is of that kind."""
+    """Number of samples whose first error is of this kind."""
 
     @property
     def more(self) -> str:
-        """How many others there are, to be put behind the message; empty for none."""
+        """Text about the number of other samples, to append to the message; empty if there are none."""
         return more_samples(self.count)
 
     @property
     def where(self) -> str:
-        """Sample and trial for people, who count trials from 1."""
+        """Sample and trial for display. Trials are counted from 1."""
         return f"sample {self.sample_id}" + ("" if self.trial is None else f", trial {self.trial + 1}")
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         stage = None if self.error.stage is None else self.error.stage.value
         return {
             "sample_id": self.sample_id,
@@ -158,12 +162,16 @@ class FirstError:
 
 
 def more_samples(count: int) -> str:
-    """That an error was not that of one sample alone, to be put behind its message; empty where it was."""
+    """Return a text about the number of other samples with the same error, to append to the message; empty
+    for a single sample.
+    """
     return f" (and {count - 1} more sample{'s' * (count > 2)})" if count > 1 else ""
 
 
 def note_error(errors: list[FirstError], error: FirstError, most: int) -> None:
-    """Keep the first error of a sample among those of at most `most` kinds, or count it with its kind."""
+    """Record the first error of a sample, or count it if an earlier error has the same kind. At most `most`
+    kinds are recorded.
+    """
     for place, earlier in enumerate(errors):
         if _kind(earlier) == _kind(error):
             errors[place] = replace(earlier, count=earlier.count + 1)

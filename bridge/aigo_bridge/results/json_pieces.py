@@ -1,8 +1,7 @@
-"""A JSON document in memory or in a mapped file, value by value: also of one that is malformed all that
-stands before the fault.
+"""Incremental reading of a JSON document in memory or in a mapped file. For a malformed document, all values
+before the error are returned.
 
-The places where a document is opened are named by the caller; everything below them comes as whole values,
-one at a time.
+The caller names the containers to open. Everything below them is returned as whole values, one at a time.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from aigo_bridge.text.json_text import read_common_json, read_json
 Path = tuple[str | int, ...]
 
 _NEAR = 1 << 18
-"""Bytes behind an element's start in which its end is guessed, where no element was larger."""
+"""Bytes to search for the end of an element, if no earlier element was larger."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _SCALAR = re.compile(rb"[^,\]} \t\r\n]*")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-# A lone quote is a string that goes on beyond the end.
+# A lone quote begins a string that is not closed.
 _STRUCTURE = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]]', re.DOTALL)
 _FIRST_KEY = re.compile(rb'\{[ \t\r\n]*"[^"\\]*"')
 
 
 class JsonSyntaxError(ValueError):
-    """The document is not JSON at some place; `offset` counts bytes from its start."""
+    """Invalid JSON; `offset` is the position in bytes from the start of the document."""
 
     def __init__(self, message: str, offset: int, path: Path):
         self.message = message
@@ -40,33 +39,34 @@ class JsonSyntaxError(ValueError):
 
 
 class Piece(NamedTuple):
-    """A whole value of the document."""
+    """Whole value of the document."""
 
     path: Path
-    """Keys and list indices down to the value."""
+    """Keys and list indices of the value."""
     offset: int
     """Bytes before the value."""
     value: Any
-    """The value; an empty dictionary or list stands for one that is opened and whose content follows."""
+    """Value; an empty dictionary or list for an opened container, whose content follows."""
     opened: bool = False
-    """Whether the content follows in pieces of its own."""
+    """Whether the content follows in separate pieces."""
 
 
 def pieces(document: bytes | mmap.mmap, *, opened: Callable[[Path], bool]) -> Iterator[Piece]:
-    """All pieces in the order of the document.
+    """Yield all pieces in document order.
 
     Args:
-        document: the text.
-        opened: which containers are gone into; the elements of one list are treated alike.
+        document: JSON text.
+        opened: returns whether to open a container; the elements of a list are treated equally.
 
     Raises:
-        JsonSyntaxError: The document is cut off or malformed; pieces that are whole have come out before.
+        JsonSyntaxError: the document is truncated or malformed; all whole pieces before the error have
+            been returned.
     """
     return _Cursor(document, opened).pieces()
 
 
 class _Cursor:
-    """A place in a document."""
+    """Position in a document."""
 
     def __init__(self, document: bytes | mmap.mmap, opened: Callable[[Path], bool]):
         self._text = document
@@ -85,7 +85,7 @@ class _Cursor:
         return JsonSyntaxError(message, self._at if offset is None else offset, path)
 
     def _peek(self) -> int | None:
-        """The next byte that is no space, `None` at the end."""
+        """Return the next byte that is not whitespace; `None` at the end."""
         space = _SPACE.match(self._text, self._at)
         assert space is not None
         self._at = space.end()
@@ -140,8 +140,8 @@ class _Cursor:
                     key = _FIRST_KEY.match(self._text, self._at)
                     value = self._parsed(place)
                 yield Piece(place, start, value)
-                # Elements of one list are laid out alike: what stood between two of them, up to the first key
-                # of the second, is likely to stand between the next two.
+                # Elements of a list usually have the same layout. The text between two elements, up to the
+                # first key of the second, probably also separates the next two.
                 if key is not None:
                     separator = self._separator(key.group())
             index += 1
@@ -149,7 +149,7 @@ class _Cursor:
                 return
 
     def _ends(self, bracket: int, path: Path, expected: str) -> bool:
-        """Whether a container ends here; otherwise the comma is passed."""
+        """Return whether a container ends here; otherwise skip the comma."""
         sign = self._peek()
         if sign not in (bracket, ord(",")):
             raise self._unexpected(expected, path)
@@ -161,9 +161,9 @@ class _Cursor:
         return b"}" + self._text[self._at : end] + first_key if end >= 0 else None
 
     def _guessed(self, separator: bytes) -> Any:
-        """The next value, an object, if it ends where the next separator begins; `None` when that is not so.
+        """Return the next value, an object, if it ends at the next separator; otherwise `None`.
 
-        No part of an object's text is an object too, so a guess that parses is right.
+        A part of an object's text is never a valid object, so a guess that parses is correct.
         """
         end = self._text.find(separator, self._at, self._at + _NEAR + self._largest + self._largest // 4)
         if end < 0:
@@ -177,7 +177,7 @@ class _Cursor:
         return value
 
     def _parsed(self, path: Path) -> Any:
-        """The next value."""
+        """Return the next value."""
         end = self._end(path)
         start, text = self._at, self._text[self._at : end]
         self._at = end
@@ -193,7 +193,7 @@ class _Cursor:
             raise self._error("found a value that is nested too deeply", path, offset=start) from error
 
     def _end(self, path: Path) -> int:
-        """Behind the last bracket, quote or character of the next value."""
+        """Return the position after the last bracket, quote or character of the next value."""
         sign = self._peek()
         if sign is None:
             raise self._error("the document is cut off: expected a value", path)

@@ -1,7 +1,7 @@
-"""Results that a run file links: `task_result_log_path` of its task specifications.
+"""Results that a run file links with `task_result_log_path` in its task specifications.
 
-`lf export eval-run --link-logs` writes such a folder. All logs have the same file name, so a result gets its
-name from its task specification:
+`lf export eval-run --link-logs` writes such a folder. All logs have the same file name, so a result is
+named after its task specification:
 
 ```text
 run.yaml                                   evaluation.task_specifications[0].key: quiz
@@ -38,39 +38,40 @@ _EVALUATIONS: dict[str, tuple[str, ...]] = {"run": ("evaluation",), "evaluation"
 
 @dataclass(frozen=True)
 class LinkedResult:
-    """A task specification and its result."""
+    """Task specification and its result."""
 
     key: str
     display_name: str | None
     task: str | None
-    """Key of the task; `None`: the specification repeats others."""
+    """Key of the task; `None` if the specification repeats others."""
     path: Path | None
-    """The result log; `None`: the specification has no link."""
+    """Path of the result log; `None` if the specification does not link one."""
 
 
 @dataclass(frozen=True)
 class LinkedEvaluation:
-    """An evaluation whose run file links results."""
+    """Evaluation whose run file links results."""
 
     file: Path
     included: frozenset[Path]
-    """Real paths of the files that it refers to."""
+    """Real paths of the files that the run file refers to."""
     results: tuple[LinkedResult, ...]
 
 
 def linked_evaluation(file: Path, root: Path | None = None) -> LinkedEvaluation | None:
-    """Return the evaluation of a run file with its linked results; `None`: the file links none.
+    """Return the evaluation of a run file with its linked results; `None` if the file does not link any.
 
-    Only the task specifications are checked: results can be read without the models and datasets of a run.
+    Only the task specifications are checked, because results can be read without the models and datasets
+    of a run.
 
     Args:
-        file: a YAML file.
-        root: folder that the file and its results, links followed, must be in; `None`: files that it includes
-            must be in its project. Results are always in the folder of the run file.
+        file: YAML file.
+        root: folder that must contain the file and its results, after following links. `None` if included
+            files must be in the project of the file. Results are always in the folder of the run file.
 
     Raises:
-        SpecError: The file cannot be read, a task specification is invalid, or a result is missing or outside
-            the folder; has every problem of the file.
+        SpecError: the file cannot be read, a task specification is invalid, or a result is missing or
+            outside the folder; lists every problem of the file.
     """
     document, kind, issues = open_document(file, root=root, env=environment())
     if kind not in _EVALUATIONS:

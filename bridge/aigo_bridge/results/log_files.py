@@ -1,10 +1,10 @@
-"""Log files on disk: which kinds there are, how they are opened, and how a new one takes its place at once.
+"""Log files on disk: formats, reading, and atomic replacement.
 
 | suffix | content |
 |---|---|
 | `.json` | one JSON document |
-| `.jsonl` | one sample per line, and one line that is the log without its samples |
-| `.gz`, `.zst` behind either | the same, compressed |
+| `.jsonl` | one sample per line, and one line for the log without its samples |
+| `.gz`, `.zst` after either | the same, compressed |
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.redaction.secrets import clean_file
 
 FIRST_LINE = b'{"evidence":{"samples":[\n'
-"""How a `.json` log begins that was written here and has samples; one sample per line follows."""
+"""First line of a `.json` log with samples that aigo-bridge wrote; one sample per line follows."""
 
 AFTER_SAMPLES = b'\n],"metrics":'
-"""Text after the samples in such a log; only one line break follows, at the end."""
+"""Text after the samples in such a log. Only the last line follows."""
 
 COMPRESSIONS = (".gz", ".zst")
 
 
 def is_json_lines(path: Path, *, is_read: bool = False) -> bool:
-    """Whether a file holds one value per line.
+    """Return whether a file contains one value per line.
 
     Args:
         path: the file.
-        is_read: whether it is there already.
+        is_read: whether the file must exist.
 
     Raises:
-        EvidenceError: The file that is read does not exist.
-        UsageError: The name says neither `.json` nor `.jsonl`.
+        EvidenceError: the file to read does not exist.
+        UsageError: the file extension is neither `.json` nor `.jsonl`.
     """
     name = path.name.lower()
     for suffix in COMPRESSIONS:
@@ -65,14 +65,15 @@ def is_json_lines(path: Path, *, is_read: bool = False) -> bool:
 
 @contextmanager
 def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]:
-    """The content of a file, decompressed.
+    """Open a file to read its decompressed content.
 
     Args:
         path: the file.
-        root: folder that it, all links followed, must lie in; `None`: anywhere.
+        root: folder that must contain the file, after following links; `None` for any folder.
 
     Raises:
-        EvidenceError: The file cannot be opened, its compressed form is damaged, or it looks like a zip bomb.
+        EvidenceError: the file cannot be opened, its compressed data is damaged, or it looks like a zip
+            bomb.
     """
     import zstandard
 
@@ -108,14 +109,14 @@ def _bounded(stream: BinaryIO, packed: BinaryIO, path: Path) -> BinaryIO:
 
 
 def mapped(path: Path, root: Path | None = None) -> tuple[bytes | mmap.mmap, EvidenceError | None]:
-    """The content of a file without reading it into memory, and what is wrong with its compressed form: then
-    it ends before that place.
+    """Return the content of a file as a memory map, and the damage of its compressed data. Damaged content
+    ends before the damage.
 
-    What is compressed is unpacked into a temporary file, which nobody else sees. `root` is as for
+    Compressed content is decompressed to a private temporary file. `root` has the same meaning as in
     `open_for_reading`.
 
     Raises:
-        EvidenceError: The file cannot be opened.
+        EvidenceError: the file cannot be opened.
     """
     if path.suffix.lower() not in COMPRESSIONS:
         with open_for_reading(path, root) as file:
@@ -134,21 +135,21 @@ def mapped(path: Path, root: Path | None = None) -> tuple[bytes | mmap.mmap, Evi
 
 
 def _map(file: BinaryIO) -> bytes | mmap.mmap:
-    # A mapping outlives its file, and is gone with what last refers to it. Of nothing there is none.
+    # A mapping outlives its file and is freed with its last reference. An empty file cannot be mapped.
     size = os.fstat(file.fileno()).st_size
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
 
 
 @contextmanager
 def open_for_replacing(path: Path, *, clean: bool = True) -> Iterator[BinaryIO]:
-    """A file to write that appears under its name when the block ends well, and not at all otherwise.
+    """Open a file for writing that replaces the old file when the block ends without an exception.
 
-    The content is on disk before the name points to it, so that a crash or a full disk leaves the old file.
-    Every write is without what the process knows to be secret.
+    The content is on disk before the file is renamed, so that a crash or a full disk leaves the old file
+    unchanged. Known secrets are removed from all written text.
 
     Args:
-        path: its name.
-        clean: `False` for the user's own file written anew, and for archives whose members are clean.
+        path: name of the file.
+        clean: `False` for the user's own rewritten file, and for archives whose members are already clean.
     """
     with _open_for_replacing(path) as file:
         yield clean_file(file, path) if clean else file
@@ -156,9 +157,9 @@ def open_for_replacing(path: Path, *, clean: bool = True) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _open_for_replacing(path: Path) -> Iterator[BinaryIO]:
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = Path(os.path.realpath(path))  # Keep a symbolic link.
     with draft_of(target) as draft:
-        # Of a call of several megabytes Linux makes huge pages, for which it may have to look long.
+        # Large writes make Linux search for huge pages, which can take long.
         with draft.open("wb", buffering=1 << 18) as file:
             with _compressed(file, path.suffix.lower()) as content:
                 yield content
@@ -170,12 +171,12 @@ def _open_for_replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
-    """A file that compresses what is written to it as its suffix says; equal contents are equal files."""
+    """Open a file that compresses its content according to the suffix. Equal contents give equal files."""
     if suffix == ".gz":
         from zlib_ng import gzip_ng
 
         gzip_file: Any = gzip_ng.GzipNGFile
-        # Without a name and a time.
+        # Leave out the name and the time.
         writer = gzip_file(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0)
     elif suffix == ".zst":
         import zstandard
@@ -184,13 +185,13 @@ def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
     else:
         yield file
         return
-    # Buffered: what compresses takes its time for every call.
+    # Buffer the writes, because each call of the compressor is slow.
     with writer, io.BufferedWriter(writer, 1 << 17) as content:
         yield cast("BinaryIO", content)
 
 
 def _flush_folder(folder: Path) -> None:
-    """Have the new name on disk too, where folders can be flushed."""
+    """Write the new name to disk on systems that can flush folders."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -1,15 +1,15 @@
-"""Result logs, read sample by sample: memory is bounded by the largest sample, whatever the order of keys.
+"""Result logs, read sample by sample. Memory is bounded by the largest sample, in any order of keys.
 
-A model call's `input_context` repeats the conversation so far, so a file with full contexts grows with the
-square of the turns. With `--context delta` an import writes only what a context adds to that of an earlier
-call, and says so in the call's metadata; here such contexts are made whole again:
+The `input_context` of a model call repeats the conversation so far, so a file with full contexts grows
+with the square of the turns. With `--context delta`, an import writes only the items that a context adds
+to the context of an earlier call, and marks it in the call's metadata. The reader restores such contexts:
 
 ```json
 {"type": "model_call_event", "id": "b", "input_context": [<new items>],
  "metadata": {"inspect": {"context": {"of": "a", "first": 12}}}}
 ```
 
-The whole context is the first 12 items of call `a`'s context, followed by the items that are written.
+The whole context is the first 12 items of call `a`'s context, followed by the items in the file.
 """
 
 from __future__ import annotations
@@ -45,20 +45,22 @@ from aigo_bridge.results.written_lines import OtherFormError, repeats_key, writt
 from aigo_bridge.text.json_text import read_json
 
 LARGEST_AT_ONCE = 128 << 20
-"""Bytes of a mapped log that are decoded at once, which is faster, and has all of them in memory."""
+"""Maximum bytes of a mapped log to decode at the same time, which is faster but keeps all of them in
+memory.
+"""
 
 _RELEASED = 16 << 20
-"""Bytes of a mapped log after which those that were read are given back to the system."""
+"""Bytes of a mapped log to read before the pages are released."""
 
 LONGEST_FRAME = 1 << 24
-"""Bytes at the end of a file in which its frame is looked for before the whole file is read."""
+"""Bytes at the end of a file to search for the frame before the whole file is read."""
 
 
 class SamplePart(NamedTuple):
-    """A sample of a log, as it stands in the file; shortened contexts of model calls are whole again."""
+    """Sample of a log as written, with restored contexts of model calls."""
 
     value: dict[str, Any]
-    """Plain data, unchecked."""
+    """Plain data, without validation."""
     position: int
     """Position among the samples of the task, or of the run."""
     run: int | None = None
@@ -66,24 +68,24 @@ class SamplePart(NamedTuple):
 
     @property
     def path(self) -> tuple[str | int, ...]:
-        """Keys and indices down to the sample."""
+        """Keys and indices of the sample in the log."""
         place = ("evidence",) if self.run is None else ("evidence", "runs", self.run)
         return (*place, "samples", self.position)
 
 
 class FramePart(NamedTuple):
-    """All of a log that is not samples, as it stands in the file; its lists of samples are empty."""
+    """Log as written, with empty lists of samples."""
 
     value: dict[str, Any]
-    """Plain data, unchecked."""
+    """Plain data, without validation."""
 
 
 class LogReader:
-    """A result log in a file. Every method reads the file anew.
+    """Reader of a result log. Every method reads the file again.
 
     Args:
         path: the file.
-        root: folder that it, all links followed, must lie in; `None`: anywhere.
+        root: folder that must contain the file, after following links; `None` for any folder.
     """
 
     def __init__(self, path: str | Path, *, root: Path | None = None):
@@ -98,37 +100,37 @@ class LogReader:
         return f"<LogReader of {str(self.path)!r}>"
 
     def samples(self, *, run: int | None = None) -> Iterator[SampleEvidence]:
-        """The samples in order; legacy samples of the task as samples with one trial.
+        """Yield the samples in order. Legacy samples of the task are returned as samples with one trial.
 
         Args:
-            run: Position of a run of a repeatability result; `None` for the samples of the task itself.
+            run: position of a run of a repeatability result; `None` for the samples of the task itself.
 
         Raises:
-            EvidenceError: The file cannot be read, is cut off or malformed, or a sample does not fit. Samples
-                before
-                that place have come out.
+            EvidenceError: the file cannot be read, is truncated or malformed, or a sample is invalid.
+                Samples before the error have been returned.
         """
         for part in self.parts():
             if isinstance(part, SamplePart) and part.run == run:
                 yield self.typed_sample(part)
 
     def raw_samples(self, *, run: int | None = None) -> Iterator[dict[str, Any]]:
-        """The samples in order as plain data, unchecked.
+        """Yield the samples in order as plain data, without validation.
 
         Raises:
-            EvidenceError: As `samples`, but for samples that do not fit.
+            EvidenceError: as for `samples`, except for invalid samples.
         """
         for part in self.parts():
             if isinstance(part, SamplePart) and part.run == run:
                 yield part.value
 
     def frame(self) -> TaskResultLog:
-        """The log without its samples: specification, metrics, execution, errors.
+        """Return the log without its samples: specification, metrics, execution, errors.
 
-        Reads past the samples, or not even that in a plain `.json` log that was written here.
+        This reads past the samples. In an uncompressed `.json` log that aigo-bridge wrote, it only reads
+        the end.
 
         Raises:
-            EvidenceError: The file cannot be read, is cut off or malformed, or is no result log.
+            EvidenceError: the file cannot be read, is truncated or malformed, or is not a result log.
         """
         behind = self.quick_frame()
         if behind is not None:
@@ -139,10 +141,10 @@ class LogReader:
         raise AssertionError("parts() ends with the frame or raises")
 
     def load(self) -> TaskResultLog:
-        """The whole log, in memory.
+        """Return the whole log, in memory.
 
         Raises:
-            EvidenceError: As `samples` and `frame`.
+            EvidenceError: as for `samples` and `frame`.
         """
         samples: dict[int | None, list[SampleEvidence]] = {}
         for part in self.parts():
@@ -158,10 +160,10 @@ class LogReader:
         raise AssertionError("parts() ends with the frame or raises")
 
     def typed_sample(self, part: SamplePart) -> SampleEvidence:
-        """A sample of `parts()` as evidence.
+        """Convert a sample from `parts()` to evidence.
 
         Raises:
-            EvidenceError: It does not fit.
+            EvidenceError: the sample is invalid.
         """
         data = part.value
         try:
@@ -176,10 +178,10 @@ class LogReader:
             ) from error
 
     def typed_frame(self, part: FramePart) -> TaskResultLog:
-        """The last of `parts()` as a log.
+        """Convert the last item from `parts()` to a log.
 
         Raises:
-            EvidenceError: It does not fit.
+            EvidenceError: the log is invalid.
         """
         try:
             return TaskResultLog.model_validate(part.value)
@@ -187,10 +189,10 @@ class LogReader:
             raise EvidenceError(issues_of(error, adapted(part.value), file=str(self.path))) from error
 
     def parts(self) -> Iterator[SamplePart | FramePart]:
-        """Every sample, then the log without its samples, all as plain data.
+        """Yield every sample, then the log without its samples, as plain data.
 
         Raises:
-            EvidenceError: The file cannot be read, is cut off or malformed.
+            EvidenceError: the file cannot be read, is truncated or malformed.
         """
         return self._parts_of_lines() if self._by_line else self._parts_of_document()
 
@@ -204,7 +206,7 @@ class LogReader:
         except OtherFormError:
             pass
         document, damage = mapped(self.path, self._root)
-        # What is decoded at once is in memory as a whole.
+        # A log that is decoded at one time is completely in memory.
         if damage is None and count == 0 and len(document) <= LARGEST_AT_ONCE:
             try:
                 for part in self._strict_parts(document):
@@ -212,7 +214,7 @@ class LogReader:
                     count += 1
                 return
             except _NOT_STRICT:
-                pass  # samples are left, or nothing but the fault, which the other way names
+                pass  # Samples remain, or only the error, which the lenient reader reports.
         try:
             yield from islice(self._lenient_parts(document), count, None)
         except JsonSyntaxError as error:
@@ -221,8 +223,8 @@ class LogReader:
             raise damage
 
     def _written_parts(self) -> Iterator[SamplePart | FramePart]:
-        """The parts of a log of one run that was written here; raises `OtherFormError` where it was not, or
-        is damaged from there on.
+        """Yield the parts of a log of one run that aigo-bridge wrote. Raise `OtherFormError` if it was
+        written by another program or is damaged.
         """
         lines = written_lines(self.path, self._root)
         for position in itertools.count():
@@ -242,8 +244,8 @@ class LogReader:
             yield self._sample(Piece(("evidence", "samples", position), 0, value), position)
 
     def _strict_parts(self, document: bytes | mmap.mmap) -> Iterator[SamplePart | FramePart]:
-        """The parts of a log of one run that has no fields but AI GO's: where samples stand is found at once,
-        each is read in its turn.
+        """Yield the parts of a log of one run that contains only AI GO's fields. All samples are located
+        first, then decoded one by one.
         """
         log = _LOG.decode(document)
         frame = _read_fields(log)
@@ -260,7 +262,7 @@ class LogReader:
         yield FramePart(frame)
 
     def _lenient_parts(self, document: bytes | mmap.mmap) -> Iterator[SamplePart | FramePart]:
-        """The parts of any log, also before the place where it is malformed."""
+        """Yield the parts of any log, up to the first malformed position."""
         frame: dict[str, Any] = {}
         released = 0
         for piece in pieces(document, opened=_opened):
@@ -278,11 +280,11 @@ class LogReader:
         yield FramePart(frame)
 
     def quick_frame(self) -> FramePart | None:
-        """The log without its samples, where it can be had without reading them: of a plain log that was
-        written here, known by how it begins and ends; `None` for any other.
+        """Return the log without its samples if they can be skipped: in an uncompressed log that aigo-bridge
+        wrote, recognized by its start and end. Return `None` for any other log.
 
         Raises:
-            EvidenceError: The file cannot be opened.
+            EvidenceError: the file cannot be opened.
         """
         if self.path.suffix.lower() in COMPRESSIONS or self._by_line:
             return None
@@ -372,7 +374,7 @@ _HINT = "samples before this position can be read; write the log again to get al
 
 
 def read_log(path: str | Path) -> LogReader:
-    """A result log, to be read sample by sample. Nothing is read yet.
+    """Return a reader that reads a result log sample by sample. The file is not opened yet.
 
     ```python
     import aigo_bridge
@@ -385,26 +387,28 @@ def read_log(path: str | Path) -> LogReader:
     ```
 
     Args:
-        path: Ends in `.json` or `.jsonl`, with `.gz` or `.zst` behind it for a compressed log.
+        path: file with the extension `.json` or `.jsonl`, followed by `.gz` or `.zst` for a compressed
+            log.
 
     Returns:
-        The reader: iterating gives `SampleEvidence`, one at a time; `frame()` everything but the samples,
-        `load()` the whole log as a `TaskResultLog`. These raise `EvidenceError` where the file is missing,
-        cut off, malformed or something else.
+        Reader of the log. Iteration yields `SampleEvidence`, one at a time. `frame()` returns everything
+            except the samples; `load()` returns the whole log as a `TaskResultLog`. All of them raise
+            `EvidenceError` if the file is missing, truncated, malformed or not a result log.
 
     Raises:
-        UsageError: The suffix is not that of a result log.
+        UsageError: the file extension does not belong to a result log.
     """
     return LogReader(path)
 
 
 _NOT_STRICT = (DecodeError, ValueError, RecursionError)
-"""What reading a document strictly raises where it is malformed, or has something that JSON or AI GO does not
-know (NaN, another field)."""
+"""Exceptions of strict reading if a document is malformed, or contains data that JSON or AI GO does not
+define (NaN, another field).
+"""
 
 
 def _struct(name: str, model: type[BaseModel], *opened: tuple[str, Any]) -> Any:
-    """The fields of a model: as text, but for those that are opened."""
+    """Return a struct with the fields of a model: raw text, except for opened fields."""
     texts = [(field, Raw, None) for field in model.model_fields if field not in dict(opened)]
     fields = [*texts, *((field, kind | None | UnsetType, UNSET) for field, kind in opened)]
     return msgspec.defstruct(name, fields, forbid_unknown_fields=True)
@@ -415,13 +419,13 @@ _LOG: Any = msgspec.json.Decoder(_struct("_Log", TaskResultLog, ("evidence", _Ev
 
 
 def _read_fields(parts: Any) -> dict[str, Any]:
-    """The fields that are text, where they are there."""
+    """Decode the text fields that are present."""
     fields = {name: getattr(parts, name) for name in parts.__struct_fields__}
     return {name: read_json(text) for name, text in fields.items() if isinstance(text, Raw)}
 
 
 def _release(document: bytes | mmap.mmap, start: int, end: int) -> int:
-    """Have the pages of a mapped file in memory no more; up to where they are."""
+    """Release the pages of a mapped file from memory and return their end."""
     end -= end % mmap.ALLOCATIONGRANULARITY
     if isinstance(document, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         document.madvise(mmap.MADV_DONTNEED, start, end - start)
@@ -429,7 +433,7 @@ def _release(document: bytes | mmap.mmap, start: int, end: int) -> int:
 
 
 def _opened(path: tuple[str | int, ...]) -> bool:
-    """Whether the stream goes into a container: lists of samples are, samples are not."""
+    """Return whether the reader opens a container. It opens lists of samples, but not samples."""
     match path:
         case () | ("evidence",) | ("evidence", "samples" | "runs"):
             return True
@@ -444,7 +448,7 @@ def _samples_of(frame: Any) -> Any:
 
 
 def _put(frame: dict[str, Any], piece: Piece) -> None:
-    """Put a piece in its place; what holds it has come before."""
+    """Insert a piece into the frame; its container was inserted before."""
     *containers, key = piece.path
     holder: Any = frame
     for container in containers:
@@ -461,22 +465,20 @@ def _kind(value: Any) -> str:
 
 
 MOST_ITEMS = 50_000_000
-"""Items of all contexts of one sample together; a small file can claim any number of them."""
+"""Maximum number of items in all contexts of one sample. A small file can claim any number of them."""
 
 
 def expand_contexts(sample: dict[str, Any]) -> dict[str, Any]:
-    """Give the model calls of a written sample their whole contexts, in place; samples in full stay as they
-    are.
+    """Restore the whole contexts of a sample's model calls in place; full contexts stay unchanged.
 
     Args:
-        sample: a `SampleEvidence` as plain data, checked or not. Equal items come back as the same
-            dictionary.
+        sample: `SampleEvidence` as plain data, valid or not. Equal items become the same dictionary.
 
     Returns:
         The sample.
 
     Raises:
-        EvidenceError: the contexts are longer than any that an import writes.
+        EvidenceError: the contexts are longer than any context that an import writes.
     """
     trials = sample.get("trials")
     for trial in (sample, *(trials if isinstance(trials, list) else ())):

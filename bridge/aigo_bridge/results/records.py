@@ -1,13 +1,12 @@
-"""What an engine's log says of a run: `TrialRecord`, one trial of one sample, and `StoredNumbers`, what the
-author's code and templates have found out over all samples (metrics in Python, what action rules say). And
-the trials of a result log, found by sample and number.
+"""Records of an engine log: `TrialRecord`, one trial of one sample, and `StoredNumbers`, the results of the
+author's code and templates over all samples (Python metrics and action rules). Also, lookup of the trials
+in a result log by sample and number.
 
-Reading a log runs nothing that stands in it, so stored numbers are taken as they are. Where they are not
-stored (the run was killed before its metrics, or is of an older release) they are absent, and the evidence
-says why.
+Reading a log never executes its content, so stored numbers are used unchanged. If they are missing (the
+run was killed before its metrics, or has an older format), the evidence contains the reason.
 
-Stored trials, which are scored again, wait in a temporary file, not in memory: scorers ask for them in any
-order, and logs of several gigabytes exist.
+Stored trials for rescoring are kept in a temporary file instead of memory, because scorers need them in
+any order and logs may have several gigabytes.
 """
 
 from __future__ import annotations
@@ -40,27 +39,29 @@ from aigo_bridge.results.reading import LogReader
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """One sample, solved and scored once."""
+    """One sample, solved and scored one time."""
 
     sample_id: str | int
     index: int
     """Number of the trial, from 0."""
     data: Mapping[str, Any]
-    """The sample's row."""
+    """Row of the sample."""
     solver: SolverOutput | None
-    """What the solver made; `None` in tasks without a solver, and when nothing at all was made."""
+    """Output of the solver; `None` in tasks without a solver, or if the solver produced nothing."""
     scores: tuple[ScoresData, ...]
-    """One entry per scorer that gave a score, in the task's order."""
+    """One entry for each scorer that gave a score, in the order of the task."""
     errors: tuple[TaskResultError, ...] = ()
-    """What failed, with its stage; a trial with a solver error has no scores."""
+    """Errors with their stage. A trial with a solver error has an empty list of scores."""
     source_id: str | int | None = None
-    """For a row that the solver's post-processor made: the sample that was run; otherwise `None`."""
+    """Id of the sample that was run, for a row that the solver's post-processor created; otherwise `None`."""
     without_rows: bool = False
-    """Whether it is known that the post-processor made no row of this trial: there was nothing to score."""
+    """Whether the post-processor is known to have created zero rows for this trial, so that nothing was
+    scored.
+    """
 
     @property
     def planned_id(self) -> str | int:
-        """The sample of the plan that was run."""
+        """Id of the sample in the plan."""
         return self.sample_id if self.source_id is None else self.source_id
 
 
@@ -69,10 +70,10 @@ _ERRORS: TypeAdapter[list[TaskResultError]] = TypeAdapter(list[TaskResultError])
 
 
 def records_of(log: Path) -> Iterator[TrialRecord]:
-    """The trials of a result log, sample by sample; scores stay out.
+    """Yield the trials of a result log, sample by sample, without scores.
 
     Raises:
-        EvidenceError: the file is no result log, or a sample of it cannot be read.
+        EvidenceError: the file is not a result log, or a sample cannot be read.
     """
     reader = LogReader(log)
     scored_rows = _scored_rows(reader.frame())
@@ -82,7 +83,7 @@ def records_of(log: Path) -> Iterator[TrialRecord]:
 
 
 def _scored_rows(frame: TaskResultLog) -> bool:
-    """Whether the log's samples are rows of a post-processor, each of which has a score or an error."""
+    """Return whether the samples of the log are rows of a post-processor, each with a score or an error."""
     definition = getattr(frame.specification.task, "definition", None)
     solver = getattr(definition, "solver", None)
     return getattr(solver, "postprocessor", None) is not None and bool(getattr(definition, "scorers", None))
@@ -97,7 +98,7 @@ def _records(sample: SampleEvidence, sample_id: str | int, scored_rows: bool) ->
             solver=None if trial.solver is None else trial.solver.output,
             scores=(),
             errors=tuple(error for error in trial.errors if _of_the_solver(error)),
-            # AI GO has no word for it: such a trial stands there as the row that the solver was given.
+            # AI GO cannot represent such a trial, so it is stored as the row that the solver received.
             without_rows=scored_rows and not trial.scores and not trial.errors,
         )
 
@@ -107,10 +108,11 @@ def _of_the_solver(error: TaskResultError) -> bool:
 
 
 class StoredRuns:
-    """Trials by sample and number, in a temporary file that goes with the object."""
+    """Trials by sample and number, in a temporary file that is deleted with the object."""
 
     def __init__(self, records: Iterable[TrialRecord]):
-        # Without a name, the data base is SQLite's own temporary file: gone when closed, and after a crash.
+        # A database without a name is a temporary file of SQLite, which is deleted on close and after a
+        # crash.
         self._rows = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._rows.close)
         self._rows.execute("create table runs (planned text, trial int, run blob)")
@@ -122,7 +124,9 @@ class StoredRuns:
         self._rows.execute("commit")
 
     def get(self, planned_id: str | int, index: int) -> list[TrialRecord]:
-        """One trial of a sample: its record, or one for each row of its post-processor; empty: none."""
+        """Return one trial of a sample: its record, or one record for each row of its post-processor. Return
+        an empty list if it is missing.
+        """
         rows = self._rows.execute(
             "select run from runs where planned = ? and trial = ? order by rowid", (_key(planned_id), index)
         )
@@ -130,7 +134,7 @@ class StoredRuns:
 
 
 def _key(sample_id: str | int) -> str:
-    """Engines know ids as texts."""
+    """Engines convert ids to text."""
     return str(sample_id)
 
 
@@ -155,10 +159,10 @@ def _load(stored: bytes) -> TrialRecord:
 
 
 FORMAT = 1
-"""Version of `StoredNumbers.to_json`."""
+"""Version of the format of `StoredNumbers.to_json`."""
 
 UNSTORED = "its value is not stored in the log, and code is not executed when a log is read"
-"""Why a metric has no value."""
+"""Reason for a metric without a value."""
 
 UNKNOWN_EXCLUSIONS = (
     "the exclusions of the action rules are not stored in the log, and templates "
@@ -175,15 +179,15 @@ _EXCLUSION: TypeAdapter[Exclusion] = TypeAdapter(Exclusion)
 
 @dataclass(frozen=True)
 class StoredNumbers:
-    """Numbers as a log has them."""
+    """Results of the author's code, as stored in a log."""
 
     metrics: Mapping[tuple[str, str], MetricResult] = field(default_factory=dict)
-    """Key of the scorer and of the metric in Python → what it came to."""
+    """Scorer key and key of the Python metric → result."""
     exclusions: Mapping[int, Exclusion] = field(default_factory=dict)
-    """Number of a row → what the action rules say of it, where they say anything."""
+    """Number of a row → outcome of the action rules, for rows with an outcome."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a log: without what this process knows to be secret."""
+        """Return the numbers in the form of a log, without secrets known to this process."""
         content: dict[str, Any] = redact_value(
             {
                 "format": FORMAT,
@@ -201,10 +205,10 @@ class StoredNumbers:
 
 
 def numbers_from_json(stored: Any) -> StoredNumbers:
-    """Back from `StoredNumbers.to_json`.
+    """Convert the output of `StoredNumbers.to_json` to stored numbers.
 
     Raises:
-        EvidenceError: these are none.
+        EvidenceError: the value has another form.
     """
     try:
         if stored["format"] != FORMAT:
@@ -223,7 +227,7 @@ def numbers_from_json(stored: Any) -> StoredNumbers:
 
 
 def _once(pairs: Iterable[tuple[_Name, _Value]]) -> dict[_Name, _Value]:
-    """What is stored, by its name; of two with one name nobody could say which is right."""
+    """Return the stored values by name. A repeated name is an error, because the right value is unknown."""
     values: dict[_Name, _Value] = {}
     for name, value in pairs:
         if name in values:

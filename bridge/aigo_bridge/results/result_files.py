@@ -1,16 +1,16 @@
-"""Which file in a folder takes the result of a run, so that it never takes the place of another run's.
+"""Choice of the result file in a folder, so that a result never replaces the result of another run.
 
-| file | the result of |
+| file | contains the result of |
 |---|---|
-| `<key>.tasklog.json` | the first run of the task in the folder, and of whoever runs the same again |
+| `<key>.tasklog.json` | the first run of the task in the folder, and repetitions of it |
 | `<key>@<model>.tasklog.json` | a run with another model |
 | `<key>@<engine>.tasklog.json` | a run on another engine |
-| `<key>@<8 digits>.tasklog.json` | a run with other scorers, config, judges or `--dataset`, in digits |
+| `<key>@<8 digits>.tasklog.json` | a run with other scorers, config, judges or `--dataset`, as digits |
 | `<key>@<model>@<8 digits>.tasklog.json` | both |
 
-The same is: task, evaluated model, engine, other models, config, scorers and the files named as data
-sets. The number of samples or trials, and other changes of the task or its rows, make no other run: it is
-repeated, and its result replaced.
+Two runs are the same if they have the same task, evaluated model, engine, other models, config, scorers
+and dataset files. The number of samples or trials, and other changes of the task or its rows, are ignored:
+such a run replaces the earlier result.
 """
 
 from __future__ import annotations
@@ -30,33 +30,35 @@ SUFFIX = ".tasklog.json"
 
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
-"""Characters of a model in a file's name."""
+"""Maximum number of characters of a model in a file name."""
 
 
 Names = Mapping[str, str] | None
-"""Names by key; `None`: unknown, and equal to any."""
+"""Names by key; `None` if unknown, which is equal to any names."""
 
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What tells the results of a task apart that stand in one folder."""
+    """Properties that distinguish the results of a task in one folder."""
 
     task: str
     """Key of the task."""
     entity: str | None
-    """What was evaluated: of a model the engine's name, whatever a run file calls it; `None`: nothing."""
+    """Evaluated entity; for a model, its name for the engine, independent of the run file. `None` if nothing
+    was evaluated.
+    """
     config: Mapping[str, Any]
     others: Names = None
     """AI GO key of each other model → its name."""
     datasets: Names = None
-    """Dataset key → file, for those that were named."""
+    """Dataset key → file, for datasets that were named."""
     engine: str | None = None
-    """That asked the model; `None`: unknown, and equal to any."""
+    """Engine that called the model; `None` if unknown, which is equal to any engine."""
     scorers: str = ""
-    """Digest of the scorers: the same answers with other scorers are another result."""
+    """Digest of the scorers. The same answers with other scorers are another result."""
 
     def has_same_settings(self, run: RunIdentity) -> bool:
-        """Whether two runs differ in nothing but what they evaluate."""
+        """Return whether two runs differ only in the evaluated entity."""
         return (
             self.task == run.task
             and dict(self.config) == dict(run.config)
@@ -66,37 +68,37 @@ class RunIdentity:
         )
 
     def is_same(self, run: RunIdentity) -> bool:
-        """Whether one run repeats the other."""
+        """Return whether one run repeats the other."""
         return self.entity == run.entity and self.has_same_engine(run) and self.has_same_settings(run)
 
     def has_same_engine(self, run: RunIdentity) -> bool:
-        """Whether both may have run on one engine."""
+        """Return whether both runs may have used the same engine."""
         return self.engine == run.engine or None in (self.engine, run.engine)
 
     @property
     def digits(self) -> str:
-        """The settings in eight digits."""
+        """Settings as eight digits."""
         names = dict(self.others or {}), dict(self.datasets or {})
         return sha256_of([self.task, dict(self.config), *names, self.scorers])[:8]
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """What the head of a native log says of a run of ours, where its result does not say it."""
+    """Facts about a run by aigo-bridge that its native log contains but its result lacks."""
 
     log: Path
     task: str
     """Key of the task."""
     times: tuple[float, float]
-    """When it began and ended, in Unix seconds."""
+    """Start and end time, in Unix seconds."""
     others: Mapping[str, str]
     datasets: Mapping[str, str]
 
     def is_of(self, frame: TaskResultLog) -> bool:
-        """Whether a result is of this run, by its task and its times.
+        """Return whether a result belongs to this run, by its task and its times.
 
-        A log in whole seconds does not say how long a run within one second took; its result has that from
-        the samples.
+        A log in whole seconds lacks the duration of a run within one second; its result takes it from the
+        samples.
         """
         began, ended = self.times
         execution = frame.execution
@@ -113,11 +115,13 @@ def _equal(names: Names, counterparts: Names) -> bool:
 
 
 Read = Callable[[TaskResultLog], RunIdentity | None]
-"""Says which run a result log, without its samples, is of; `None`: of none that could be the same."""
+"""Function that returns the run of a result log without samples; `None` if it cannot be the same as any
+run.
+"""
 
 
 def identity_of(specification: TaskResultSpecification, models: Names, datasets: Names) -> RunIdentity:
-    """Which run a result of ours is of."""
+    """Return the identity of the run of a result by aigo-bridge."""
     return RunIdentity(
         specification.task.key,
         _entity_name(specification.evaluated_entity),
@@ -145,7 +149,9 @@ def _entity_name(entity: StoredModel | StoredDataset | None) -> str | None:
 
 
 def with_logs(logged: Callable[[], Iterable[LoggedRun]]) -> Read:
-    """The reader of our results, with what only native logs say; `logged` is asked when there is a result."""
+    """Return a reader of aigo-bridge's results that adds facts from native logs. `logged` is only called if a
+    result exists.
+    """
     runs: list[LoggedRun] = []
 
     def read(frame: TaskResultLog) -> RunIdentity:
@@ -160,13 +166,13 @@ def with_logs(logged: Callable[[], Iterable[LoggedRun]]) -> Read:
 
 
 def result_file(out: Path, name: str, run: RunIdentity, read: Read) -> Path:
-    """The file for the result of a run; a new one, or that of the same run before.
+    """Return the file for the result of a run: a new file, or the file of an earlier repetition.
 
     Args:
-        out: the folder.
-        name: of the result, without suffix.
-        run: what was run.
-        read: says which run a result is of that has a name already.
+        out: results folder.
+        name: name of the result, without suffix.
+        run: identity of the run.
+        read: returns the identity of an existing result.
     """
     folder = _Folder(out, read)
     if folder.takes(name, run):
@@ -189,7 +195,9 @@ def result_file(out: Path, name: str, run: RunIdentity, read: Read) -> Path:
 
 
 class _Folder:
-    """The results in a folder. Names that differ in case only are one name: on some machines one file."""
+    """Results in a folder. Names that differ only in case are equal, because some file systems treat them as
+    one file.
+    """
 
     def __init__(self, out: Path, read: Read):
         names = [path.name for path in out.iterdir()] if out.is_dir() else []
@@ -198,16 +206,16 @@ class _Folder:
         self._read = read
 
     def takes(self, name: str, run: RunIdentity) -> bool:
-        """Whether a name is free for a run, or has its earlier result."""
+        """Return whether a name is free for a run or contains its earlier result."""
         file = f"{name}{SUFFIX}"
         existing = self._names.get(file.casefold())
         if existing is None or not (self._out / existing).is_file():
-            return True  # where something else stands, writing says so
+            return True  # If the name is not a file, writing raises an error.
         identity = self.identity(name) if existing == file else None
         return identity is not None and identity.is_same(run)
 
     def identity(self, name: str) -> RunIdentity | None:
-        """Which run the result of a name is of; `None`: there is none, or it is no result log."""
+        """Return the run of the result with a name; `None` if it is missing or not a result log."""
         existing = self._names.get(f"{name}{SUFFIX}".casefold())
         if existing is None:
             return None
@@ -218,7 +226,7 @@ class _Folder:
 
 
 def _file_part(entity: str) -> str:
-    """A model in a file's name: of a file its name alone."""
+    """Return the part of a file name for a model. For a path, it is the last component."""
     provider, _, path = entity.partition("/")
     local = provider in ("scripted", "aigo_bridge") or "\\" in entity or entity.startswith((".", "/"))
     text = re.split(r"[/\\]", path)[-1] if local and path else entity

@@ -1,4 +1,4 @@
-"""What a table shows of a trial: a few short texts beside the sample as a whole."""
+"""Table rows for trials: a few short texts in addition to the full sample."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.values import Json, mappings, member, number_text, short_text, value_text
 
 LONGEST = 300
-"""Characters of a text of the table."""
+"""Maximum number of characters of a text in the table."""
 LONGEST_VALUE = 80
-"""Characters of a column of the row, or of a score that is a text."""
+"""Maximum number of characters of a column value, or of a score that is a text."""
 MOST_COLUMNS = 40
-"""Columns of the row that the table knows."""
+"""Maximum number of columns of a row in the table."""
 
 TRUTHS = ("answer_gt", "ground_truth_correct_choice", "ground_truth", "target", "expected")
-"""Where scorers put the truth that they compared with, in their metadata."""
+"""Names in scorer metadata for the ground truth."""
 PREDICTIONS = ("answer_pred", "prediction", "answer", "predicted_choice", "label")
-"""Where they put what they compared."""
+"""Names in scorer metadata for the prediction."""
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A call of a model in a trial."""
+    """Model call in a trial."""
 
     model: str
     seconds: float | None
@@ -36,23 +36,23 @@ class ModelCall:
 
 @dataclass(frozen=True)
 class TrialRow:
-    """A trial in the table."""
+    """Trial in the table."""
 
     cells: Json
     errors: Sequence[tuple[str, str]]
-    """Stage and type of each error that makes it a failed trial."""
+    """Stage and type of each error that makes the trial fail."""
     scored: frozenset[str]
-    """Scorers that gave it a value."""
+    """Scorers that gave the trial a value."""
     calls: Sequence[ModelCall] = field(default=())
 
 
 def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
-    """The rows of a sample, one for each trial.
+    """Yield the rows of a sample, one for each trial.
 
     Args:
-        sample: as it stands in the log; also in the legacy form, without trials.
-        number: its position in the report.
-        run: of which run it is; `None`: of the task.
+        sample: sample as written in the log, including the legacy form without trials.
+        number: position of the sample in the report.
+        run: number of its run; `None` for a sample of the task.
     """
     rules = rules_of(sample)
     for position, trial in enumerate(trials_of(sample)):
@@ -70,7 +70,7 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
             "q": short_text(_last(outputs, "user"), LONGEST),
             "a": short_text(_last(outputs, "assistant"), LONGEST),
             "g": _compared(scores, TRUTHS),
-            # What a judge says is its verdict, no prediction.
+            # The output of a judge is a verdict, not a prediction.
             "p": _compared([score for score in scores if not _is_judged(score)], PREDICTIONS),
             "s": _scores(scores),
             "d": _columns(trial, sample),
@@ -104,7 +104,7 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
 
 
 def outputs_of(trial: Json) -> Iterator[Json]:
-    """The conversations of a trial."""
+    """Yield the conversations of a trial."""
     output = member(trial, "solver", "output")
     if not isinstance(output, dict):
         return
@@ -116,13 +116,13 @@ def outputs_of(trial: Json) -> Iterator[Json]:
 
 
 def items_of(output: Json) -> Iterator[Json]:
-    """The items of a conversation, or its messages in the legacy form."""
+    """Yield the items of a conversation, or its messages in the legacy form."""
     items = member(output, "trace", "items")
     yield from mappings(items if items is not None else output.get("messages"))
 
 
 def text_of(item: Json) -> str | None:
-    """The text of a message; `None` for what is none."""
+    """Return the text of a message; `None` for other items."""
     content = item.get("content")
     if item.get("type") == "custom_task_input_message" or item.get("type") == "custom_task_output_message":
         return value_text(content, LONGEST)
@@ -136,7 +136,7 @@ _CUSTOM = {"custom_task_input_message": "user", "custom_task_output_message": "a
 
 
 def _last(outputs: Sequence[Json], role: str) -> str | None:
-    """The last message of a role in the last conversation that has one."""
+    """Return the last message of a role in the last conversation that contains the role."""
     for output in reversed(outputs):
         for item in reversed(list(items_of(output))):
             if (_CUSTOM.get(str(item.get("type"))) or item.get("role")) == role:
@@ -158,7 +158,7 @@ def _is_judged(score: Json) -> bool:
 
 
 def _scores(scores: Sequence[Json]) -> dict[str, Any]:
-    """Score values as texts, by scorer and name; a label that is a text stays marked as one."""
+    """Return score values as texts, by scorer and name. Labels stay marked as texts."""
     values: dict[str, Any] = {}
     for score in scores:
         for name, value in (score.get("values") or {}).items():

@@ -1,15 +1,15 @@
 """Results that a user names: result logs, folders of them, evaluations, run files with task result logs.
 
-All verbs that take results find them here, so that a result has the same name everywhere:
+All commands that take results use this module, so that a result has the same name everywhere:
 
 | location | results | name |
 |---|---|---|
-| `out/quiz.tasklog.json` | that one | the path |
-| `out` with `evaluation.json`, or that file | of the evaluation | the path |
+| `out/quiz.tasklog.json` | that file | the path |
+| `out` with `evaluation.json`, or that file | results of the evaluation | the path |
 | `out` | every result log in it | the path |
 | `export` with a run file, or `export/run.yaml` | linked by `task_result_log_path` | `export/run.yaml#quiz` |
-| `export/run.yaml#quiz` | of that task specification | the same |
-| `out/*.tasklog.json` | of all locations that match | as above |
+| `export/run.yaml#quiz` | result of that task specification | the same |
+| `out/*.tasklog.json` | results of all matching locations | as above |
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from aigo_bridge.results.linked_results import LinkedEvaluation
 
 EVALUATION = "evaluation.json"
-"""The summary of a run file, beside its results."""
+"""Summary of a run file, in the folder of its results."""
 TASK_RESULT_LOG = "task_result_log.json"
 """File name of every result log that AI GO exports."""
 YAML_SUFFIXES = (".yaml", ".yml")
 _LARGEST = 16 << 20
-"""Bytes of a YAML file that is looked at in a folder."""
+"""Maximum bytes of a YAML file in a folder to check for results."""
 
 
 @dataclass(frozen=True)
@@ -47,45 +47,45 @@ class ResultSource:
     """One result of a report."""
 
     path: Path | None
-    """The result log; `None`: the evaluation has none of this task."""
+    """Path of the result log; `None` if the evaluation does not contain a result of this task."""
     name: str
-    """As shown."""
+    """Displayed name."""
     entry: Mapping[str, Any] | None = None
-    """What the summary of the evaluation says of it."""
+    """Entry for the result in the evaluation summary."""
     evaluation: Mapping[str, Any] | None = None
-    """That summary."""
+    """Summary of the evaluation."""
     root: Path | None = None
-    """Folder that the result log, links followed, must lie in; `None`: anywhere."""
+    """Folder that must contain the result log, after following links; `None` for any folder."""
     run_file: Path | None = None
     """Run file that links the result."""
 
     @property
     def label(self) -> str:
-        """Name that is unique among all results, and that every verb takes."""
+        """Name that is unique among all results and that every command accepts."""
         if self.run_file is not None:
             return f"{self.run_file}#{self.name}"
         return self.name if self.path is None else str(self.path)
 
     @property
     def key(self) -> str:
-        """Name in a folder of results: what two folders have in common."""
+        """Name within a folder of results, which matches the same result in another folder."""
         if self.run_file is not None or self.path is None:
             return self.name
         return without_suffix(self.path.name)
 
 
 def sources_of(locations: Iterable[str | os.PathLike[str]], root: Path | None = None) -> list[ResultSource]:
-    """Return the results at some locations, each once.
+    """Return the results at some locations, without duplicates.
 
     Args:
-        locations: result logs, summaries of evaluations (`evaluation.json`), run files with task result logs,
+        locations: result logs, evaluation summaries (`evaluation.json`), run files with task result logs,
             folders of any of them, patterns.
-        root: folder that all of them, links followed, must lie in; `None`: anywhere.
+        root: folder that must contain all of them, after following links; `None` for any folder.
 
     Raises:
-        EvidenceError: A summary cannot be read.
-        SpecError: A run file is invalid, or has a result that is missing or outside its folder.
-        UsageError: There is nothing at one of the places.
+        EvidenceError: a summary cannot be read.
+        SpecError: a run file is invalid, or has a result that is missing or outside its folder.
+        UsageError: a location does not exist.
     """
     sources: list[ResultSource] = []
     seen: set[Path | tuple[Path, str]] = set()
@@ -103,16 +103,16 @@ def sources_of(locations: Iterable[str | os.PathLike[str]], root: Path | None = 
 def existing_results(
     locations: Iterable[str | os.PathLike[str]], note: Callable[[str], None]
 ) -> list[ResultSource]:
-    """Return the results at some locations that are there, of folders without superseded attempts.
+    """Return the existing results at some locations, without superseded attempts in folders.
 
     Args:
         locations: as for `sources_of`.
         note: called with a line for each task without a result, and if results are left out.
 
     Raises:
-        EvidenceError: A summary cannot be read.
-        SpecError: A run file is invalid.
-        UsageError: A result is not there.
+        EvidenceError: a summary cannot be read.
+        SpecError: a run file is invalid.
+        UsageError: a result does not exist.
     """
     results: list[ResultSource] = []
     for location in locations:
@@ -131,17 +131,17 @@ def existing_results(
 
 
 def require_result(source: ResultSource) -> None:
-    """Raise `UsageError` if the file of a result is not there."""
+    """Raise `UsageError` if the file of a result does not exist."""
     if source.path is not None and not source.path.is_file():
         named = "" if source.evaluation is None else f", which {source.path.with_name(EVALUATION)} names"
         raise UsageError(f"there is no result log {str(source.path)!r}{named}", code=Code.NOTHING_THERE)
 
 
 def one_result(location: str | os.PathLike[str]) -> ResultSource:
-    """Return the result at a location.
+    """Return the only result at a location.
 
     Raises:
-        UsageError: There are several, or none.
+        UsageError: there are several results or none.
     """
     found = [source for source in sources_of([location]) if source.path is not None]
     if len(found) != 1:
@@ -155,7 +155,9 @@ def one_result(location: str | os.PathLike[str]) -> ResultSource:
 
 
 def names_several(location: str | os.PathLike[str]) -> bool:
-    """Whether a location can have any number of results: a folder, an evaluation, a run file or a pattern."""
+    """Return whether a location can contain any number of results: a folder, an evaluation, a run file or a
+    pattern.
+    """
     text = os.fspath(location)
     path = Path(text)
     is_set = is_folder(path) or path.name == EVALUATION or path.name.endswith(YAML_SUFFIXES)
@@ -163,7 +165,9 @@ def names_several(location: str | os.PathLike[str]) -> bool:
 
 
 def names_results(location: str | os.PathLike[str]) -> bool:
-    """Whether a location is an evaluation or a run file with results, or one task specification of it."""
+    """Return whether a location is an evaluation or a run file with results, or one task specification
+    of it.
+    """
     path = Path(location)
     file = str(path).rpartition("#")[0]
     names = (path.name, "" if is_present(path) else file)
@@ -171,7 +175,7 @@ def names_results(location: str | os.PathLike[str]) -> bool:
 
 
 def is_result(name: str) -> bool:
-    """Whether a file is called as result logs are."""
+    """Return whether a file name is the name of a result log."""
     for suffix in COMPRESSIONS:
         name = name.removesuffix(suffix)
     return name.endswith((SUFFIX, ".tasklog.jsonl")) or name == TASK_RESULT_LOG
@@ -203,7 +207,7 @@ def _at(location: Path, root: Path | None) -> Iterator[ResultSource]:
 
 
 def _file_name(path: Path) -> str:
-    """The file name; of a log with the name that all have, with its folder."""
+    """Return the file name, preceded by the folder if all logs have that file name."""
     is_common = without_suffix(path.name) == TASK_RESULT_LOG and path.parent.name
     return f"{path.parent.name}/{path.name}" if is_common else path.name
 
@@ -228,10 +232,11 @@ def _in_folder(folder: Path, root: Path | None) -> Iterator[ResultSource]:
 
 
 def has_results(folder: Path) -> bool:
-    """Whether a folder has results: result logs, an evaluation, or a run file with task result logs.
+    """Return whether a folder contains results: result logs, an evaluation, or a run file with task result
+    logs.
 
     Raises:
-        SpecError: A run file with links is invalid.
+        SpecError: a run file with links is invalid.
     """
     names = [path.name for path in folder.iterdir()]
     return EVALUATION in names or any(map(is_result, names)) or bool(linked_sources(folder))
@@ -241,7 +246,7 @@ def linked_sources(folder: Path, root: Path | None = None) -> list[ResultSource]
     """Return the results that run files in a folder link.
 
     Raises:
-        SpecError: A run file with links is invalid.
+        SpecError: a run file with links is invalid.
     """
     files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(YAML_SUFFIXES))
     if not files:
@@ -267,12 +272,12 @@ def linked_sources(folder: Path, root: Path | None = None) -> list[ResultSource]
 
 
 def links_results(file: Path, root: Path | None = None) -> bool:
-    """Whether the text of a file links a result, valid or not."""
+    """Return whether the text of a file links a result, valid or not."""
     return b"task_result_log_path" in _text_of(file, root)
 
 
 def _may_link_results(file: Path, root: Path | None) -> bool:
-    """Whether a file is worth reading: its evaluation may be in another file."""
+    """Return whether to read a file, because its evaluation may be in another file."""
     text = _text_of(file, root)
     return b"task_result_log_path" in text or (b"evaluation" in text and b"$ref" in text)
 
@@ -329,7 +334,7 @@ def _of_evaluation(path: Path, root: Path | None) -> Iterator[ResultSource]:
         message = "found something else, expected the summary of an evaluation"
         raise EvidenceError([Issue(message, file=str(path), hint=hint, code=Code.NOT_A_RESULT)]) from error
     for entry, result in zip(entries, results, strict=True):
-        # Folders of results move as a whole; a summary that names files elsewhere is not followed.
+        # A results folder moves as a whole, so files outside it that a summary names are not read.
         inside = isinstance(result, str) and (path.parent / result).resolve().is_relative_to(
             path.parent.resolve()
         )

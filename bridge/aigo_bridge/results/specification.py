@@ -1,7 +1,7 @@
-"""The specification part of a result log: the evaluated task and its settings, from a plan.
+"""Specification part of a result log: the evaluated task and its settings, from a plan.
 
-Entities of AI GO (model, dataset) need ids and adapters, also where they live in no AI GO workspace; what we
-write is derived from names, so it is the same in every run.
+AI GO entities (model, dataset) need ids and adapters, even outside of an AI GO workspace. aigo-bridge
+derives them from names, so that they are the same in every run.
 """
 
 from __future__ import annotations
@@ -33,20 +33,22 @@ if TYPE_CHECKING:
 PROVIDERS = frozenset(
     {"anthropic", "fireworks", "gemini", "latticeflow", "novita", "openai", "sambanova", "together"}
 )
-"""The providers that AI GO knows (`dtypes.ModelProviderId`)."""
+"""Providers that AI GO supports (`dtypes.ModelProviderId`)."""
 
 _OTHER = re.compile(r"[^a-z0-9_]+")
 
 
 def slug(text: str) -> str:
-    """A text as (part of) an AI GO key: lower case, other characters as `-`; `x` if nothing is left."""
+    """Convert a text to (part of) an AI GO key: lowercase, with `-` for other characters; `x` if the result
+    is empty.
+    """
     return _OTHER.sub("-", text.lower()).strip("-")[:200] or "x"
 
 
 def model_key(name: str) -> str:
-    """The AI GO key of a model by its engine name: `openai/gpt-4.1-nano` → `openai$gpt-4-1-nano`.
+    """Convert a model name for an engine to an AI GO key: `openai/gpt-4.1-nano` → `openai$gpt-4-1-nano`.
 
-    Providers that AI GO does not know become part of the key: `scripted/answers.jsonl` →
+    Providers that AI GO does not support become part of the key: `scripted/answers.jsonl` →
     `scripted-answers-jsonl`.
     """
     provider, _, model = name.partition("/")
@@ -56,7 +58,7 @@ def model_key(name: str) -> str:
 
 
 def _stored_key(key: str) -> str:
-    """A key as stored models may have it: `$` stands behind a known provider only."""
+    """Return a key that is valid for stored models, where `$` may only follow a supported provider."""
     provider, dollar, model = key.partition("$")
     if not dollar or (provider in PROVIDERS and "$" not in model):
         return key
@@ -66,13 +68,13 @@ def _stored_key(key: str) -> str:
 def model_entity(
     name: str, *, engine: str, key: str | None = None, display_name: str | None = None
 ) -> dict[str, Any]:
-    """A model entity for an engine's model name.
+    """Return a model entity for an engine's model name.
 
     Args:
-        name: the engine's name, e.g. `openai/gpt-4.1-nano`.
-        engine: the engine that reached the model; stands in the URL of models of no known provider.
-        key: AI GO key of the model, where it is declared under one; `None`: made from the name.
-        display_name: its shown name; `None`: the name.
+        name: model name for the engine, for example `openai/gpt-4.1-nano`.
+        engine: engine that called the model; part of the URL of models without a supported provider.
+        key: declared AI GO key of the model; `None` to derive it from the name.
+        display_name: display name; `None` for the name.
     """
     key = _stored_key(key) if key else model_key(name)
     provider, _, model = name.partition("/")
@@ -96,14 +98,14 @@ def model_entity(
 
 
 def dataset_entity(key: str, display_name: str) -> dict[str, Any]:
-    """A dataset entity."""
+    """Return a dataset entity."""
     return {"display_name": display_name, "key": key, "id": key}
 
 
 def stored_model(
     name: str, *, engine: str, key: str | None = None, display_name: str | None = None
 ) -> StoredModel:
-    """A model entity for an engine's model name; arguments as for `model_entity`."""
+    """Return a model entity for an engine's model name. The arguments are described in `model_entity`."""
     entity = model_entity(name, engine=engine, key=key, display_name=display_name)
     return StoredModel.model_validate(entity)
 
@@ -111,13 +113,14 @@ def stored_model(
 def custom_model(
     name: str, *, engine: str, key: str | None = None, display_name: str | None = None
 ) -> StoredModel:
-    """Return a model entity without a provider: names of weights (`openai/gpt-oss-20b`) only look like one.
+    """Return a model entity without a provider, because names of weights (`openai/gpt-oss-20b`) can look like
+    a provider and a model.
 
     Args:
         name: name in the engine.
-        engine: engine or format that names it.
-        key: text that the key is made from; `None`: the name.
-        display_name: shown name; `None`: the name.
+        engine: engine or format that uses the name.
+        key: text to derive the key from; `None` for the name.
+        display_name: display name; `None` for the name.
     """
     key = slug(name if key is None else key)
     return StoredModel(
@@ -133,26 +136,26 @@ def custom_model(
 
 
 def stored_dataset(key: str, display_name: str) -> StoredDataset:
-    """A dataset entity."""
+    """Return a dataset entity."""
     return StoredDataset.model_validate(dataset_entity(key, display_name))
 
 
 _ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
 
 KEY = r"[a-zA-Z0-9_\-]{1,250}"
-"""Keys of datasets in AI GO."""
+"""Pattern of dataset keys in AI GO."""
 
 TAG_COLOR = "#808080"
-"""Tags need a colour in AI GO; files give none."""
+"""Colour of tags. AI GO requires one, but files do not contain it."""
 
 
 def specification_of(plan: AnyPlan, *, model: str | None, engine: str) -> TaskResultSpecification:
-    """The specification of a run.
+    """Return the specification of a run.
 
     Args:
-        plan: what ran.
-        model: the engine's name of the evaluated model; `None` when the task evaluates none.
-        engine: the engine that ran it.
+        plan: plan that ran.
+        model: name of the evaluated model for the engine; `None` if the task does not evaluate a model.
+        engine: engine that ran the plan.
     """
     run_config: dict[str, Any] = {}
     if plan.num_samples is not None:
@@ -182,7 +185,7 @@ def _entity(plan: AnyPlan, model: str | None, engine: str) -> StoredModel | Stor
         declared = {} if plan.specification is None else dict(plan.specification.model)
         return None if model is None else stored_model(model, engine=engine, **declared)
     if plan.entity == "dataset" and plan.dataset is not None:
-        # The key of a dataset that was given on the command line is the user's own.
+        # The user chooses the key of a dataset on the command line, so it may be invalid in AI GO.
         key = plan.dataset.key if re.fullmatch(KEY, plan.dataset.key) else slug(plan.dataset.key)
         return stored_dataset(key, plan.dataset.display_name).model_copy(
             update={"tags": _tags(plan.dataset.tags)}
@@ -191,7 +194,9 @@ def _entity(plan: AnyPlan, model: str | None, engine: str) -> StoredModel | Stor
 
 
 def bare_specification(plan: AnyPlan) -> TaskResultSpecification:
-    """What can be said of every plan: its task by name, without parameters and definition."""
+    """Return a minimal specification, valid for every plan: the names of the task, without parameters and
+    definition.
+    """
     definition: dict[str, Any] = {"type": "system_task", "compute_evidence_snippet": ""}
     if plan.entity != "system":
         definition = {"type": "benchmark_task", "evaluated_entity_type": plan.entity, "scorers": []}
@@ -208,8 +213,8 @@ def bare_specification(plan: AnyPlan) -> TaskResultSpecification:
 
 
 def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A declared parameter as AI GO stores it: less may stand in it than in files, and what is more would
-    cost it other fields.
+    """Convert a declared parameter to AI GO's stored form. It allows fewer values than files, and an invalid
+    value would make AI GO drop other fields.
     """
     stored = {key: value for key, value in document.items() if key not in LATER_PARAMETER_FIELDS}
     if stored.get("examples"):
@@ -219,13 +224,13 @@ def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
         ]
     default = stored.get("default_value")
     if stored["type"] == "categorical" and isinstance(default, list):
-        # There is room for one; those that the run used stand in its config.
+        # Only one value can be stored. The values of the run are in its config.
         stored["default_value"] = default[0] if len(default) == 1 else None
     return stored
 
 
 def dataset_tags(specification: TaskResultSpecification) -> tuple[str, ...]:
-    """What a result says of the rows that it was made with, as tags of a dataset."""
+    """Return dataset tags from a result's notes about its rows."""
     from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
 
     noted = any(tag.value == SAMPLE_NOTE for tag in specification.task.tags)

@@ -1,7 +1,7 @@
-"""Stop reason of a trial's final model call: why the model stopped writing its answer.
+"""Stop reason of a trial's final model call: why the model stopped generating its answer.
 
-Engines record it in the metadata of model call events, in the words of the provider or of Inspect. A content
-filter or a token limit ends an answer early, so that its score says little about the model.
+Engines record it in the metadata of model call events, with the term of the provider or of Inspect. A
+content filter or a token limit ends an answer early, so that its score does not describe the model well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SAME = {
     "tool_use": "tool_calls",
     "safety": "content_filter",
 }
-"""Word of a provider → the word that is shown."""
+"""Provider term → displayed term."""
 NORMAL = frozenset({"stop", "tool_calls", "stop_sequence", "unknown"})
 """Stop reasons of complete answers."""
 _TEXTS = {
@@ -29,12 +29,12 @@ _SCORING = frozenset({"scorers", "scorer"})
 
 
 def stop_reason_of(trial: Any) -> str | None:
-    """Return the stop reason of a trial's final model call, judges left out; `None` if it is not recorded.
+    """Return the stop reason of a trial's final model call, excluding judges; `None` if it is not recorded.
 
     Args:
-        trial: the JSON object of the result.
+        trial: JSON object of the trial in the result.
 
-    A refusal in the answer of the model is `refusal`, under any name of the provider.
+    A refusal in the model's answer is `refusal` for every provider.
     """
     outputs = _outputs(trial)
     if not outputs:
@@ -56,8 +56,8 @@ def stop_reason_of(trial: Any) -> str | None:
 
 
 def incomplete_texts(reasons: Mapping[str, int]) -> list[str]:
-    """Return texts for people about answers that did not end by themselves, such as `2 answers stopped by the
-    content filter` and `1 cut at the token limit`.
+    """Return display texts about incomplete answers, such as `2 answers stopped by the content filter` and `1
+    cut at the token limit`.
 
     Args:
         reasons: stop reason → number of trials.

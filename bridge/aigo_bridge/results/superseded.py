@@ -1,7 +1,7 @@
 """Results of an attempt that a later attempt of the same run supersedes.
 
-An eval set of Inspect runs a failed task again, and each attempt leaves a log. The importer marks the results
-of earlier attempts in `specification.config`, so that a task counts once:
+An Inspect eval set retries a failed task, and each attempt leaves a log. The importer marks the results of
+earlier attempts in `specification.config`, so that a task counts only one time:
 
 ```json
 {"aigo_bridge": {"superseded_by": {"log": "2026-01-02_t_abc.eval", "task_id": "abc", "eval_set_id": "def"}}}
@@ -20,7 +20,7 @@ OWN = "aigo_bridge"
 _MARK = "superseded_by"
 _MOST_NAMED = 3
 STATUS = "superseded"
-"""Status of such a result where one is shown."""
+"""Displayed status of such a result."""
 
 
 def superseded_mark(log: str, **identity: str | None) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def without_superseded(paths: Iterable[Path], note: Callable[[str], None]) -> li
     """Return the result logs without superseded ones; all of them if every one is superseded.
 
     Args:
-        paths: result logs, and files that may be none.
+        paths: result logs and possibly other files.
         note: called with one line if results are left out.
     """
     from aigo_bridge.results.reading import LogReader
@@ -55,7 +55,7 @@ def without_superseded(paths: Iterable[Path], note: Callable[[str], None]) -> li
         try:
             latest[path] = superseded_by(LogReader(path).frame().specification.config)
         except (EvidenceError, OSError):
-            # Reading the result reports the fault.
+            # Reading the result later reports the error.
             latest[path] = None
     left_out = [path.name for path, log in latest.items() if log is not None]
     if not left_out or len(left_out) == len(latest):

@@ -1,5 +1,5 @@
-"""What a result log has to be: its JSON Schema, and every fault of one at once, each with its place and what
-to do about it.
+"""Validation of result logs: their JSON Schema, and a check that reports every error with its position and a
+fix.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from aigo_bridge.spec.schema import description, unwrap
 
 
 def validate_log(path: str | Path) -> list[Issue]:
-    """Faults of a result log: `.json` or `.jsonl`, compressed or not; an empty list when there are none.
+    """Return the errors of a result log (`.json` or `.jsonl`, compressed or not); an empty list if it is
+    valid.
 
-    An unknown field that readers drop is a warning. Memory is bounded by the largest sample and by the
-    faults.
+    An unknown field that readers ignore is a warning. Memory is bounded by the largest sample and by the
+    errors.
 
     Raises:
-        UsageError: The suffix is not that of a result log.
+        UsageError: the file extension does not belong to a result log.
     """
     reader = read_log(path)
     issues: list[Issue] = []
@@ -51,10 +52,10 @@ def _faults(reader: LogReader, part: SamplePart | FramePart) -> list[Issue]:
 
 
 def _misfits(model: type[LFBaseModel], data: Any, *, file: str, path: tuple[str | int, ...]) -> list[Issue]:
-    """What is wrong with the data as it stands, unknown fields not dropped first.
+    """Return the errors of the data as written, without dropping unknown fields first.
 
-    Dropping them can turn a value into another kind of value, silently: a model with a field too many is read
-    as a dataset. So their absence is not taken as given here.
+    Dropping them can silently change the kind of a value: a model with an extra field is read as a
+    dataset. Therefore, the fields are kept here.
     """
     try:
         model(**data)
@@ -67,9 +68,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_for_log() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a result log as it is read, with what each field means.
+    """Return the JSON Schema (draft 2020-12) of a result log for reading, with a description of each field.
 
-    Unknown fields are not allowed where readers drop them: for an editor they are misspelt names.
+    Unknown fields that readers ignore are forbidden, so that an editor reports misspelt names.
     """
     schema = TaskResultLog.model_json_schema(mode="validation")
     _describe(schema)

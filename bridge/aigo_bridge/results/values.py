@@ -1,4 +1,4 @@
-"""Values of a log as the texts that a page shows: numbers digit for digit as they stand in the result."""
+"""Conversion of log values to display texts. Numbers keep all digits of the result."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Json = dict[str, Any]
 
 
 def number_text(value: float) -> str:
-    """A number as its result log has it.
+    """Return a number as written in its result log.
 
     Raises:
-        TypeError: It is none.
+        TypeError: the value is not a number.
     """
     if not isinstance(value, int) and math.isfinite(value):
         return orjson.dumps(value).decode()
-    return json.dumps(value)  # whole numbers of any size, NaN
+    return json.dumps(value)  # Integers of any size, NaN
 
 
 def duration_text(seconds: float | None) -> str | None:
-    """Return a time for people: `0.61 s`, `12.3 s`, `3 min 20 s`; `None`: not known."""
+    """Return a duration for display: `0.61 s`, `12.3 s`, `3 min 20 s`; `None` if unknown."""
     if seconds is None or not math.isfinite(seconds):
         return None
     if seconds < 10:
@@ -37,7 +37,7 @@ def duration_text(seconds: float | None) -> str | None:
 
 
 def value_text(value: Any, length: int) -> str:
-    """A value: a text as it is, all else as JSON, cut off behind a number of characters."""
+    """Return a value as text, other values as JSON, truncated to a number of characters."""
     if isinstance(value, str):
         return short_text(value, length) or ""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -46,17 +46,18 @@ def value_text(value: Any, length: int) -> str:
 
 
 MOST_MEMBERS = 100
-"""Members of an object or list that are shown."""
+"""Maximum number of members of an object or list to show."""
 _DEEPEST = 12
 
 
 def tree(value: Any, length: int, depth: int = 0) -> Any:
-    """Return a value for a nested table: long texts and lists are cut off, numbers are texts with all digits.
+    """Return a value for a nested table. Long texts and lists are truncated; numbers become texts with all
+    digits.
 
     Args:
         value: the value.
-        length: characters of a text.
-        depth: levels of lists and objects that the value is in.
+        length: maximum number of characters of a text.
+        depth: number of lists and objects around the value.
     """
     if isinstance(value, bool) or value is None:
         return value
@@ -74,34 +75,36 @@ def tree(value: Any, length: int, depth: int = 0) -> Any:
 
 
 def short_text(text: str | None, length: int) -> str | None:
-    """A text, cut off behind a number of characters."""
+    """Return a text, truncated to a number of characters."""
     if text is None or len(text) <= length:
         return text
     return f"{text[: length - 1]}…"
 
 
 def member(value: Any, *names: str) -> Any:
-    """What stands under a path of names; `None` where it ends early."""
+    """Return the value at a path of names; `None` if it does not exist."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def mappings(values: Any) -> Iterator[Json]:
-    """The mappings in a list; nothing where there is no list."""
+    """Yield the mappings in a list; nothing for other values."""
     if isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict)):
         yield from (value for value in values if isinstance(value, dict))
 
 
 def json_line(value: Any) -> bytes:
-    """A value as one line of JSON with every number as it is; NaN and lone surrogates too."""
+    """Convert a value to one line of JSON. Every number stays exact, including NaN; lone surrogates are
+    supported.
+    """
     try:
         data = orjson.dumps(value)
-    except TypeError:  # whole numbers beyond 64 bits, lone surrogates, depth
+    except TypeError:  # Integers beyond 64 bits, lone surrogates, deep nesting
         data = b"null"
     if b"null" not in data:
         return data
     text = json.dumps(value, separators=(",", ":"), default=str)
-    # NaN, of which orjson makes null.
+    # NaN, which orjson converts to null.
     unusual = data == b"null" or "NaN" in text or "Infinity" in text
     return text.encode("ascii") if unusual else data

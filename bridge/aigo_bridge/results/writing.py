@@ -1,7 +1,7 @@
-"""Result logs, written while the samples are made: those of runs, of imports and of what is scored again.
+"""Result logs, written while samples are produced by a run, an import or rescoring.
 
-In a `.json` log the samples stand first, one per line, and everything that is known only at the end stands
-behind them. The order of keys means nothing to readers of JSON.
+In a `.json` log, the samples come first, one per line. Data that is only known at the end follows them.
+The order of keys has no meaning in JSON.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from aigo_bridge.text.json_text import read_json
 from aigo_bridge.text.plurals import plural
 
 Sample = SampleEvidence | Mapping[str, Any] | orjson.Fragment | bytes
-"""A sample to write: typed, as plain data (which may hold encoded parts), or encoded as a whole."""
+"""Sample to write: typed, as plain data (which may contain encoded parts), or encoded as a whole."""
 
 Piece = bytes | memoryview
-"""A part of a JSON text."""
+"""Part of a JSON text."""
 
 SAMPLE_SEPARATOR = b",\n"
 """Text between two samples of a `.json` log."""
@@ -36,8 +36,8 @@ SAMPLE_SEPARATOR = b",\n"
 _Finish = TaskResultLog | Callable[[], TaskResultLog]
 
 Run = tuple[int, Iterable[Sample], Callable[[], RunEvidence]]
-"""A run of a repeated task: its number, its samples, and what is called for its evidence after the last of
-them.
+"""Run of a repeated task: its number, its samples, and a function that returns its evidence after the last
+sample.
 """
 
 
@@ -48,10 +48,10 @@ def write_log(
     finish: _Finish,
     runs: Iterable[Run] | None = None,
 ) -> None:
-    """Write a result log, one sample after the other; memory is bounded by the largest sample.
+    """Write a result log, one sample after the other. Memory is bounded by the largest sample.
 
-    The file takes its place at once, when everything is written: an exception, a crash or a full disk leaves
-    what was there before, and nothing besides.
+    The file appears when everything is written. An exception, a crash or a full disk leaves the old file
+    unchanged and does not create other files.
 
     ```python
     import aigo_bridge
@@ -64,19 +64,20 @@ def write_log(
     ```
 
     Args:
-        path: Ends in `.json` or `.jsonl`, with `.gz` or `.zst` behind it for a compressed log.
-        samples: In the order in which they are to stand. Encoded ones are taken at their word; in typed ones
-            types,
-            roles and identifiers count as set from then on.
-        finish: The log without its samples, or a function that is called for it after the last sample.
-        runs: Of a repeated task (in a `.json` log), written before the samples, which may be made of them.
+        path: file with the extension `.json` or `.jsonl`, followed by `.gz` or `.zst` for a compressed
+            log.
+        samples: samples in the order to write. Encoded samples are not checked. Types, roles and
+            identifiers of typed samples count as set afterwards.
+        finish: the log without its samples, or a function that returns it after the last sample.
+        runs: runs of a repeated task (in a `.json` log), written before the samples, which may be derived
+            from them.
 
     Raises:
-        UsageError: The suffix is none of these.
-        EvidenceError: The log has samples of its own, has no evidence to hold the samples, or has a metric
-            that is
-            not a number: JSON has no word for it, and the log would not be readable.
-        OSError: The file cannot be written.
+        UsageError: the file extension does not belong to a result log.
+        EvidenceError: the log already contains samples, lacks evidence to contain the samples, or has a
+            metric that is not a number. JSON cannot represent such a metric, and the log would be
+            unreadable.
+        OSError: the file cannot be written.
     """
     path = Path(path)
     by_line = is_json_lines(path)
@@ -123,30 +124,32 @@ def _write_list(file: BinaryIO, samples: Iterable[Sample]) -> None:
 
 
 def _behind_list(fields: Mapping[str, Any], *written: str) -> bytes:
-    """The rest of an object whose last written member is a list."""
+    """Return the rest of an object whose last written member is a list."""
     return b"\n]," + _encoded({key: value for key, value in fields.items() if key not in written})[1:]
 
 
 class DocumentWriter:
-    """A `.json` result log, of which each part is written as soon as it is known."""
+    """Writer of a `.json` result log. Each part is written as soon as it is known."""
 
     def __init__(self, file: BinaryIO, start: bytes = FIRST_LINE):
-        """Args:
-        file: the log.
-        start: text before the first sample.
+        """Prepare a log without writing to it.
+
+        Args:
+            file: the log.
+            start: text before the first sample.
         """
         self._file = file
         self._start = start
         self.num_samples = 0
 
     def sample(self, *pieces: Piece) -> None:
-        """A sample as JSON text, or the beginning of one."""
+        """Write a sample as JSON text, or the start of one."""
         self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
         self.num_samples += 1
         self.extend(pieces)
 
     def extend(self, pieces: Iterable[Piece]) -> None:
-        """More of the text of the sample that was begun last."""
+        """Append text to the last sample."""
         for piece in pieces:
             self._file.write(piece)
 
@@ -154,19 +157,19 @@ class DocumentWriter:
         """Append samples from a file that contains their text, with `SAMPLE_SEPARATOR` between them.
 
         Args:
-            number: how many samples the file contains; at least one.
-            text: the file, which is read to its end.
+            number: number of samples in the file; at least one.
+            text: file, which is read to its end.
         """
         self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
         self.num_samples += number
         shutil.copyfileobj(text, self._file, 1 << 20)
 
     def finish(self, evidence: bytes, frame: bytes) -> None:
-        """What stands behind the samples.
+        """Write the text after the samples.
 
         Args:
-            evidence: the evidence as the text of an object, without the samples, if there were any.
-            frame: the log as the text of an object, without the evidence.
+            evidence: JSON object of the evidence, without any samples that were written.
+            frame: JSON object of the log, without the evidence.
         """
         if not self.num_samples:
             self._file.write(b'{"evidence":' + evidence)
@@ -181,7 +184,9 @@ def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> 
     any_samples = False
     for sample in samples:
         line = encoded_sample(sample)
-        if b"\n" in line or b"\r" in line:  # encoded elsewhere, with line breaks between values
+        if (
+            b"\n" in line or b"\r" in line
+        ):  # The sample was encoded by other code, with line breaks between values.
             line = _encoded(read_json(line))
         file.write(line)
         file.write(b"\n")
@@ -190,7 +195,9 @@ def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> 
 
 
 def encoded_sample(sample: Sample) -> bytes:
-    """A sample as JSON text. A typed one is written with its types, roles and identifiers, set or not."""
+    """Convert a sample to JSON text. A typed sample is written with its types, roles and identifiers, set or
+    not.
+    """
     if isinstance(sample, bytes):
         return sample
     if not isinstance(sample, dict) and isinstance(sample, SampleEvidence):
@@ -204,10 +211,12 @@ def encoded_sample(sample: Sample) -> bytes:
 
 
 def _encoded(value: Any) -> bytes:
-    """Plain data as JSON text: integers of any size, NaN and infinity as null, lone surrogates as escapes."""
+    """Convert plain data to JSON text: integers of any size, NaN and infinity as null, lone surrogates as
+    escapes.
+    """
     try:
         return orjson.dumps(value)
-    except TypeError:  # a big integer, a lone surrogate, a key that is no text
+    except TypeError:  # A big integer, a lone surrogate, or a key that is not a text
         pass
     try:
         return to_json(value)
@@ -228,16 +237,16 @@ def _finite(value: Any) -> Any:
 
 
 def encoded_frame(frame: TaskResultLog) -> bytes:
-    """A log without samples as JSON text.
+    """Convert a log without samples to JSON text.
 
     Raises:
-        EvidenceError: it cannot be written, see `write_log`.
+        EvidenceError: the log cannot be written (see `write_log`).
     """
     return _encoded(_checked(frame, any_samples=True))
 
 
 def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
-    """The log without its samples as plain data."""
+    """Return the log without its samples as plain data."""
     frame = finish if isinstance(finish, TaskResultLog) else finish()
     evidence = frame.evidence
     if evidence is None and any_samples:

@@ -1,7 +1,7 @@
-"""A result log that was written here, line by line: its first line begins it, then each sample has a line,
-and all else stands in the last one.
+"""Line-by-line reading of a result log that aigo-bridge wrote: the first line starts it, each sample is one
+line, and the last line contains everything else.
 
-Nothing of it is mapped, so that no more than a line is in memory, however large the file is.
+The file is not mapped, so that memory contains at most one line, for files of any size.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ _LAST = AFTER_SAMPLES.lstrip(b"\n")
 
 
 class OtherFormError(ValueError):
-    """The log was not written here, or changed since."""
+    """The log was written by another program or changed afterwards."""
 
 
 def written_lines(path: Path, root: Path | None = None) -> Iterator[tuple[bytes, bool]]:
-    """The text of every sample, then that of the log without its samples; and whether it is the latter.
+    """Yield the text of every sample, then the text of the log without its samples. The second item is
+    whether the text is the log.
 
     Args:
         path: the file.
-        root: folder that it, all links followed, must lie in; `None`: anywhere.
+        root: folder that must contain the file, after following links; `None` for any folder.
 
     Raises:
-        OtherFormError: it has another form from there on.
-        EvidenceError: it cannot be opened, or its compressed form is damaged from there on.
+        OtherFormError: the file has another form from this position on.
+        EvidenceError: the file cannot be opened, or its compressed data is damaged from this position on.
     """
     with open_for_reading(path, root) as file:
         if file.read(len(FIRST_LINE)) != FIRST_LINE:
@@ -50,9 +51,11 @@ def written_lines(path: Path, root: Path | None = None) -> Iterator[tuple[bytes,
 
 
 def repeats_key(frame: bytes) -> bool:
-    """Whether an object of a log without its samples has a key twice, of which readers take either."""
+    """Return whether an object of a log without its samples repeats a key, so that readers may use either
+    value.
+    """
     if frame.count(b'"samples"') + frame.count(b'"evidence"') == 2:
-        return False  # nearly always: each of them once, at the beginning
+        return False  # In most logs, each key occurs one time, at the start.
     try:
         json.loads(frame, object_pairs_hook=_once)
     except _RepeatedKeyError:
@@ -61,7 +64,7 @@ def repeats_key(frame: bytes) -> bool:
 
 
 class _RepeatedKeyError(Exception):
-    """An object has a key twice."""
+    """Object with a repeated key."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
