@@ -41,9 +41,9 @@ export function change(value: number, scale?: Scale | null): string {
   return isProportion(scale) ? `${sign}${short(Math.abs(value) * 100)}${NBSP}pp` : `${sign}${short(Math.abs(value))}`;
 }
 
-/** A half-width: ± 4.2 pp. */
-export function halfWidth(value: number, scale?: Scale | null): string {
-  return isProportion(scale) ? `± ${short(value * 100)}${NBSP}pp` : `± ${short(value)}`;
+/** A standard error: in percentage points where the scale is a proportion. */
+export function standardError(value: number, scale?: Scale | null): string {
+  return isProportion(scale) ? `standard error ${short(value * 100)}${NBSP}pp` : `standard error ${short(value)}`;
 }
 
 export function count(value: number): string {

@@ -9,7 +9,7 @@ import { composite, type Value as Json } from "./json";
 import { axisOf, AxisLabels, MetricPlot, type Axis } from "./plots";
 import { runOf, Start } from "./start";
 import { entries, Fold, LongText, Nested, Status, Text, Wide } from "./text";
-import { Count, Ends, HalfWidth, Seconds, Tokens, Value, When } from "./value";
+import { Count, Ends, StandardError, Seconds, Tokens, Value, When } from "./value";
 
 function Evaluations({ summary }: { summary: Summary }) {
   return (
@@ -33,7 +33,7 @@ function Evaluations({ summary }: { summary: Summary }) {
 
 function Interval({ value }: { value: MetricValue }) {
   const error = value.reported_error ?? value.error;
-  const half = error === undefined ? null : <small class="nowrap"><HalfWidth text={error} scale={value.scale} /></small>;
+  const half = error === undefined ? null : <small class="nowrap"><StandardError text={error} scale={value.scale} /></small>;
   if (value.interval === undefined) return <>{half} <small>no interval: <Text>{value.no_interval ?? "not computed for a single run"}</Text></small></>;
   return <><span class="nowrap"><Ends low={value.interval[0]} high={value.interval[1]} scale={value.scale} /></span> {half}</>;
 }
@@ -85,7 +85,7 @@ export function Metrics({ metrics, caption }: { metrics: Metric[]; caption: stri
       {metrics.some((metric) => metric.counts && metric.values.some((value) => !value.samples)) && (
         <p class="note">* The counts are those of the scorer: which samples are in the number is not known.</p>
       )}
-      {methods.length > 0 && <p class="note">Interval: plausible values of the number if the task had other samples of the same kind; ± is the standard error.
+      {methods.length > 0 && <p class="note">Interval: plausible values of the number if the task had other samples of the same kind.
         Methods: <Text>{methods.join("; ")}</Text>. Point at a number to see all digits.</p>}
     </>
   );

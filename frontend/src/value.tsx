@@ -1,7 +1,7 @@
 /** Numbers on the page: short, with the full value on hover and in what is copied. */
 
 import type { ComponentChildren } from "preact";
-import { age, change, count, duration, halfWidth, measureText, moment, short, tokens, type Scale } from "./format";
+import { age, change, count, duration, standardError, measureText, moment, short, tokens, type Scale } from "./format";
 
 /** A short form of a text; the full text is the title, and is what a copy gets. */
 export function Short({ full, children }: { full: string; children: string }) {
@@ -17,8 +17,8 @@ export function Change({ value, scale }: { value: number; scale?: Scale | null }
   return <Short full={String(value)}>{change(value, scale)}</Short>;
 }
 
-export function HalfWidth({ text, scale }: { text: string; scale?: Scale | null }) {
-  return <Short full={`± ${text}`}>{halfWidth(Number(text), scale)}</Short>;
+export function StandardError({ text, scale }: { text: string; scale?: Scale | null }) {
+  return <Short full={`standard error ${text}`}>{standardError(Number(text), scale)}</Short>;
 }
 
 export function Ends({ low, high, scale }: { low: string; high: string; scale?: Scale | null }) {

@@ -58,7 +58,7 @@ def test_metrics_are_short_with_all_digits_on_hover_and_in_a_copy(page: Page, qu
             "accuracy mean",
             "66.67 %",
             "",
-            f"20.77 to 93.85 % ± 27.22 pp\n{bounds}",
+            f"20.77 to 93.85 % standard error 27.22 pp\n{bounds}",
             "3",
             "1",
             "0",
