@@ -1,1 +1,1 @@
-"""Models as the sample program calls them, and those that need no engine."""
+"""Models as the sample program calls them, and models that need no engine."""

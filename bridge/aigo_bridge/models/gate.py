@@ -1,7 +1,7 @@
-"""What the calls of models wait at where many processes share a model's connections and its rate.
+"""Limits for model calls when several processes share a model's connections and request rate.
 
-Engines go through it with every call that is really made. Without a gate, which is as usual, their own limits
-are all there are, and nothing is waited for.
+Engines pass every real model call through the gate. Without a gate (the usual case), only the engine's own
+limits apply.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class WaitingCall:
 
     model: str
     sample: str | None
-    """Id of the sample that it is made for; `None`: not known."""
+    """Sample ID; `None` if unknown."""
     started: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
-        """How long it has been waiting."""
+        """Seconds since the call started."""
         return time.monotonic() - self.started
 
 
@@ -36,7 +36,7 @@ _WAITING: dict[int, WaitingCall] = {}
 
 @contextmanager
 def waiting(model: str, sample: str | None = None) -> Iterator[None]:
-    """List a model call among those that wait for an answer, in this block."""
+    """List a model call as waiting for an answer while this block runs."""
     call = WaitingCall(model, sample)
     _WAITING[id(call)] = call
     try:
@@ -51,27 +51,27 @@ def waiting_calls() -> list[WaitingCall]:
 
 
 class Gate(Protocol):
-    """Source of knowledge about the other processes."""
+    """Connection limits that are shared with other processes."""
 
     async def enter(self, model: str, most: int | None) -> object:
-        """Wait for a place, and for the end of a pause; what is returned is given to `leave`.
+        """Wait for a free place and for the end of any pause. Return the place, to be passed to `leave`.
 
         Args:
-            model: what shares the places.
-            most: the model's own limit of calls at a time; `None`: it has none.
+            model: name of the model that shares the places.
+            most: the model's own limit of concurrent calls; `None`: no limit.
         """
         ...
 
     def leave(self, model: str, place: object) -> None:
-        """Give a place back."""
+        """Release a place."""
         ...
 
     def pause(self, model: str, seconds: float) -> None:
-        """Have nobody call a model for so long: it has said so (`Retry-After`)."""
+        """Stop all calls of a model for some seconds because the model asked for it (`Retry-After`)."""
         ...
 
     async def reserve(self, name: str, per_minute: int) -> float:
-        """Seconds to wait before the next request to an endpoint may start."""
+        """Return the number of seconds to wait before the next request to an endpoint may start."""
         ...
 
 
@@ -80,7 +80,7 @@ _GATES: list[Gate] = []
 
 @contextmanager
 def gated(gate: Gate) -> Iterator[None]:
-    """In this block all calls of this process go through a gate."""
+    """Send all calls of this process through a gate while this block runs."""
     _GATES.append(gate)
     try:
         yield
@@ -90,7 +90,7 @@ def gated(gate: Gate) -> Iterator[None]:
 
 @asynccontextmanager
 async def passing(model: str, most: int | None = None) -> AsyncIterator[None]:
-    """In this block one call is made; see `Gate.enter`."""
+    """Make one model call through the gate in this block; see `Gate.enter`."""
     if not _GATES:
         yield
         return
@@ -103,39 +103,41 @@ async def passing(model: str, most: int | None = None) -> AsyncIterator[None]:
 
 
 def is_gated() -> bool:
-    """Whether calls of this process go through a gate."""
+    """Return whether calls of this process go through a gate."""
     return bool(_GATES)
 
 
 def paused(model: str, seconds: float | None) -> None:
-    """A model has asked to be left alone for so long; `None`: it has not said how long."""
+    """Pause a model that asked for it; `seconds` is `None` if the model named no time."""
     if _GATES and seconds is not None and seconds > 0:
         _GATES[-1].pause(model, seconds)
 
 
 async def pace(name: str, per_minute: int) -> float:
-    """Seconds to wait before the next request to an endpoint may start, that has a rate in a minute."""
+    """Return the number of seconds to wait before the next request to an endpoint with a rate limit may
+    start.
+    """
     return await _GATES[-1].reserve(name, per_minute) if _GATES else shared_pace(name, per_minute).reserve()
 
 
 class ModelSlots:
-    """The places of one model, given in the order in which they are asked for; used from one event loop."""
+    """Places of one model, assigned in the order of requests. Use it from one event loop only."""
 
     def __init__(self, most: int | None) -> None:
         self.most = most
         self._held: dict[str, str] = {}
-        """Token of a place → who has it."""
+        """Token of a place → holder of the place."""
         self._waiting: dict[str, tuple[str, asyncio.Future[None]]] = {}
         self._until = 0.0
         self.peak = 0
-        """Places that were taken at a time, at most."""
+        """Maximum number of places that were taken at the same time."""
 
     async def take(self, holder: str, token: str) -> None:
         """Wait for a place.
 
         Args:
-            holder: who asks; what it has is free when it is gone.
-            token: names the place; what has been given back before it is given is not waited for.
+            holder: holder of the place; when the holder leaves, the place becomes free.
+            token: token of the place; `free` cancels a token that is still waiting.
         """
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[token] = (holder, waiting)
@@ -143,7 +145,7 @@ class ModelSlots:
         await waiting
 
     def free(self, token: str) -> None:
-        """Give a place back, or do not wait for it any more."""
+        """Release a place, or stop waiting for it."""
         self._held.pop(token, None)
         _, waiting = self._waiting.pop(token, (None, None))
         if waiting is not None and not waiting.done():
@@ -151,13 +153,13 @@ class ModelSlots:
         self._give()
 
     def forget(self, holder: str) -> None:
-        """Somebody is gone: its places are free."""
+        """Free all places of a holder that has left."""
         held = {**self._held, **{token: who for token, (who, _) in self._waiting.items()}}
         for token in [token for token, who in held.items() if who == holder]:
             self.free(token)
 
     def pause(self, seconds: float) -> None:
-        """Give no places for so long."""
+        """Assign no places for some seconds."""
         self._until = max(self._until, time.monotonic() + seconds)
 
     def _give(self) -> None:

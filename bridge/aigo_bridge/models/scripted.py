@@ -1,6 +1,7 @@
-r"""A model that answers from a file of rules: offline, deterministic, good for tests and CI.
+r"""A model that answers from a file of rules: offline and deterministic, for tests and CI.
 
-The file is JSONL: one rule a line, tried from the top; the first that matches the rendered messages answers.
+The file is JSONL with one rule per line. Rules are tried from the top; the first rule that matches the
+    rendered messages answers.
 
 ```json
 {"match": {"exact": "2 + 2 = ?"}, "reply": {"text": "4"}}
@@ -10,11 +11,13 @@ The file is JSONL: one rule a line, tried from the top; the first that matches t
 {"default": true, "reply": {"text": "I do not know."}}
 ```
 
-What a rule looks at is chosen by `match.on`: `last` (text of the last message, the default), `user` (last
+`match.on` selects the text that a rule looks at: `last` (text of the last message, the default), `user`
+    (last
 user message), `system` (first system message) or `all` (every message as `role: text`, joined by newlines).
 The format is documented for users in `docs/reference/scripted-model.md`.
 
-This module is the engine-neutral half: rules in, a `ScriptedReply` out. Each adapter hosts it as a model of
+This module is independent of engines: it turns rules into a `ScriptedReply`. Each adapter hosts it as a
+    model of
 its framework.
 """
 
@@ -41,7 +44,7 @@ REPLY_KEYS = (
     "status",
 )  # fmt: skip
 MAX_DELAY = 86_400
-"""Seconds that an answer may be delayed: a day."""
+"""Maximum delay of an answer in seconds: one day."""
 
 STOP_REASONS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter", "unknown")
 
@@ -53,35 +56,35 @@ class ScriptedToolCall:
     name: str
     arguments: dict[str, Any]
     id: str | None = None
-    """Call id; `None` lets the engine make one."""
+    """Call ID; `None` lets the engine create one."""
 
 
 @dataclass(frozen=True)
 class ScriptedReply:
-    """What the scripted model does when a rule matches."""
+    """Behavior of the scripted model when a rule matches."""
 
     text: str = ""
     reasoning: str | None = None
     tool_calls: tuple[ScriptedToolCall, ...] = ()
     input_tokens: int | None = None
-    """Prompt tokens to report; `None` counts the words of the messages."""
+    """Input tokens to report; `None` counts the words of the messages."""
     output_tokens: int | None = None
-    """Completion tokens to report; `None` counts the words of the answer."""
+    """Output tokens to report; `None` counts the words of the answer."""
     logprobs: tuple[tuple[str, float], ...] = ()
     """(token, natural-log probability) pairs of the answer."""
     stop_reason: str = "stop"
     refusal: bool = False
-    """The answer is a refusal by the provider."""
+    """Whether the provider refused to answer."""
     delay: float = 0.0
     """Seconds to wait before answering."""
     error: str | None = None
-    """Fail with this message instead of answering."""
+    """Error message to fail with instead of an answer."""
     status: int | None = None
-    """HTTP status of the failure; 408, 409, 429 and 5xx are retried as the engine retries real ones."""
+    """HTTP status of the failure; 408, 409, 429 and 5xx are retried like real failures."""
 
     def tokens(self, messages: Sequence[tuple[str, str]]) -> tuple[int, int]:
-        """Prompt and completion tokens: those that the rule reports, else words; of function calls, those of
-        their arguments as JSON.
+        """Return input and output tokens: the rule's own counts, otherwise words. For function calls, the
+        words of their arguments as JSON are counted.
         """
         num_words = sum(len(text.split()) for _, text in messages)
         spoken = self.text
@@ -95,18 +98,18 @@ class ScriptedReply:
 
 @dataclass(frozen=True)
 class ScriptRule:
-    """One line of the file, compiled."""
+    """One compiled line of the file."""
 
     matches: Callable[[str], bool]
     view: str
     reply: ScriptedReply
     times: int | None
-    """How many times the rule may answer; `None` means always."""
+    """Number of times the rule may answer; `None`: always."""
 
 
 @dataclass
 class Script:
-    """The rules of one file and how often each has answered (the only mutable part)."""
+    """Rules of one file and how often each has answered (the only mutable part)."""
 
     rules: tuple[ScriptRule, ...]
     name: str
@@ -114,7 +117,7 @@ class Script:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def reply(self, messages: Sequence[tuple[str, str]]) -> ScriptedReply:
-        """Answer a conversation given as (role, text) pairs; no matching rule is an error reply."""
+        """Answer a conversation of (role, text) pairs; return an error reply if no rule matches."""
         views = _views(messages)
         for number, rule in enumerate(self.rules):
             if not rule.matches(views[rule.view]):
@@ -147,7 +150,7 @@ def load_script(path: Path) -> Script:
     """Read a file of rules.
 
     Raises:
-        SpecError: the file cannot be read, or rules are wrong; every bad line is named.
+        SpecError: the file cannot be read, or rules are invalid; the error lists every invalid line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -174,7 +177,7 @@ def load_script(path: Path) -> Script:
         ) from error
     rules: list[ScriptRule] = []
     issues: list[Issue] = []
-    # Only at line feeds: JSON texts may hold other line separators of Unicode as they are.
+    # Split only at line feeds: JSON texts may contain other Unicode line separators.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -210,7 +213,7 @@ def _parse_rule(line: str) -> tuple[list[str], ScriptRule | None]:
         ], None
     except RecursionError:
         return ["nested too deeply, expected a rule"], None
-    except ValueError as error:  # a number with more digits than Python converts
+    except ValueError as error:  # A number with more digits than Python converts.
         return [f"not JSON that can be read: {error}"], None
     if twice:
         return [f"key {key!r} is given twice" for key in twice], None

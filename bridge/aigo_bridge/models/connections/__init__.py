@@ -1,7 +1,8 @@
-"""Model entities: from a model's YAML file to calls over HTTP, or through the author's own code.
+"""Model entities: from a model's YAML file to calls over HTTP or through the author's own code.
 
-Engine-neutral: a `Connection` makes one call and says what came of it. Trying again, counting, caching and
-logging are the engine's; its limits (`rate_limit`, `max_concurrent`) are told, not applied.
+This package is independent of engines. A `Connection` makes one call and returns its outcome. Retries,
+counts, caching and logs belong to the engine. Limits (`rate_limit`, `max_concurrent`) are reported here and
+applied by the engine.
 """
 
 from aigo_bridge.models.connections.calls import CallError, CallInput, Exchange, ModelInfo

@@ -1,7 +1,7 @@
-"""One call of a model: what is asked, how adapters translate it, and how it fails.
+"""One model call: its input, how adapters translate it, and how it fails.
 
-An author's adapter is two Jinja templates, which run in the sandbox of `aigo_bridge.templates`. Those that
-the platform ships are named by key (`latticeflow$…`) and stand in `shipped` as code of our own.
+An author's adapter consists of two Jinja templates, which run in the sandbox of `aigo_bridge.templates`. The
+platform's own adapters are named by key (`latticeflow$…`); `shipped` implements them in Python.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from aigo_bridge.spec.base import MLTask
 from aigo_bridge.templates import AdapterTemplate
 
 FailureKind = Literal["rate_limit", "transient", "refused", "invalid"]
-"""`rate_limit` and `transient`: try again; `refused`: the endpoint said no; `invalid`: what it said is no
-answer.
+"""Kind of a failed call. `rate_limit` and `transient`: try again. `refused`: the endpoint refused the
+request. `invalid`: the reply contains no answer.
 """
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and its response as they went over the wire, secrets taken out."""
+    """One request and its response, with secrets removed."""
 
     request: str
-    """Body of the request."""
+    """Request body."""
     response: str | None = None
-    """Body of the response; `None` when none came."""
+    """Response body; `None` without a response."""
     status: int | None = None
-    """HTTP status; `None` when no response came, or when no HTTP was spoken."""
+    """HTTP status; `None` without a response or without HTTP."""
     request_id: str | None = None
-    """The endpoint's own name for the exchange; `None` when it gave none."""
+    """Request ID from the endpoint; `None` if it sent none."""
     stop_reason: str | None = None
-    """Why the model stopped writing, in the endpoint's words; `None`: unknown."""
+    """Stop reason in the endpoint's words; `None` if unknown."""
 
 
 class CallError(BridgeError, RuntimeError):
-    """A model was called and gave no answer that can be used."""
+    """Model call without a usable answer."""
 
     usual_code = Code.FAILED_MODEL
 
@@ -60,9 +60,9 @@ class CallError(BridgeError, RuntimeError):
         self.kind: FailureKind = kind
         self.hint = hint
         self.retry_after = retry_after
-        """Seconds that the endpoint asked to wait; `None` when it did not say."""
+        """Seconds that the endpoint asked to wait; `None` if it named no time."""
         self.exchange = exchange
-        """What went over the wire; `None` when nothing did."""
+        """Request and response; `None` if the request was not sent."""
 
     @property
     def is_transient(self) -> bool:
@@ -71,21 +71,21 @@ class CallError(BridgeError, RuntimeError):
 
     @property
     def status_code(self) -> int | None:
-        """HTTP status of the response, under the name that HTTP clients' errors have it."""
+        """HTTP status of the response, under the attribute name that HTTP clients use for their errors."""
         return None if self.exchange is None else self.exchange.status
 
 
 HINT = "is the address right? Of servers that speak OpenAI's protocol it usually ends in /v1"
-"""What to do about a page."""
+"""Advice for an answer that is an HTML page."""
 
 RESUME = "when the server works again, --resume asks for the failed samples"
-"""Advice about a server that keeps failing."""
+"""Advice for a server that keeps failing."""
 
 
 def unreadable(where: str, status: int | None, cause: str) -> str:
-    """Return the problem of a reply without an answer, and how to continue; `where`: the server."""
+    """Return the message for a reply without an answer, and how to continue. `where` names the server."""
     answered = "answered" if status is None else f"answered {status}"
-    # What to do comes first: a long cause may be cut where it is shown.
+    # The advice comes first because a long cause may be truncated on display.
     return f"{where} {answered} with a reply that cannot be read ({RESUME}): {cause}"
 
 
@@ -94,11 +94,11 @@ _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _UNSEEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _LONGEST = 100
 _LOOKED_AT = 20_000
-"""Characters of a page that are looked at."""
+"""Number of characters of a page that are searched."""
 
 
 def page_text(text: str) -> str | None:
-    """Return a page of HTML in a few words; `None` for any other text."""
+    """Return a short summary of an HTML page; `None` for any other text."""
     start = text[:_LOOKED_AT]
     if not _PAGE.match(start):
         return None
@@ -108,7 +108,7 @@ def page_text(text: str) -> str | None:
 
 
 def page_message(text: str, status: int, address: str | None = None) -> str | None:
-    """That an endpoint has answered with a page; `None` for a text that is none."""
+    """Return an error message if an endpoint answered with an HTML page; `None` for any other text."""
     words = page_text(text)
     if words is None:
         return None
@@ -119,14 +119,15 @@ def page_message(text: str, status: int, address: str | None = None) -> str | No
 
 @dataclass(frozen=True)
 class CallInput:
-    """Input of a model call, in AI GO's form."""
+    """Input of a model call in AI GO's format."""
 
     input: Any
-    """Chat: an object with `messages` and perhaps `response_format`; embeddings: texts; custom: any JSON."""
+    """Chat: an object with `messages` and optionally `response_format`. Embeddings: texts. Custom: any JSON.
+    """
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Generation options, tools among them, under their names in chat completion requests."""
+    """Generation options, including tools, under their names in chat completion requests."""
     sample: Mapping[str, Any] | None = None
-    """The row that the call is made for; `None` outside of a task."""
+    """Dataset row of the call; `None` outside a task."""
 
 
 @dataclass(frozen=True)
@@ -135,20 +136,20 @@ class ModelInfo:
 
     task: MLTask
     model_key: str | None
-    """Name of the model at the endpoint; `None`: the address says it."""
+    """Name of the model at the endpoint; `None` if the URL determines the model."""
 
     def variables(self) -> dict[str, str]:
-        """Values for templates; an unknown value prints as an empty text."""
+        """Return the values for templates; an unknown value is an empty text."""
         named = {"model_key": self.model_key} if self.model_key is not None else {}
         return {"task": self.task, "modality": "text", **named}
 
 
 class Adapter(Protocol):
-    """Translates one way and the other."""
+    """Translation between AI GO's format and the format of an endpoint."""
 
     @property
     def key(self) -> str:
-        """Its key."""
+        """Key of the adapter."""
         ...
 
     @property
@@ -157,15 +158,15 @@ class Adapter(Protocol):
         ...
 
     def request(self, call: CallInput, info: ModelInfo) -> str:
-        """Body of the request.
+        """Return the request body.
 
         Raises:
-            CallError: the call has no form there.
+            CallError: the endpoint's format cannot express the call.
         """
         ...
 
     def answer(self, body: str, status: int, info: ModelInfo) -> Any:
-        """What the response says, as JSON in AI GO's form; `{"error": …}` when it holds no answer.
+        """Return the response as JSON in AI GO's format; `{"error": …}` if it contains no answer.
 
         Raises:
             CallError: the response cannot be read.
@@ -174,7 +175,7 @@ class Adapter(Protocol):
 
 
 class ModelInput(dict[str, Any]):
-    """A chat input whose `response_format` is there to ask for, and not in its JSON, when there is none."""
+    """Chat input whose `response_format` can always be read, but is in its JSON only if the task sets one."""
 
     def __missing__(self, key: str) -> None:
         if key != "response_format":
@@ -182,10 +183,10 @@ class ModelInput(dict[str, Any]):
 
 
 class TemplateAdapter:
-    """An author's adapter.
+    """Adapter that an author wrote.
 
     Raises:
-        TemplateError: one of its templates is not one.
+        TemplateError: a template is invalid.
     """
 
     def __init__(self, key: str, process_input: str, process_output: str):
@@ -196,11 +197,10 @@ class TemplateAdapter:
 
     @property
     def takes_options(self) -> bool:
-        """Whether the input template looks at `kwargs` at all."""
+        """Whether the input template uses `kwargs`."""
         return "kwargs" in self.sources[0]
 
     def request(self, call: CallInput, info: ModelInfo) -> str:
-        """Render the input template."""
         value = ModelInput(call.input) if isinstance(call.input, dict) else call.input
         try:
             return self._input.render(input=value, model_info=info.variables(), kwargs=dict(call.options))
@@ -208,7 +208,7 @@ class TemplateAdapter:
             raise self._failed("process_input", error) from error
 
     def answer(self, body: str, status: int, info: ModelInfo) -> Any:
-        """Render the output template and read what it gives as JSON."""
+        """Render the output template and parse its output as JSON."""
         try:
             text = self._output.render(body=condensed(body), model_info=info.variables(), status_code=status)
         except TemplateError as error:
@@ -230,10 +230,10 @@ class TemplateAdapter:
 
 
 def parse_json(text: str) -> Any:
-    """JSON as the standard has it: no NaN, no infinities.
+    """Parse JSON strictly: NaN and infinities are rejected.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text is not JSON.
     """
     try:
         return json.loads(text, parse_constant=_no_constant)
@@ -246,5 +246,5 @@ def _no_constant(name: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """JSON text of a body."""
+    """Return a request body as JSON text."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""A model that can be called: adapter, transport, limits, and what must not be shown."""
+"""Callable models: adapter, transport, limits and the secrets to mask."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.spec.base import MLTask
 
 WINDOW = 60.0
-"""Seconds in which at most so many requests start."""
+"""Seconds of the window in which the number of starting requests is limited."""
 
 
 class Pace:
-    """At most so many starts in any window of a minute, whichever event loops and threads they come from.
+    """Limit for the number of starts in any minute, across event loops and threads.
 
-    A start is reserved at once and waited for by the caller; one that is given up is not given back, so the
-    limit is never exceeded.
+    A start is reserved immediately, and the caller waits for it. A start that the caller abandons stays
+    reserved, so the limit is never exceeded.
     """
 
     def __init__(self, per_minute: int):
@@ -46,7 +46,7 @@ class Pace:
         self._starts: deque[float] = deque(maxlen=per_minute)
 
     def reserve(self, now: float | None = None) -> float:
-        """Seconds to wait before the next request may start.
+        """Return the number of seconds to wait before the next request may start.
 
         Args:
             now: monotonic time in seconds; `None`: read from the clock.
@@ -64,7 +64,9 @@ _LOCK = threading.Lock()
 
 
 def shared_pace(name: str, per_minute: int) -> Pace:
-    """The pace of one endpoint: the same for everybody in this process who names it with the same limit."""
+    """Return the pace of one endpoint. All callers in this process share it if they use the same name and
+    limit.
+    """
     with _LOCK:
         pace = _PACES.get(name)
         if pace is None or pace.per_minute != per_minute:
@@ -73,31 +75,33 @@ def shared_pace(name: str, per_minute: int) -> Pace:
 
 
 _UNFORESEEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What an answer may lead to that has a number, a list or nothing in a place where nobody thought of it."""
+"""Errors of an adapter or parser when an answer has an unexpected type, for example a number instead of a
+list.
+"""
 
 MOST_TOLD = 500
-"""Characters of an unforeseen error that are told."""
+"""Maximum number of characters of an unforeseen error in a message."""
 
 SHOWN = 200
-"""Characters of an answer that cannot be read which its error shows."""
+"""Number of characters of an unreadable answer that the error message shows."""
 
 MASKED_PIECES = f"{MASK} (the response contained a split or encoded secret)"
-"""Stands for a response of which the answer was made that a secret had to be taken out of."""
+"""Text that replaces a response whose decoded answer contained a secret."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A call that gave an answer."""
+    """Successful call."""
 
     reply: Reply
     exchange: Exchange
     headers: Mapping[str, str]
-    """Headers of the response, names in lower case, secrets taken out."""
+    """Response headers; names in lowercase, secrets removed."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """A model entity, ready to be called."""
+    """Model entity that is ready to be called."""
 
     key: str
     """AI GO key of the model."""
@@ -107,17 +111,17 @@ class Connection:
     transport: Transport = field(repr=False)
     mask: Mask = field(repr=False)
     digest: str = ""
-    """Changes with everything that may change an answer, and with no secret."""
+    """Checksum of everything that may change an answer; contains no secret."""
     rate_limit: int | None = None
-    """Requests per minute; `None`: no limit."""
+    """Maximum requests per minute; `None`: no limit."""
     max_concurrent: int | None = None
-    """Requests at a time; `None`: no limit of its own."""
+    """Maximum concurrent requests; `None`: no limit."""
     depends_on_sample: bool = False
     """Whether equal inputs may have different answers for different rows."""
 
     @property
     def task(self) -> MLTask:
-        """What the model is for."""
+        """ML task of the model."""
         return self.info.task
 
     @property
@@ -126,12 +130,12 @@ class Connection:
         return self.adapter.takes_options
 
     async def call(self, call: CallInput) -> Answered:
-        """Call the model once: no limit is applied and nothing is tried again.
+        """Call the model once. Limits and retries are up to the caller.
 
         Raises:
-            CallError: there is no answer; secrets are taken out of its message and of its exchange.
+            CallError: the call failed; its message and exchange contain no secrets.
         """
-        # `from None` everywhere: engines log what an error came from, and that may hold a secret.
+        # `from None` everywhere: engines log the cause of an error, and the cause may contain a secret.
         self._check(call)
         try:
             body = self.adapter.request(call, self.info)
@@ -149,7 +153,7 @@ class Connection:
             response = await self.transport.send(body, call.sample)
         except CallError as error:
             raise self._failed(error, exchange) from None
-        # From here on nothing knows a secret, whatever the endpoint repeats.
+        # From here on no variable contains a secret, even if the endpoint repeats one.
         response = replace(response, text=self.mask(response.text))
         request_id = response.request_id and self.mask(response.request_id)
         shown = MASKED_PIECES if self._is_in_pieces(response) else response.text
@@ -164,18 +168,18 @@ class Connection:
         headers = {name: self.mask(value) for name, value in response.headers.items()}
         clean = self.mask.value(reply)
         if clean is not reply or shown is MASKED_PIECES:
-            # The answer came in pieces, or its adapter has decoded it: what went over the wire shows no piece
-            # either.
+            # The answer arrived in pieces, or its adapter decoded it. Therefore the exchange must not show
+            # the pieces.
             clean = _without_tokens(clean)
             exchange = replace(exchange, response=MASKED_PIECES)
         return Answered(clean, exchange, headers)
 
     async def aclose(self) -> None:
-        """Give up what is held open."""
+        """Close open connections and workers."""
         await self.transport.aclose()
 
     def _is_in_pieces(self, response: Response) -> bool:
-        """Whether the pieces of a stream, or the tokens of an answer, make up a secret."""
+        """Return whether the joined pieces of a stream, or the tokens of an answer, contain a secret."""
         stream = stream_of(response.text)
         joined = [tokens(response.text)] if stream is None else joined_texts(stream)
         return any(self.mask(text) != text for text in joined)
@@ -218,13 +222,13 @@ class Connection:
                 raise
             if error.kind == "refused":
                 raise CallError(f"{error.message} ({_refusal(response)})", "refused") from error
-            # The adapter was not made for errors; what the endpoint said is better than that it cannot be
-            # read.
+            # The adapter was not written for errors. The endpoint's own message is more useful than a parse
+            # error.
             raise CallError(_refusal(response), "refused") from error
 
     def _with_start(self, error: CallError, response: Response) -> CallError:
-        """An answer that cannot be read, with its start; what is secret is masked before it is cut, so that
-        no half of it stays.
+        """Return the error of an unreadable answer with the start of the answer. Secrets are masked before
+        truncation, so that half a secret never remains.
         """
         page = page_message(self.mask(response.text), response.status)
         start = MASKED_PIECES if self._is_in_pieces(response) else self.mask(response.text).strip()
@@ -233,7 +237,7 @@ class Connection:
         if page is not None:
             return CallError(f"{page} ({began})", error.kind, hint=HINT)
         if response.server is not None and not _is_json(response.text):
-            # Cut off, or of something between here and the server: the next answer may be whole.
+            # Possibly truncated, or sent by a proxy: the next answer may be complete.
             cause = f"{error} ({began})"
             return CallError(
                 unreadable(response.server, response.status, cause), "transient", hint=error.hint
@@ -254,7 +258,7 @@ class Connection:
 
 
 def _without_tokens(reply: Reply) -> Reply:
-    """An answer without its log probabilities: their tokens spell its text."""
+    """Return an answer without log probabilities, because their tokens spell its text."""
     return replace(reply, choices=tuple(replace(choice, logprobs=()) for choice in reply.choices))
 
 

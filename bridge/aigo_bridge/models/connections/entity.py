@@ -1,4 +1,4 @@
-"""From a model's file, or a run file and the key of a model in it, to a connection."""
+"""Create a connection from a model file, or from a run file and a model key."""
 
 from __future__ import annotations
 
@@ -42,39 +42,39 @@ ADAPTER_PATH = ("config", "adapter")
 
 @dataclass(frozen=True)
 class ProviderTarget:
-    """A model of an integrated provider; how it is reached is the engine's business."""
+    """Model of an integrated provider; the engine makes the connection."""
 
     key: str
     """AI GO key of the model."""
     provider: str
     """AI GO's name of the provider."""
     model: str
-    """The provider's name of the model."""
+    """Provider's name of the model."""
     task: MLTask = "chat_completion"
-    """What the model is for."""
+    """ML task of the model."""
     rate_limit: int | None = None
-    """Requests per minute; `None`: no limit."""
+    """Maximum requests per minute; `None`: no limit."""
     max_concurrent: int | None = None
-    """Requests at a time; `None`: no limit of its own."""
+    """Maximum concurrent requests; `None`: no limit."""
 
     @property
     def digest(self) -> str:
-        """Changes with everything that may change an answer."""
+        """Checksum of everything that may change an answer."""
         return hashlib.sha256(f"{self.provider}/{self.model}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """What a model file has no words for."""
+    """Connection settings that a model file cannot contain."""
 
     url: str | None = None
-    """Address in place of the file's; `None`: the file's."""
+    """URL that replaces the URL in the model file; `None`: use the file's."""
     client_cert: str | None = None
-    """File of the certificate that is shown to the endpoint, in PEM."""
+    """PEM file with the client certificate that is sent to the endpoint."""
     client_key: str | None = None
-    """File of its key; `None`: in the same file."""
+    """File with the private key of the client certificate; `None`: the certificate file contains the key."""
     read_seconds: float = READ_SECONDS
-    """Time that an endpoint may be silent."""
+    """Maximum seconds without data from the endpoint."""
 
 
 def connect(
@@ -85,18 +85,18 @@ def connect(
     settings: ConnectionSettings | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Connection | ProviderTarget:
-    """What a model file describes, ready to be called. Nothing is sent yet.
+    """Return the model of a model file, ready to be called. Nothing is sent yet.
 
     Args:
-        document: the model, by itself or as a part of a run file.
-        secrets: those of the run file around it; the model's own come first.
-        adapters: those of the run file around it.
+        document: the model, from a model file or from a run file.
+        secrets: secrets of the surrounding run file; the model's own secrets take precedence.
+        adapters: adapters of the surrounding run file.
         settings: see `ConnectionSettings`.
-        env: environment variables; `None`: those of the process.
+        env: environment variables; `None`: the process's own.
 
     Raises:
-        SpecError: a secret or an adapter is missing, an address, header or certificate is none, or the
-            connection is of a kind that cannot be called from here; every problem with its place.
+        SpecError: a secret or adapter is missing; a URL, header or certificate is invalid; or the
+            connection has an unsupported kind. Every problem is reported with its position.
     """
     spec = document.spec
     match spec.config:
@@ -125,7 +125,7 @@ def connect(
 
 
 class _Making:
-    """One model file while its connection is made; problems are collected."""
+    """Builder of a connection from one model file; it collects all problems."""
 
     def __init__(
         self,
@@ -200,7 +200,9 @@ class _Making:
             key = self._values.text(config.api_key, ("config", "api_key"), secret=True)
             if key:
                 headers["authorization"] = self._header(f"Bearer {key}", "config", "api_key")
-            elif len(self._values.issues) == num_issues:  # else the missing variable or secret has been told
+            elif (
+                len(self._values.issues) == num_issues
+            ):  # Otherwise the missing variable or secret has already been reported.
                 self._problem("'api_key' is empty", "config", "api_key")
         for name, value in (config.custom_headers or {}).items():
             path = ("config", "custom_headers", name)
@@ -284,7 +286,7 @@ SUFFIXES = (".yaml", ".yml")
 
 
 def split_name(name: str) -> tuple[str, str | None]:
-    """`run.yaml#my-model` → file and key; the key is `None` when the name has none."""
+    """Split `run.yaml#my-model` into file and key; the key is `None` if the name contains none."""
     path, mark, key = name.rpartition("#")
     if mark and path.endswith(SUFFIXES):
         return path, key
@@ -292,7 +294,7 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 
 def is_model_file(name: str) -> bool:
-    """Whether a name is that of a YAML file, perhaps with a key."""
+    """Return whether a name is the path of a YAML file, optionally with a key."""
     return split_name(name)[0].endswith(SUFFIXES)
 
 
@@ -303,18 +305,19 @@ def load_model(
     settings: ConnectionSettings | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Connection | ProviderTarget:
-    """The model in a file, ready to be called.
+    """Load a model from a file, ready to be called.
 
     Args:
-        name: path of a model's file, or of a run file (or a plan that holds some) with `#` and the key of one
-            of its models.
-        root: folder that included files may not leave; `None`: the file's project.
+        name: path of a model file; or path of a run file or assessment plan, followed by `#` and the key
+            of a
+            model in it.
+        root: folder that included files must not leave; `None`: the file's project.
         settings: see `ConnectionSettings`.
-        env: environment variables; `None`: those of the process, and of `.env` in the current folder.
+        env: environment variables; `None`: variables of the process and of `.env` in the current folder.
 
     Raises:
-        UsageError: there is no such file, or no such model in it.
-        SpecError: the file is not valid; every problem with its place.
+        UsageError: the file does not exist, or it does not contain the model.
+        SpecError: the file is invalid; every problem is reported with its position.
     """
     written, key = split_name(name)
     path = Path(written)
@@ -338,7 +341,7 @@ def load_model(
 
 
 def _runs(document: Document[Any]) -> list[Document[RunSpec]]:
-    """The run file, or those that an assessment plan holds."""
+    """Return the run file itself, or the run files in an assessment plan."""
     if isinstance(document.spec, RunSpec):
         return [document]
     held = document.spec.evaluations if isinstance(document.spec, AssessmentPlanSpec) else None
@@ -401,7 +404,9 @@ def _key(model: ModelSpec | ProviderModel) -> str:
 
 
 def provider_key(name: str) -> str:
-    """AI GO's key of a provider's model: `openai/gpt-4.1-nano` is `openai$gpt-4-1-nano`; keys stay."""
+    """Return AI GO's key of a provider model: `openai/gpt-4.1-nano` becomes `openai$gpt-4-1-nano`. Keys are
+    unchanged.
+    """
     provider, slash, model = name.partition("/")
     if not slash:
         return name

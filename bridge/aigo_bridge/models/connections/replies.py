@@ -1,9 +1,10 @@
-"""What an adapter gives back, read as a model's answer.
+"""Parse the output of an adapter as a model answer.
 
-The form is AI GO's: `choices` with a `message` (and `references` beside it), `items` of a trace,
-`embeddings`, or any JSON for a custom task; `{"error": …}` says that there is no answer. What AI GO's form
-has no word for is read in OpenAI's words where an adapter passes it on: `tool_calls`, `finish_reason`,
-`logprobs`, `reasoning_content`, and usage with cached tokens.
+The format is AI GO's: `choices` with a `message` (and optional `references`), `items` of a trace,
+`embeddings`, or any JSON for a custom task. `{"error": …}` reports a failed call.
+
+Fields that AI GO's format lacks have OpenAI's names if an adapter passes them on: `tool_calls`,
+`finish_reason`, `logprobs`, `reasoning_content`, and usage with cached tokens.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
 @dataclass(frozen=True)
 class ToolCallReply:
-    """A function that the model wants to be called."""
+    """Tool call that the model requests."""
 
     call_id: str
     name: str
     arguments: str
-    """JSON text, as the model wrote it."""
+    """JSON text as the model wrote it."""
 
 
 @dataclass(frozen=True)
@@ -40,56 +41,57 @@ class Choice:
 
     text: str
     refusal: str | None = None
-    """What the model said when it refused; `None` when it did not."""
+    """Refusal text; `None` if the model did not refuse."""
     reasoning: str | None = None
-    """What it thought; `None` when the endpoint does not tell."""
+    """Reasoning text; `None` if the endpoint does not return it."""
     tool_calls: tuple[ToolCallReply, ...] = ()
     finish_reason: str | None = None
-    """Why it stopped, in the endpoint's word; `None` when it does not tell."""
+    """Stop reason in the endpoint's word; `None` if the endpoint does not return one."""
     logprobs: tuple[Mapping[str, Any], ...] = ()
-    """`token`, `logprob`, and where given `bytes` and `top_logprobs`, for each token of the text."""
+    """`token`, `logprob` and, if available, `bytes` and `top_logprobs` for each token of the text."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call; `None` where the endpoint does not tell."""
+    """Token counts of one call; `None` if the endpoint does not report them."""
 
     prompt: int | None
-    """All tokens read, cached ones included."""
+    """All input tokens, including cached ones."""
     completion: int | None
-    """All tokens written, reasoning included."""
+    """All output tokens, including reasoning."""
     cached: int | None = None
-    """Those of `prompt` that came from the endpoint's cache."""
+    """Input tokens that the endpoint read from its cache."""
     reasoning: int | None = None
-    """Those of `completion` that are not part of the answer."""
+    """Output tokens that are not part of the answer."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A model's answer."""
+    """Answer of a model."""
 
     choices: tuple[Choice, ...] = ()
-    """Answers of a chat model; the first one counts."""
+    """Answers of a chat model; only the first one is used."""
     value: Any = None
     """Answer of a custom model, or the vectors of an embeddings model."""
     usage: Usage | None = None
-    """`None` when the endpoint does not tell."""
+    """Token usage; `None` if the endpoint does not report it."""
     raw: Any = None
-    """The answer in AI GO's form for what `choices` lack (references, items, vectors); or `None`."""
+    """Answer in AI GO's format if `choices` cannot express it (references, items, vectors); otherwise `None`.
+    """
     model: str | None = None
-    """The endpoint's name of the model that answered; `None` when it does not tell."""
+    """Endpoint's name of the model that answered; `None` if the endpoint does not report it."""
 
 
 def parse_reply(value: Any, task: MLTask, count: int | None = None) -> Reply:
-    """The answer that an adapter's output says.
+    """Parse the output of an adapter.
 
     Args:
-        value: the output as JSON.
-        task: what the model is for.
-        count: how many texts were to be embedded; `None`: not checked.
+        value: output as JSON.
+        task: ML task of the model.
+        count: expected number of embeddings; `None`: not checked.
 
     Raises:
-        CallError: it says that the call failed, or it is no answer of that kind.
+        CallError: the output reports a failed call, or it is not an answer of this task.
     """
     if isinstance(value, dict) and value.get("error") and not value.get("choices"):
         raise CallError(f"the model failed: {error_text(value['error'])}", "refused")
@@ -118,7 +120,7 @@ def parse_reply(value: Any, task: MLTask, count: int | None = None) -> Reply:
 
 
 def error_text(error: Any) -> str:
-    """What an endpoint's error says: its message where it is an object that has one."""
+    """Return the text of an endpoint's error: its message if it is an object with one."""
     if isinstance(error, dict):
         for name in ("message", "detail", "error", "msg"):
             if error.get(name):
@@ -135,7 +137,7 @@ def _kind(value: Any) -> str:
 
 
 def _text(value: Any, where: str) -> str:
-    """A text, or the texts of content parts; nothing is an empty text."""
+    """Return a text or the joined texts of content parts; `None` gives an empty text."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -199,18 +201,18 @@ def _logprob(token: Any, where: str) -> Mapping[str, Any]:
 
 
 MOST_TOKENS = 2**53
-"""Counts above are none: JSON's readers do not agree on them."""
+"""Largest valid count: JSON parsers disagree on larger integers."""
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether a JSON value is a finite number (a boolean is none)."""
+    """Return whether a JSON value is a finite number; booleans do not count."""
     return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
 
 
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number that no float can hold
+    except OverflowError:  # An integer that is too large for a float.
         return False
 
 
@@ -242,7 +244,9 @@ def _aigo_usage(usage: Any) -> dict[str, int | None] | None:
 
 
 def _in_aigo_form(choices: Sequence[Any], parsed: Sequence[Choice], usage: Any) -> Any:
-    """The answer in AI GO's form, when it is more than text: passages, or one count of tokens alone."""
+    """Return the answer in AI GO's format if it has more than text: references, or only one of the token
+    counts.
+    """
     counts = _usage({"usage": usage})
     half_known = counts is not None and None in (counts.prompt, counts.completion)
     with_references = any("references" in choice for choice in choices)
@@ -278,7 +282,7 @@ def _references(references: Any, where: str) -> list[dict[str, Any]]:
 def _embeddings(value: Any, count: int | None) -> Reply:
     vectors = value.get("embeddings") if isinstance(value, dict) else value
     if isinstance(value, dict) and vectors is None and isinstance(value.get("data"), list):
-        # As OpenAI's endpoint gives them, in the order of their index.
+        # Sort by index, the order of OpenAI's endpoint.
         data = [entry for entry in value["data"] if isinstance(entry, dict)]
         vectors = [entry.get("embedding") for entry in sorted(data, key=lambda entry: entry.get("index", 0))]
     if not isinstance(vectors, list):
@@ -299,7 +303,7 @@ def _embeddings(value: Any, count: int | None) -> Reply:
 
 
 def _from_items(value: dict[str, Any]) -> Reply:
-    """An answer in items: one choice that says what they say."""
+    """Convert an answer in items to one choice with the same content."""
     try:
         items = [item.model_dump(mode="json") for item in _ITEMS.validate_python(value["items"])]
     except ValidationError as error:

@@ -1,8 +1,8 @@
-"""Secrets of a model file: where they come from, and how they are kept out of everything that is written.
+"""Secrets of a model file: look-up, and masking in all output.
 
-A secret is written as `<< secrets.NAME >>` or `{name: NAME}`, looked up in the `secrets:` of the same file
-(or of the run file around it), or comes from an environment variable (`$NAME`, put in while the file is
-read).
+A secret is written as `<< secrets.NAME >>` or `{name: NAME}` and looked up in the `secrets:` of the same file
+or of the surrounding run file. It can also come from an environment variable (`$NAME`), which is replaced
+while the file is read.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _REFERENCE = re.compile(r"\s*<<\s*secrets\.([A-Za-z0-9_-]+)\s*>>\s*")
 _UNSET = re.compile(r"\$(?:\w+|\{[^}]*\})")
 
 SENSITIVE = re.compile(r"auth|api[-_]?key|token|secret|password|cookie|credential", re.IGNORECASE)
-"""Names of headers and variables whose values are secrets, however they were written."""
+"""Names of headers and variables whose values always count as secrets."""
 
 
 class MissingSecretError(ValueError):
-    """A value refers to something that is not there; the message says to what."""
+    """Reference to a secret or variable that does not exist; the message names it."""
 
 
 def secret_name(value: str) -> str | None:
-    """The secret that a text refers to; `None` for a text that refers to none.
+    """Return the name of the secret that a text refers to; `None` if the text contains no reference.
 
     Raises:
-        MissingSecretError: it refers to one in the middle, where nothing would be put in.
+        MissingSecretError: the reference is only a part of the text, where it would not be replaced.
     """
     match = _REFERENCE.fullmatch(value)
     if match is None and _REFERENCE.search(value):
@@ -47,10 +47,10 @@ def secret_name(value: str) -> str | None:
 
 
 def resolved(name: str, secrets: Mapping[str, str]) -> str:
-    """The value of a secret.
+    """Return the value of a secret.
 
     Raises:
-        MissingSecretError: there is no such secret, or its environment variable is not set.
+        MissingSecretError: the secret does not exist, or its environment variable is not set.
     """
     if name not in secrets:
         names = ", ".join(sorted(secrets)) or "none"
@@ -59,7 +59,7 @@ def resolved(name: str, secrets: Mapping[str, str]) -> str:
 
 
 def checked(value: str) -> str:
-    """A value that is no longer the name of a variable.
+    """Return a value after checking that it is not an unset environment variable.
 
     Raises:
         MissingSecretError: its environment variable is not set.
@@ -70,17 +70,16 @@ def checked(value: str) -> str:
 
 
 class Mask:
-    """Takes the secrets of one connection out of texts, and those that the process knows besides."""
+    """Masks the secrets of one connection in texts, and all secrets that the process knows."""
 
     def __init__(self, secrets: Iterable[str]):
         self._redactor = Redactor(secrets)
 
     def __call__(self, text: str) -> str:
-        """The text without secrets."""
         return redact(self._redactor(text))
 
     def value(self, value: T) -> T:
-        """Plain data, or frozen data of it, without secrets; `value` itself where there is none."""
+        """Mask secrets in plain data or frozen dataclasses; return `value` itself if it contains none."""
         if is_dataclass(value) and not isinstance(value, type):
             parts_by_name = {part_field.name: getattr(value, part_field.name) for part_field in fields(value)}
             clean = {name: self.value(part) for name, part in parts_by_name.items()}
@@ -95,7 +94,7 @@ class Mask:
 
 
 class Values:
-    """Reads values, collects what is wrong with them, and remembers which of them are secrets."""
+    """Reader of values that collects problems and remembers which values are secrets."""
 
     def __init__(self, document: Document[ModelSpec], secrets: Mapping[str, str]):
         self._document = document
@@ -106,12 +105,12 @@ class Values:
     def scalar(
         self, value: str | float | bool | SecretName, path: tuple[str, ...], *, secret: bool
     ) -> str | float | bool:
-        """A value, or the secret that it refers to.
+        """Return a value, or the secret that it refers to.
 
         Args:
-            value: as written.
-            path: where it stands.
-            secret: whether it is a secret though it does not refer to one.
+            value: value from the file.
+            path: position in the file.
+            secret: whether the value is a secret even if it is not a reference.
         """
         if isinstance(value, bool | int | float):
             return value
@@ -131,15 +130,15 @@ class Values:
         return text
 
     def text(self, value: str | SecretName, path: tuple[str, ...], *, secret: bool = False) -> str:
-        """As `scalar`, for a value that is a text."""
+        """Return the same as `scalar`, as a text."""
         return str(self.scalar(value, path, secret=secret))
 
     def is_secret(self, value: str) -> bool:
-        """Whether a value is a secret, or holds one."""
+        """Return whether a value is or contains a secret."""
         return any(secret and secret in value for secret in self.hidden)
 
     def hide_parts(self, url: str) -> None:
-        """Remember the secrets in an address: a password, and parameters that are named like keys."""
+        """Remember the secrets in a URL: a password, and query parameters with names of credentials."""
         self.hidden |= set(address_secrets(url))
 
     def _from_sensitive_variable(self, path: tuple[str, ...]) -> bool:

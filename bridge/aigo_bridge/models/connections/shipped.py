@@ -1,9 +1,8 @@
-"""Adapters by key: those that the platform ships, those of a run file, and those in a file beside the
-model's.
+"""Adapters by key: the platform's own, adapters in a run file, and adapters in files next to the model file.
 
-The shipped ones are written from the formats that they translate: chat completions, embeddings and responses
-as in OpenAI's API reference. The platform's own sources are not public; where they are silent, an endpoint's
-error is passed on rather than guessed around.
+The platform's own adapters follow the formats in OpenAI's API reference: chat completions, embeddings and
+responses. The platform's sources are not public. If the reference is unclear, the endpoint's error is passed
+on.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Json = dict[str, Any]
 
 
 def _body(text: str, status: int) -> Any:
-    """A response as JSON; a stream of chat pieces as its completion; an error status as an error."""
+    """Parse a response as JSON: a stream becomes its chat completion, an error status becomes an error."""
     stream = stream_of(text)
     if not 200 <= status < 300:
         return {"error": _status_error(text, status)}
@@ -54,7 +53,7 @@ def _status_error(text: str, status: int) -> str:
 
 
 def response_text(text: str) -> str:
-    """What the body of an error response says, in a line or two."""
+    """Return the error text of a response body in one or two lines."""
     try:
         body = parse_json(text)
     except ValueError:
@@ -66,39 +65,41 @@ def response_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class ShippedAdapter:
-    """An adapter of our own: two functions in place of an author's templates."""
+    """Adapter of aigo-bridge: two functions instead of an author's templates."""
 
     key: str
     body: Callable[[CallInput, ModelInfo], Any]
-    """Makes what is sent, as JSON."""
+    """Function that returns the request body as JSON."""
     completion: Callable[[Any], Any] = lambda response: response
-    """What a response says, from its JSON: answers are read in OpenAI's words, too."""
+    """Function that converts response JSON; answers in OpenAI's format need no conversion."""
     takes_options: bool = True
 
     def request(self, call: CallInput, info: ModelInfo) -> str:
-        """The body as text."""
         return to_json(self.body(call, info))
 
     def answer(self, body: str, status: int, info: ModelInfo) -> Any:
-        """What the response says."""
         return self.completion(_body(body, status))
 
 
 def _as_it_is(call: CallInput, info: ModelInfo) -> Any:
-    """AI GO's own form (for custom models whatever the task writes), generation options beside `messages`."""
+    """Return AI GO's own format, with generation options next to `messages`. A custom model gets the task's
+    input unchanged.
+    """
     return {**call.input, **call.options} if isinstance(call.input, dict) else call.input
 
 
 def _chat_completion(call: CallInput, info: ModelInfo) -> Json:
-    """OpenAI's chat completions, or its embeddings: `model`, `messages` (or `input`) and all options."""
+    """Return a request for OpenAI's chat completions or embeddings: `model`, `messages` (or `input`) and all
+    options.
+    """
     model = {"model": info.model_key} if info.model_key is not None else {}
     value = call.input if isinstance(call.input, dict) else {"input": call.input}
     return {**model, **value, **call.options}
 
 
 def _responses(call: CallInput, info: ModelInfo) -> Json:
-    """OpenAI's responses: `model`, `input` items, `text.format`, and options under the names that they have
-    there. The whole conversation is sent every time, nothing is kept at the endpoint.
+    """Return a request for OpenAI's Responses API: `model`, `input` items, `text.format`, and options under
+    their names in that API. Every request contains the whole conversation; the endpoint stores nothing.
     """
     value = call.input if isinstance(call.input, dict) else {}
     body: Json = {"model": info.model_key} if info.model_key is not None else {}
@@ -106,7 +107,7 @@ def _responses(call: CallInput, info: ModelInfo) -> Json:
     response_format = value.get("response_format")
     if response_format and response_format.get("type") == "json_schema":
         body["text"] = {"format": {"type": "json_schema", **response_format["json_schema"]}}
-    # Without it, the endpoint keeps the conversations of an evaluation.
+    # By default, the endpoint stores the conversations of an evaluation.
     body["store"] = False
     return body | _response_options(call.options)
 
@@ -179,7 +180,7 @@ def _response_options(options: Mapping[str, Any]) -> Json:
 
 
 def _completion(response: Any) -> Any:
-    """The output items of one of OpenAI's responses as a chat completion; anything else as it is."""
+    """Convert output items of OpenAI's Responses API to a chat completion; return anything else unchanged."""
     is_output = isinstance(response, dict) and isinstance(response.get("output"), list)
     if not is_output or response.get("error"):
         return response
@@ -244,21 +245,21 @@ SHIPPED: Mapping[str, Adapter] = {
         ShippedAdapter("latticeflow$openai_responses", _responses, _completion),
     )
 }
-"""Adapters by the key under which model files name them; the last but two are older names."""
+"""Adapters by the key that model files use; the last but two are deprecated keys."""
 
 
 FOLDERS = (".", "model_adapters", "adapters", "../model_adapters", "../adapters")
-"""Where adapters lie, seen from a model's folder."""
+"""Folders with adapters, relative to the model's folder."""
 
 LONGEST_FILE = 4_000_000
-"""Bytes of a YAML file that is looked into."""
+"""Maximum size in bytes of a YAML file that is searched."""
 
 
 def adapter_of(spec: AdapterSpec) -> Adapter:
-    """An author's adapter.
+    """Return an author's adapter.
 
     Raises:
-        SpecError: one of its templates is not one.
+        SpecError: a template is invalid.
     """
     try:
         return TemplateAdapter(spec.key, spec.process_input.source_code, spec.process_output.source_code)
@@ -271,16 +272,16 @@ def adapter_of(spec: AdapterSpec) -> Adapter:
 def find_adapter(
     key: str, declared: Sequence[AdapterSpec], folder: Path, env: Mapping[str, str] | None = None
 ) -> Adapter | None:
-    """The adapter with a key; `None` when there is none.
+    """Find the adapter with a key; return `None` if it does not exist.
 
     Args:
-        key: as the model names it.
-        declared: adapters of the run file around the model; they come first.
-        folder: folder of the model's file.
-        env: environment variables; `None`: those of the process.
+        key: key in the model file.
+        declared: adapters of the surrounding run file; they take precedence.
+        folder: folder of the model file.
+        env: environment variables; `None`: the process's own.
 
     Raises:
-        SpecError: the file that declares the adapter is not valid, or several files declare it.
+        SpecError: the file that declares the adapter is invalid, or several files declare it.
     """
     for spec in declared:
         if spec.key == key:
@@ -300,15 +301,15 @@ def find_adapter(
 
 
 def _files_that_name(key: str, folder: Path) -> Iterator[Path]:
-    """YAML files that look like the adapter's: they have templates, and the key as a text."""
+    """Yield YAML files that look like the adapter's file: they contain templates and the key."""
     for name in FOLDERS:
         place = folder / name
         for path in sorted([*place.glob("*.yaml"), *place.glob("*.yml")]):
             try:
                 text = read_regular(path, LONGEST_FILE).decode("utf-8")
             except (OSError, UnicodeDecodeError):
-                continue  # somebody else's file
-            # Model and run files name adapters as well, but have no key of that name at the top.
+                continue  # The file belongs to other software.
+            # Model and run files also name adapters, but without this key at the top level.
             if "process_input" in text and _top_level_key(text) == key:
                 yield path
 

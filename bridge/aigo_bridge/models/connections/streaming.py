@@ -1,14 +1,13 @@
-"""Answers that come in pieces: server-sent events, and JSON lines.
+"""Answers that arrive in pieces: server-sent events and JSON lines.
 
-An author's adapter gets the text of the stream as it came. What stands here is for the adapters of this
-package, and to notice a stream that ended before its answer did: half an answer looks like a whole one.
+An author's adapter gets the raw text of the stream. This module serves the adapters of this package. It also
+detects a stream that ended too early, because half an answer looks like a whole one.
 
-Formats: server-sent events as in the HTML standard, section 9.2; pieces as in OpenAI's chat completion chunks
-    and
-in Ollama's chat lines.
+Formats: server-sent events as in the HTML standard, section 9.2; OpenAI's chat completion chunks; Ollama's
+chat lines.
 
-The lines of events are parsed here: `httpx-sse` takes a response and not a text, drops a last event without a
-blank line, and joins events that some servers send without one between them.
+This module parses event lines itself because `httpx-sse` takes a response instead of a text, drops a last
+event without a blank line, and joins events that some servers send without a blank line between them.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True)
 class Stream:
-    """The events of a response."""
+    """Events of a response."""
 
     events: tuple[dict[str, Any], ...]
-    """What the pieces say, those that are JSON objects."""
+    """Pieces that are JSON objects."""
     done: bool
-    """Whether the end was announced with `[DONE]`."""
+    """Whether `[DONE]` announced the end."""
     broken: str | None = None
-    """The first piece that is not JSON; `None` when all are."""
+    """First piece that is not JSON; `None` if all are."""
 
     @property
     def is_known(self) -> bool:
-        """Whether the pieces are of a format that can be put together here."""
+        """Whether the events have a format that this module can merge."""
         return any(_is_piece(event) or _is_response_event(event) for event in self.events)
 
 
 def stream_of(body: str) -> Stream | None:
-    """The events of a streamed response; `None` for a text that is no stream."""
+    """Return the events of a streamed response; `None` if the text is not a stream."""
     head = body.lstrip("\ufeff \t\r\n")
     if head.startswith(("data:", "event:", "id:", "retry:", ":")):
         data = [piece for piece in _sse_data(head) if piece]
@@ -47,7 +46,7 @@ def stream_of(body: str) -> Stream | None:
     if head.startswith("{") and "\n" in head.strip():
         lines = [line for line in head.splitlines() if line.strip()]
         stream = _stream(lines, done=False)
-        # One pretty-printed object has several lines, too, but they are no objects.
+        # A pretty-printed object also has several lines, but they are not objects.
         if stream.broken is None or (stream.events and _is_piece(stream.events[0])):
             return stream
     return None
@@ -67,14 +66,14 @@ def _parsed(text: str) -> Any:
 
 
 def _sse_data(text: str) -> Iterator[str]:
-    """Data of each event: its `data:` lines, joined."""
+    """Yield the data of each event: its `data:` lines, joined."""
     data: list[str] = []
     for line in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
         elif not line.strip() and data:
             joined = "\n".join(data).strip()
-            # Some servers leave the empty lines out: then each line is an event.
+            # Some servers omit the blank lines: then each line is an event.
             yield from [joined] if _parsed(joined) is not None else [piece.strip() for piece in data]
             data = []
 
@@ -84,7 +83,7 @@ def _is_piece(event: dict[str, Any]) -> bool:
 
 
 def _is_chunk(event: dict[str, Any]) -> bool:
-    """Whether this is a piece of a chat completion."""
+    """Return whether an event is a piece of a chat completion."""
     if event.get("object") == "chat.completion.chunk":
         return True
     choices = event.get("choices")
@@ -94,17 +93,17 @@ def _is_chunk(event: dict[str, Any]) -> bool:
 
 
 def _is_line(event: dict[str, Any]) -> bool:
-    """Whether this is a piece of an Ollama chat."""
+    """Return whether an event is a piece of an Ollama chat."""
     return isinstance(event.get("done"), bool) and ("message" in event or "response" in event)
 
 
 def _is_response_event(event: dict[str, Any]) -> bool:
-    """Whether this is an event of OpenAI's Responses."""
+    """Return whether an event belongs to OpenAI's Responses API."""
     return str(event.get("type", "")).startswith("response.")
 
 
 def joined_texts(stream: Stream) -> list[str]:
-    """The texts of the events by their places, joined: a word may begin in one event and end in the next."""
+    """Join the texts of the events by position: a word may begin in one event and end in the next."""
     places: dict[tuple[str | int, ...], list[str]] = {}
     for event in stream.events:
         for place, text in _texts(event, (str(event.get("type", "")),)):
@@ -113,7 +112,7 @@ def joined_texts(stream: Stream) -> list[str]:
 
 
 def tokens(body: str) -> str:
-    """The tokens that a response lists with log probabilities, as one text; `""`: it lists none."""
+    """Join the tokens that a response lists with log probabilities; `""` if it lists none."""
     if '"token"' not in body:
         return ""
     value = _parsed(body)
@@ -134,7 +133,7 @@ def _texts(
 
 
 def is_cut_off(stream: Stream) -> bool:
-    """Whether the answer had not ended when the stream did; `False` also when the format is not known."""
+    """Return whether the stream ended before the answer; `False` for an unknown format."""
     if stream.broken is not None and any(map(_is_piece, stream.events)):
         return True
     chunks = [event for event in stream.events if _is_chunk(event)]
@@ -147,7 +146,7 @@ def is_cut_off(stream: Stream) -> bool:
 
 
 def final_response(stream: Stream) -> dict[str, Any] | None:
-    """The response that closes a stream of OpenAI's Responses; `None` when none does."""
+    """Return the response that closes a stream of OpenAI's Responses API; `None` without one."""
     for event in reversed(stream.events):
         if event.get("type") in ("response.completed", "response.incomplete", "response.failed"):
             response = event.get("response")
@@ -156,7 +155,7 @@ def final_response(stream: Stream) -> dict[str, Any] | None:
 
 
 def stream_error(stream: Stream) -> Any:
-    """What an endpoint says went wrong in the middle; `None` when nothing did."""
+    """Return the error that an endpoint reports within the stream; `None` without one."""
     for event in stream.events:
         if event.get("error") and not event.get("choices"):
             return event["error"]
@@ -171,13 +170,13 @@ def _choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 MANY_CHARACTERS = 100_000
-"""Length from which on a stream is condensed for templates, whose work is bounded."""
+"""Minimum length of a stream that is condensed, because the work of templates is bounded."""
 
 
 def condensed(body: str) -> str:
-    """A long stream of chat completion chunks in fewer pieces: neighbours that only add text are one.
+    """Merge neighboring chunks of a long chat completion stream that only add text.
 
-    Whoever reads such a stream reads the same from it. Everything else stays as it came.
+    The condensed stream has the same content. All other chunks are unchanged.
     """
     if len(body) < MANY_CHARACTERS or not body.lstrip().startswith("data:") or "\nevent:" in body:
         return body
@@ -226,7 +225,7 @@ def _index(event: dict[str, Any]) -> Any:
 
 @dataclass
 class _ChoiceBuffer:
-    """A choice while its pieces come in."""
+    """Choice whose pieces are still arriving."""
 
     content: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
@@ -275,7 +274,7 @@ class _ChoiceBuffer:
 
 
 def merged(stream: Stream) -> dict[str, Any]:
-    """The chat completion that the pieces of a stream make up."""
+    """Merge the pieces of a stream to one chat completion."""
     growing: dict[int, _ChoiceBuffer] = {}
     completion: dict[str, Any] = {}
     for event in stream.events:

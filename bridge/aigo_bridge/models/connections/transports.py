@@ -1,4 +1,4 @@
-"""Transports of one request and its response: HTTP, and the author's own code in worker processes."""
+"""Transports of one request and its response: HTTP, or the author's own code in worker processes."""
 
 from __future__ import annotations
 
@@ -28,46 +28,47 @@ from aigo_bridge.snippets import Snippet, SnippetHost, SnippetLimits
 from aigo_bridge.version import __version__
 
 CONNECT_SECONDS = 30.0
-"""Time for a connection to be made."""
+"""Maximum seconds for opening a connection."""
 
 READ_SECONDS = 600.0
-"""Time that an endpoint may be silent, before its answer or in the middle of it."""
+"""Maximum seconds without data from an endpoint, before or within its answer."""
 
 ANSWER = Bound("AIGO_BRIDGE_ANSWER_MIB", 16)
-"""What one answer may have, decompressed; longer ones are no text that a model wrote, and everything is
-copied several times.
+"""Maximum size of one decompressed answer. A model does not write longer texts, and all data is copied
+several times.
 """
 
 ERROR_PAGE = MEBIBYTE
-"""Bytes of a response that says no which are read."""
+"""Maximum number of bytes that are read from an error response."""
 
 SILENCES = 6
-"""An answer may take so many times as long as the endpoint may be silent, however often it says a little."""
+"""Factor for the maximum duration of an answer: this many times `READ_SECONDS`, even if data keeps arriving.
+"""
 
 _CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
-"""Encodings of a response's body that are taken → window bits of zlib."""
+"""Accepted encodings of a response body → window bits of zlib."""
 
 TRANSIENT = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed."""
 
 REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
-"""Headers in which endpoints name an exchange, the first one that is there counts."""
+"""Headers with an endpoint's request ID; the first one that exists is used."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """What came back."""
+    """Response to a request."""
 
     text: str
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in lower case."""
+    """Header names in lowercase."""
     server: str | None = None
-    """Host, with its port if the address has one; `None` for the author's code."""
+    """Host, and port if the URL contains one; `None` for the author's code."""
 
     @property
     def request_id(self) -> str | None:
-        """The endpoint's name of the exchange."""
+        """Request ID from the endpoint."""
         return next((self.headers[name] for name in REQUEST_IDS if name in self.headers), None)
 
     @property
@@ -77,8 +78,8 @@ class Response:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the endpoint asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a
-        date); `None` when it names no such time.
+        """Return the seconds that the endpoint asks to wait (`retry-after-ms`, or `Retry-After` in seconds or
+        as a date); `None` if it names no time.
         """
         for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
             if (value := self.headers.get(name)) is not None:
@@ -88,9 +89,7 @@ class Response:
 
 
 def _seconds(value: str) -> float | None:
-    """Seconds, or those until a date; `None` for what is no time to wait: a negative one, infinity, a date
-    that has passed.
-    """
+    """Return seconds, or the seconds until a date; `None` for a negative number, infinity or a past date."""
     try:
         seconds = float(value)
     except ValueError:
@@ -102,39 +101,39 @@ def _seconds(value: str) -> float | None:
 
 
 class Transport(Protocol):
-    """What carries a request body to a model and its response back."""
+    """Transport of a request body to a model and of its response."""
 
     async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
         """Send one request.
 
         Raises:
-            CallError: no response came.
+            CallError: no response arrived.
         """
         ...
 
     async def aclose(self) -> None:
-        """Give up what is held open."""
+        """Close open connections and workers."""
         ...
 
 
 @dataclass(frozen=True)
 class TLS:
-    """How a server's certificate is checked, and ours shown."""
+    """Settings for checking the server certificate and for sending a client certificate."""
 
     trusted_ca: str | None = None
-    """Certificates in PEM, of which one must vouch for the server; `None`: those that the machine trusts."""
+    """PEM certificates of trusted authorities; `None`: the machine's trusted authorities."""
     verify: bool = True
-    """`False`: any certificate will do."""
+    """Whether to verify the server certificate; `False` accepts any certificate."""
     client_cert: str | None = None
-    """File of our own certificate, with its key unless `client_key` names one."""
+    """File with the client certificate, and with its private key unless `client_key` is set."""
     client_key: str | None = None
-    """File of its key."""
+    """File with the private key."""
 
     def context(self) -> ssl.SSLContext:
-        """Settings for connections.
+        """Return the settings for connections.
 
         Raises:
-            ValueError: the certificates cannot be used; the message says which.
+            ValueError: a certificate cannot be used; the message names it.
         """
         try:
             context = ssl.create_default_context(cadata=self.trusted_ca)
@@ -154,10 +153,10 @@ class TLS:
 
 
 def pem_of(text: str) -> str:
-    """Certificates in PEM, given as such or in base64.
+    """Return PEM certificates from PEM or Base64 text.
 
     Raises:
-        ValueError: they are neither.
+        ValueError: the text is neither.
     """
     if "-----BEGIN" not in text:
         try:
@@ -170,7 +169,7 @@ def pem_of(text: str) -> str:
 
 
 class Endpoint:
-    """Posts to one address. Connections are kept for the event loop that they were made in."""
+    """Endpoint with one URL. Connections belong to the event loop that opened them."""
 
     def __init__(self, url: str, headers: Mapping[str, str], tls: TLS, *, read_seconds: float = READ_SECONDS):
         self.url = url
@@ -188,7 +187,7 @@ class Endpoint:
         self._loop: object = None
 
     async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
-        """Post a body."""
+        """Send a body with POST."""
         try:
             with anyio.fail_after(self._most_seconds):
                 async with self._open().stream("POST", self.url, content=body.encode()) as response:
@@ -199,16 +198,16 @@ class Endpoint:
         except httpx.TimeoutException as error:
             raise CallError(_timed_out(error, self._timeout), "transient") from error
         except TimeoutError as error:
-            # Asked again, it would most likely be the same; eight times that long is no way to find out.
+            # A second request would most likely behave the same way, at eight times the cost.
             raise CallError(f"the answer had not ended after {self._most_seconds:g} s", "invalid") from error
         except httpx.ConnectError as error:
             raise _not_connected(error, f"cannot connect to {self._where}: {error}") from error
         except ssl.SSLError as error:
-            # Since TLS 1.3 a server refuses our certificate only after the connection stands. httpx lets this
-            # through as it is.
+            # Since TLS 1.3, a server refuses a client certificate only after the connection is open. httpx
+            # does not wrap this error.
             raise _not_connected(error, f"{self._where} ended the connection: {error}") from error
         except (httpx.HTTPError, OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
-            # Among them: the server closed the connection before its response was complete.
+            # For example, the server closed the connection before the response was complete.
             reason = str(error) or type(error).__name__
             raise CallError(f"the response was cut off: {reason}", "transient") from error
         try:
@@ -220,7 +219,7 @@ class Endpoint:
         return Response(text, status, headers, self._where)
 
     async def _read(self, response: httpx.Response, head: Response) -> bytes:
-        """The body, decompressed, as far as it is within the bounds; nothing beyond is waited for."""
+        """Read the decompressed body up to the size limit, and stop there."""
         most = self._most_bytes if head.status < 400 else min(ERROR_PAGE, self._most_bytes)
         parts: list[bytes] = []
         size = 0
@@ -242,7 +241,7 @@ class Endpoint:
     def _open(self) -> httpx.AsyncClient:
         loop = anyio.lowlevel.current_token()
         if self._client is None or self._loop != loop:
-            # How many requests there are at a time is decided elsewhere.
+            # The engine limits the number of concurrent requests.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
             # Loading the machine's authorities takes longer than a request.
             verify = self._tls.context() if self.url.startswith("https:") else False
@@ -260,11 +259,10 @@ class Endpoint:
 
 
 class _Unpacking:
-    """Takes the compression off a body's parts, never more than `most` bytes at a time: a megabyte can stand
-    for a gigabyte.
+    """Decompressor that returns at most `most` bytes at a time, because a megabyte can expand to a gigabyte.
 
     Raises:
-        CallError: it is compressed in a way that was not asked for, or several times over.
+        CallError: the encoding was not requested, or the body is compressed several times.
     """
 
     def __init__(self, coding: str, most: int):
@@ -277,7 +275,7 @@ class _Unpacking:
             )
 
     def pieces(self, part: bytes) -> Iterator[bytes]:
-        """What a part stands for."""
+        """Yield the decompressed data of a part."""
         if self._name not in _CODINGS:
             yield part
             return
@@ -293,7 +291,7 @@ class _Unpacking:
             ) from error
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Check that the compressed data is complete."""
         if self._inflater is not None and not self._inflater.eof:
             raise CallError("the response was truncated: its compressed body is incomplete", "transient")
 
@@ -313,11 +311,11 @@ def _too_long(head: Response, most: int) -> CallError:
 _WANTED_OF_US = re.compile(
     "ALERT_(CERTIFICATE|BAD_CERTIFICATE|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE|HANDSHAKE_FAILURE|ACCESS_DENIED)"
 )
-"""Alerts by which a server says that it wants a certificate, or another one."""
+"""TLS alerts with which a server asks for a client certificate or a different one."""
 
 
 def _not_connected(error: Exception, message: str) -> CallError:
-    """Certificates do not become right by trying again; everything else may."""
+    """Return the error of a failed connection. Only certificate errors are surely permanent."""
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         hint = "'tls_context.validation_context.trusted_ca' names an authority"
         return CallError(message, "refused", hint=hint)
@@ -335,10 +333,11 @@ def _timed_out(error: httpx.TimeoutException, timeout: httpx.Timeout) -> str:
 
 
 def header_value(value: str | float | bool) -> str:
-    """A header's value as text.
+    """Return a header value as text.
 
     Raises:
-        ValueError: it has a character that no header can carry; the message does not show it.
+        ValueError: the value contains a character that headers cannot contain; the message does not show
+            it.
     """
     text = value if isinstance(value, str) else json.dumps(value)
     if not text.isascii() or not text.isprintable() or text != text.strip():
@@ -349,11 +348,11 @@ def header_value(value: str | float | bool) -> str:
 FUNCTION = "run_inference"
 
 MOST_WORKERS = 8
-"""Calls at a time where the model names no limit; each has a worker process of its own."""
+"""Maximum concurrent calls if the model sets no limit; each call has its own worker process."""
 
 
 def sample_argument(source: str) -> Literal["third", "named"] | None:
-    """How `run_inference` takes the row: as its third argument, as `sample=`, or not at all."""
+    """Return how `run_inference` takes the row: as its third argument, as `sample=`, or not at all."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == FUNCTION:
             arguments = node.args
@@ -366,7 +365,9 @@ def sample_argument(source: str) -> Literal["third", "named"] | None:
 
 
 class Inference:
-    """Calls the author's function. It mostly waits for a network: each call has a worker."""
+    """Transport through the author's function. It mostly waits for the network, so each call has its own
+    worker.
+    """
 
     def __init__(
         self,
@@ -388,11 +389,11 @@ class Inference:
 
     @property
     def depends_on_sample(self) -> bool:
-        """Whether the answer depends on more than what the model is asked."""
+        """Whether the answer depends on more than the model input."""
         return self._sample_argument is not None
 
     async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
-        """Call the function; what it returns is the response's text."""
+        """Call the function and return its text as the response."""
         with self._lock:
             host = self._free.pop() if self._free else SnippetHost(self._limits)
         row = dict(sample or {})
@@ -403,7 +404,7 @@ class Inference:
         except SnippetError as error:
             self._put_back(host)
             raise CallError(str(error), "invalid") from error
-        # A worker whose call was given up is still busy with it; it is not used again.
+        # A worker whose call was abandoned is still busy and is not used again.
         self._put_back(host)
         if not isinstance(text, str):
             raise CallError(
@@ -418,7 +419,7 @@ class Inference:
             self._free.append(host)
 
     async def aclose(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         with self._lock:
             hosts, self._free = self._free, []
         for host in hosts:
