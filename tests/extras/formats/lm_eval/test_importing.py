@@ -268,7 +268,7 @@ def test_messages_for_an_api_are_messages(tmp_path: Path) -> None:
 
 def test_tables_and_recomputing_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "run", header(), [row(0)])
-    with pytest.raises(UsageError, match="not written as parquet"):
+    with pytest.raises(UsageError, match="found --format parquet"):
         imported(folder, tmp_path / "out", output_format="parquet")
     code, (report,) = imported(folder, tmp_path / "out", recompute=lambda plan: None)
     assert code == 3
