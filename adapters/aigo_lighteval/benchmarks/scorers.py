@@ -316,7 +316,7 @@ class Origin:
 
 
 def origin_of(metric: Any, task: str, number: int) -> Origin | None:
-    """Return the importable location of a metric; `None` if there isn't any.
+    """Return the importable location of a metric; `None` if unknown.
 
     Args:
         metric: the metric.

@@ -73,7 +73,9 @@ def likelihoods(
 
 
 def most_likely(answer: Weights, expected: dict[str, Any], by_length: bool) -> Compared:
-    """Return 1.0 if the correct choice is the most likely. The first of equal ones counts."""
+    """Return 1.0 if the correct choice is the most likely. If several are equally likely, the first
+    counts.
+    """
     weights = [number / (len(text) if by_length else 1) for text, number in answer]
     is_right = weights.index(max(weights)) == expected["right"]
     return {"is_correct": 1.0 if is_right else 0.0}, {}

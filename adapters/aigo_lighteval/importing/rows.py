@@ -63,7 +63,7 @@ class Failures:
     errors: tuple[tuple[int | None, Json], ...] = ()
     """Errors with their trial from 0; `None`: all trials."""
     failed: bool = False
-    """Whether the document as a whole failed: a scorer is without a result in all trials."""
+    """Whether the document as a whole failed: a scorer failed in every trial."""
 
 
 NONE = Failures()

@@ -28,7 +28,7 @@ class SampleMapper:
         evaluation: name of the evaluation, used in trace ids.
         source: location of the instances.
         model: model id; `None` if unknown.
-        numbers: numbers of the record.
+        numbers: numbers in the record.
         options: import options.
         loss: report for loss counts.
     """

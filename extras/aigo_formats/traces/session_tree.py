@@ -178,8 +178,8 @@ def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) ->
 def _add_parts(lines: Sequence[Record], active: set[int]) -> None:
     """Add lines of the conversation outside the chain.
 
-    They are the parts of an answer, which are chained, and results of parallel tool calls, which follow their
-    own calls.
+    These lines are further parts of an answer, and results of parallel tool calls, which follow their own
+    calls.
     """
     answers = {_key(lines[place]) for place in active if lines[place].type == "assistant"} - {None}
     for place, record in enumerate(lines):

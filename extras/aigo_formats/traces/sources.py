@@ -112,8 +112,8 @@ def read_traces(location: Path, source: str, reading: Reading | None = None) -> 
 
 
 def _without_secrets(trace: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """Redact a trace again. Only now are values next to the names that mark them as secrets, because OTLP
-    separates both.
+    """Redact a trace again. OTLP stores names and values separately, so only a converted trace shows which
+    values are secrets.
     """
     text = dumps(trace)
     clean = reading.redaction.apply(text)

@@ -1,6 +1,6 @@
-"""Scores answers as lm-evaluation-harness does: filters, then the metric, against the task's own target.
+"""Scorer that works like lm-evaluation-harness: filters, then the metric, compared with the task's target.
 
-The code of a scorer is this file with the settings of one task; it needs Jinja, and none of this project.
+The code of a converted scorer is this file with the settings of one task. It needs Jinja but not aigo-bridge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SETTINGS: Settings = {}
 
 
 def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]:
-    """The scores of one answer, with what was compared."""
+    """Return the scores of one answer, with the filtered answer and the target."""
     answer: Any = solver_output.output.choices[0].message.content or ""
     for step in SETTINGS["filters"]:
         answer = _filtered(answer, step, sample)
@@ -59,7 +59,7 @@ def _matched(
 
 
 def _right(sample: dict[str, Any], answer: Any) -> Any:
-    """The target in the form in which the harness compares it."""
+    """Return the target in the form that the harness compares."""
     right = _value(SETTINGS["target"], sample)
     choices = SETTINGS["choices"]
     if choices is not None:
