@@ -1,7 +1,7 @@
-"""What an editor asks while a file is written: problems, completions, meanings, places, new names, fixes,
-prompts.
+"""Language server for editors: problems, completions, hovers, definitions, renames, fixes and prompt
+previews.
 
-Plain functions over texts and offsets; `server` alone knows the protocol. Code and templates of a task are
-never run in the process that talks to the editor: what needs rows or rendering is done by `analysis` in a
-process that may be ended at any time.
+The modules are plain functions on texts and offsets; only `server` uses the protocol. Code and templates of a
+task never run in the process that serves the editor. Reading rows and rendering prompts happens in separate
+processes (`analysis`), which can be stopped at any time.
 """

@@ -1,4 +1,4 @@
-"""Asks the processes that read files, one question at a time, and ends them when they take too long."""
+"""Client of the worker processes that read files. It sends one request at a time and stops slow workers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Any
 from aigo_bridge.errors import Issue, issue_from
 
 DEADLINE = 20.0
-"""Seconds that an answer may take, the start of the process included."""
+"""Maximum number of seconds for an answer, including the start of the process."""
 GRACE = 2.0
-"""Seconds that the answer to a question may still take which nobody asks any more."""
+"""Additional seconds for an answer after its request was cancelled."""
 LONGEST_ANSWER = 64 * 2**20
-"""Bytes."""
+"""Maximum size of an answer in bytes."""
 
 Texts = Mapping[str, str]
-"""Texts that stand in the editor, by the real paths of their files."""
+"""Texts open in the editor, by the real path of their file."""
 
 
 class StoppedError(Exception):
-    """There is no answer: the process was ended, or cannot be started."""
+    """Missing answer: the process was stopped or cannot be started."""
 
 
 class Process:
-    """One worker, started when it is first asked, and again after it was ended."""
+    """One worker process. It is started at the first request, and again after it was stopped."""
 
     def __init__(self, folder: Path, deadline: float = DEADLINE):
         self._folder = folder
@@ -38,13 +38,13 @@ class Process:
         self._process: asyncio.subprocess.Process | None = None
 
     async def ask(self, **question: Any) -> Any:
-        """The answer to a question.
+        """Return the answer to a request.
 
-        Whoever no longer wants it cancels: a question that waits is dropped, one that is being answered gets
-        `GRACE` seconds, and then the process is ended.
+        Cancelling a waiting request drops it. Cancelling a running request leaves it `GRACE` seconds, and
+        then the process is stopped.
 
         Raises:
-            StoppedError: there is none.
+            StoppedError: the worker did not answer.
         """
         async with self._lock:
             exchange = asyncio.create_task(self._exchange(question))
@@ -61,18 +61,18 @@ class Process:
                 raise StoppedError(str(error)) from error
 
     async def _let_end(self, exchange: asyncio.Task[Any], grace: float) -> None:
-        """Keep the lock until the process is free again, or gone."""
+        """Keep the lock until the process is idle again or has ended."""
         waiting = asyncio.create_task(self._end(exchange, grace))
-        while not waiting.done():  # whoever cancels twice leaves no process behind either
+        while not waiting.done():  # a second cancellation must not leave a process running
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(waiting)
 
     async def _end(self, exchange: asyncio.Task[Any], grace: float) -> None:
         done, _ = await asyncio.wait({exchange}, timeout=grace)
         while not done:
-            await self.stop()  # its pipe closes, which ends the exchange; unless it is just being started
+            await self.stop()  # the closed pipe ends the exchange, unless the process is just starting
             done, _ = await asyncio.wait({exchange}, timeout=1)
-        exchange.exception()  # nobody wants it, and nobody shall be told so
+        exchange.exception()  # the answer is not needed any more, so the error is ignored
 
     async def _exchange(self, question: Mapping[str, Any]) -> Any:
         process = self._process
@@ -91,7 +91,7 @@ class Process:
         return answer["result"]
 
     async def _start(self) -> asyncio.subprocess.Process:
-        # It imports from where this process does, and never from the folder that it works in.
+        # Import packages from the same locations as this process, never from the working folder.
         paths = [str(Path(path).absolute()) for path in sys.path if path]
         start = f"import sys; sys.path[:] = {paths!r}; from {__package__}.worker import main; main()"
         return await asyncio.create_subprocess_exec(
@@ -105,7 +105,7 @@ class Process:
         )
 
     async def stop(self) -> None:
-        """End the process; the next question starts another."""
+        """Stop the process. The next request starts a new one."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -116,34 +116,34 @@ class Process:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What files hold, as told by two processes: one is quick, the other reads rows and renders prompts."""
+    """Analysis of files by two processes: a quick one, and one that reads rows and renders prompts."""
 
     quick: Process
     thorough: Process
 
     @classmethod
     def of(cls, folder: Path) -> Analysis:
-        """For the files of a folder."""
+        """Return the analysis for a folder."""
         return cls(Process(folder), Process(folder))
 
     async def start(self) -> None:
-        """Start both processes before anybody asks."""
+        """Start both processes before the first request."""
         for process in (self.quick, self.thorough):
             with contextlib.suppress(StoppedError):
                 await process.ask(job="ready", file="", texts={})
 
     async def problems(self, file: Path, texts: Texts, *, planned: bool) -> list[Issue]:
-        """What `validate` says of a file; of its rows only with `planned`.
+        """Return the issues that `validate` reports for a file. Rows are checked only with `planned`.
 
         Raises:
-            StoppedError: it took too long.
+            StoppedError: the check took too long.
         """
         process = self.thorough if planned else self.quick
         issues = await process.ask(job="problems", file=str(file), texts=texts, planned=planned)
         return list(map(issue_from, issues))
 
     async def columns(self, file: Path, texts: Texts, keys: Sequence[str]) -> dict[str, Any]:
-        """See `reading.columns`; empty where there is no answer."""
+        """Return the result of `reading.columns`, or an empty one without an answer."""
         try:
             answer = await self.thorough.ask(job="columns", file=str(file), texts=texts, keys=list(keys))
         except StoppedError:
@@ -151,7 +151,7 @@ class Analysis:
         return dict(answer)
 
     async def prompt(self, file: Path, texts: Texts, row: int) -> str:
-        """See `reading.prompt`."""
+        """Return the result of `reading.prompt`."""
         try:
             answer = await self.thorough.ask(job="prompt", file=str(file), texts=texts, row=row)
         except StoppedError as error:
@@ -159,7 +159,7 @@ class Analysis:
         return str(answer)
 
     async def upgraded(self, file: Path, texts: Texts) -> str | None:
-        """See `reading.upgraded`."""
+        """Return the result of `reading.upgraded`."""
         try:
             answer = await self.quick.ask(job="upgraded", file=str(file), texts=texts)
         except StoppedError:
@@ -167,6 +167,6 @@ class Analysis:
         return None if answer is None else str(answer)
 
     async def stop(self) -> None:
-        """End both processes."""
+        """Stop both processes."""
         await self.quick.stop()
         await self.thorough.stop()

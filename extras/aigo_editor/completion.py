@@ -1,4 +1,4 @@
-"""What may be written at a place, as suggestions; the best first."""
+"""Completion suggestions for a position, best first."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from aigo_editor.parameters import Parameter
 from aigo_editor.positions import Span
 
 MOST_FILES = 200
-"""Files of a folder that are suggested."""
+"""Maximum number of files of a folder to suggest."""
 
 What = Literal["key", "value", "parameter", "column", "entity", "variable", "filter", "file"]
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One thing that may be written."""
+    """One completion suggestion."""
 
     label: str
     text: str
@@ -34,33 +34,33 @@ class Suggestion:
     replaced: Span
     detail: str = ""
     notes: str = ""
-    """Markdown."""
+    """Description in Markdown."""
     is_urgent: bool = False
-    """Whether it has to be there."""
+    """Whether the key is required."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known around the document; empty where it is not asked for yet."""
+    """Information about the document's surroundings. Fields are empty until they are needed."""
 
     root: Any
-    """Class of the document, see `fields`."""
+    """Model class of the document; see `fields`."""
     parameters: tuple[Parameter, ...] = ()
     task_parameters: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)
-    """Key of a task → its parameters."""
+    """Parameters of each task key."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Column → example."""
+    """Example value of each column."""
     nested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     models: tuple[tuple[str, str], ...] = ()
-    """Keys and shown names."""
+    """Keys and display names of models."""
     datasets: tuple[tuple[str, str], ...] = ()
     tasks: tuple[tuple[str, str], ...] = ()
     is_part: bool = False
-    """Whether the document is a scorer, a solver … that a task refers to."""
+    """Whether the document is a part of a task, such as a scorer or a solver."""
     folder: Path | None = None
-    """Of the document, for paths."""
+    """Folder of the document, for relative paths."""
     project: Path | None = None
-    """That no path may leave."""
+    """Folder that paths may not leave."""
 
 
 VARIABLES = {
@@ -72,7 +72,7 @@ VARIABLES = {
     "input_prompt": "all messages before the last output",
     "scores": "in rules: `scores.SCORER_KEY.SCORE`",
 }
-"""Names that templates know, with their meaning; see Templates in docs/reference/task-format/README.md."""
+"""Names available in templates, with their meaning. See Templates in docs/reference/task-format/README.md."""
 
 _SOLVED = ("solver_output", "trace", "messages", "model_output", "input_prompt")
 _COLUMN_FIELDS = frozenset({"trace_column", "files"})
@@ -80,12 +80,12 @@ _MODEL_FIELDS = frozenset({"model_key", "model_under_test_key", "judge_model_key
 
 
 def wants_columns(context: Context) -> bool:
-    """Whether columns may be written at a place; they are asked for only then."""
+    """Return whether columns may be written at a position. They are read only in this case."""
     return context.subject == "column" or bool(context.path and context.path[-1] in _COLUMN_FIELDS)
 
 
 def complete(context: Context, knowledge: Knowledge) -> list[Suggestion]:
-    """What may be written; everything that fits the place, as editors narrow it down themselves."""
+    """Return all suggestions that fit a position. The editor filters them by the typed text."""
     match context.subject:
         case "key":
             return list(_keys(context, knowledge))
@@ -127,7 +127,7 @@ def _keys(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
 
 
 def _task_config(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
-    """Parameters of the task that a specification names."""
+    """Yield the parameters of the task in a specification."""
     specification: Any = context.data
     for part in context.path[:-1]:
         try:
@@ -155,7 +155,7 @@ def _key(note: FieldNote, context: Context) -> Suggestion:
 
 
 def describe(note: FieldNote) -> str:
-    """A key in the words of the reference, as Markdown."""
+    """Return the description of a key as Markdown, in the words of the reference."""
     words = {"": "may be left out", "required": "required", "``": "default empty"}
     default = words.get(note.default, f"default {note.default}")
     owner = f" of `{note.owner}`" if note.owner else ""
@@ -190,7 +190,7 @@ _DATASETS = {("definition", "dataset", "key"), ("definition", "dataset", "keys")
 
 
 def _in_task(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """A path in a task, also where a run file holds the task."""
+    """Return the path inside a task, without the prefix of a run file."""
     return path[path.index("definition") :] if "definition" in path else path
 
 
@@ -204,7 +204,7 @@ def _entities(entities: Iterable[tuple[str, str]], context: Context) -> Iterator
 
 
 def _markers(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
-    """Parameters in place of a whole value."""
+    """Yield parameter markers that replace a whole value."""
     name = context.path[-1] if context.path else ""
     if name in {"type", "op"} or not (knowledge.is_part or "definition" in context.path):
         return
@@ -225,7 +225,7 @@ def _of_parameter(parameter: Parameter) -> tuple[str, str]:
 
 
 def describe_parameter(parameter: Parameter) -> str:
-    """A parameter as its file declares it, as Markdown."""
+    """Return the declaration of a parameter as Markdown."""
     written = parameter.fields
     title = written.get("display_name", "")
     head = f"**{parameter.key}**: parameter, {written.get('type', 'without a type')}"
@@ -257,13 +257,13 @@ def _variables(context: Context) -> Iterator[Suggestion]:
         fits = name == "sample"
         fits |= name in _SOLVED and has_solver and section in {"scorers", "actions"}
         fits |= name == "scores" and section == "actions"
-        fits |= section is None  # a part, or a prompt, in a file of its own
+        fits |= section is None  # a part or a prompt in a separate file
         if fits:
             yield Suggestion(name, name, "variable", context.replaced, notes=notes)
 
 
 def filters() -> tuple[str, ...]:
-    """Filters that templates have, by name."""
+    """Return the names of all template filters."""
     from aigo_bridge.templates.sample import ENVIRONMENTS
 
     return tuple(sorted(ENVIRONMENTS["strict"].filters))
@@ -302,17 +302,17 @@ def _metric_fields(context: Context) -> Iterator[Suggestion]:
 
 
 def _names_of(scorer: Mapping[str, Any]) -> frozenset[str]:
-    """Scores that a half-written scorer gives, as far as that is known."""
+    """Return the known score names of an incomplete scorer."""
     try:
         return scores_of(scorer) or frozenset()
-    # It may be anything yet.
+    # An incomplete scorer may contain anything. Use the scores of its type instead.
     except (AttributeError, KeyError, TypeError, ValueError):
         spec = SCORERS.get(str(scorer.get("type")))
         return frozenset() if spec is None else spec.scores or frozenset()
 
 
 def _files(context: Context, knowledge: Knowledge) -> Iterator[Suggestion]:
-    """Files and folders that go on with the path that is written, in the project."""
+    """Yield project files and folders that complete the written path."""
     if knowledge.folder is None or knowledge.project is None:
         return
     written = context.prefix.rpartition("/")

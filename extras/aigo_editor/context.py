@@ -1,4 +1,4 @@
-"""What is being written at an offset: a key, a value, an expression of a template, a parameter, a path."""
+"""Context of the cursor: a key, a value, a template expression, a parameter or a path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aigo_editor.outline import (
 from aigo_editor.positions import START, Span
 
 MARK = "\ue000"
-"""Stands where the cursor is while the text around it is read; a character that nobody writes."""
+"""Placeholder for the cursor while the surrounding text is parsed. This character is never typed."""
 
 Subject = Literal[
     "key", "value", "item", "column", "variable", "filter", "parameter", "scores", "file", "nothing"
@@ -38,30 +38,30 @@ _PARAMETER = re.compile(r"<<\s*(?:(config)\s*\.\s*)?([\w\-]*)\Z")
 
 @dataclass(frozen=True)
 class Context:
-    """What is being written, where in the document, and what of it is there already."""
+    """Element at the cursor, its location in the document and the part that is already written."""
 
     subject: Subject
     path: Path = ()
-    """Of the value; for a key of its mapping."""
+    """Path of the value. For a key, path of its mapping."""
     replaced: Span = START
-    """What a completion takes the place of."""
+    """Span that a completion replaces."""
     prefix: str = ""
-    """What of it is written."""
+    """Written part of the element."""
     data: object = None
-    """The document as it stands, without the word that is being written."""
+    """Document content without the word at the cursor."""
     siblings: frozenset[str] = frozenset()
-    """Keys that the mapping has."""
+    """Keys that the mapping already has."""
     needs_colon: bool = True
-    """Whether a key that is put in needs its colon."""
+    """Whether an inserted key needs a colon."""
     owner: str = ""
-    """What is looked into: `config` of a parameter, the scorer of a score."""
+    """Owner of the element: `config` for a parameter, the scorer for a score."""
 
 
 NOTHING = Context("nothing")
 
 
 def context_at(text: str, offset: int) -> Context:
-    """What is being written at an offset of a YAML text."""
+    """Return the context at an offset of a YAML text."""
     marked = text[:offset] + MARK + text[offset:]
     root = outline(marked)
     spot = spot_at(root, offset)
@@ -85,20 +85,19 @@ def context_at(text: str, offset: int) -> Context:
         return Context("item", spot.path, replaced, prefix, data)
     parent = node_at(root, spot.path[:-1]) if spot.path else None
     if _is_alone_in_line(marked, start) and (not spot.path or isinstance(parent, Mapping)):
-        # Below its key, or at the top of an empty file: what begins here is a key of a mapping.
+        # Below its key or at the top of an empty file, the text starts a key of a mapping.
         return Context("key", spot.path, replaced, prefix, data)
     return Context("value", spot.path, replaced, prefix, data)
 
 
 def in_text(written: str, offset: int, path: Path, data: object) -> Context | None:
-    """What is being written inside of a text (a template, a snippet, a prompt in a file of its own); `None`:
-    plain words.
+    """Return the context inside a template, a snippet or a prompt file; `None` for plain text.
 
     Args:
-        written: the text up to the cursor.
-        offset: of the cursor in the document.
-        path: of the text.
-        data: the document.
+        written: text before the cursor.
+        offset: offset of the cursor in the document.
+        path: path of the text.
+        data: content of the document.
     """
     if (match := _PARAMETER.search(written)) is not None:
         replaced = Span(offset - len(match[2]), offset)
@@ -123,7 +122,7 @@ def in_text(written: str, offset: int, path: Path, data: object) -> Context | No
 
 
 def _open_expression(written: str) -> str | None:
-    """The beginning of an expression or statement of Jinja that is not closed yet; `None`: there is none."""
+    """Return the start of an unclosed Jinja expression or statement; `None` if missing."""
     opening = max(written.rfind("{{"), written.rfind("{%"))
     if opening < 0 or "}}" in written[opening:] or "%}" in written[opening:]:
         return None

@@ -1,4 +1,4 @@
-"""What may stand at a path of a file, by the specifications: its keys, its values, and what they mean."""
+"""Keys and values that the specifications allow at a path of a file, with their descriptions."""
 
 from __future__ import annotations
 
@@ -19,50 +19,51 @@ from aigo_bridge.spec.wording import default_words, field_words, meaning, model_
 from aigo_editor.outline import Path
 
 TAG_KEYS = frozenset({"type", "op", "function", "connection_type", "$provider"})
-"""Keys that choose a class among others."""
+"""Keys that select one of several classes."""
 
 Form = Literal["text", "mapping", "list", "boolean"]
-"""How a value is written."""
+"""Syntax of a value."""
 
 
 @dataclass(frozen=True)
 class FieldNote:
-    """A key, as the reference describes it."""
+    """Key as described in the reference."""
 
     name: str
     value: str
-    """What it takes."""
+    """Description of its values."""
     default: str
-    """What stands for it where it is missing; `required`."""
+    """Default value, or `required`."""
     meaning: str
     owner: str
-    """What it is a key of; empty where that has no name."""
+    """Name of the class that contains the key; empty for a class without a name."""
     form: Form
 
     @property
     def is_required(self) -> bool:
-        """Whether it may not be missing."""
+        """Whether the key is required."""
         return self.default == "required"
 
 
 @dataclass(frozen=True)
 class ValueChoice:
-    """A value that may be written."""
+    """Allowed value."""
 
     text: str
     meaning: str = ""
     key: str = "type"
-    """Key under which it chooses a class of mappings."""
+    """Key that selects a class with this value."""
 
 
 def kind_of(data: object, file: FilePath) -> Kind | None:
-    """What kind of file a half-written one is; `None`: a part of another, or nothing tells."""
+    """Return the kind of an incomplete file; `None` for a part of another file or an unknown kind."""
     return told_kind(data, file) or recognise(data, file)
 
 
 def root_of_part(data: object) -> Any:
-    """The class of a scorer, solver or metric that has a file of its own, by its `type` and its keys; `None`:
-    it is none of them.
+    """Return the class of a scorer, solver or metric in a separate file; `None` for any other content.
+
+    The class is found by its `type` and its keys.
     """
     if not isinstance(data, dict) or not is_part(data):
         return None
@@ -72,13 +73,14 @@ def root_of_part(data: object) -> Any:
 
 
 def root_of_kind(kind: Kind | None) -> type[BaseModel]:
-    """The class of a file; that of a task where nothing is known."""
+    """Return the class of a kind of file, or the task class for an unknown kind."""
     return KINDS[kind or "task"].spec
 
 
 def fields_at(root: Any, path: Path, data: Any) -> tuple[FieldNote, ...]:
-    """The keys that a mapping at a path may have; where its type is not chosen yet, those of the usual one or
-    those that all have.
+    """Return the allowed keys of the mapping at a path.
+
+    Before a type is chosen, these are the keys of the default type, or the keys common to all types.
     """
     annotation, model = annotation_at(root, path, data)
     if not _is_choice(annotation) or _is_told(annotation, path, data):
@@ -96,7 +98,7 @@ def fields_at(root: Any, path: Path, data: Any) -> tuple[FieldNote, ...]:
 
 
 def field_at(root: Any, path: Path, data: Any) -> FieldNote | None:
-    """The key that a path ends in; `None`: it is not known, or the path ends in an item."""
+    """Return the key at the end of a path; `None` for an unknown key or a list item."""
     if not path or isinstance(path[-1], int):
         return None
     notes = {note.name: note for note in fields_at(root, path[:-1], data)}
@@ -108,7 +110,7 @@ def field_at(root: Any, path: Path, data: Any) -> FieldNote | None:
 
 
 def choices_at(root: Any, path: Path, data: Any) -> tuple[ValueChoice, ...]:
-    """The values that may be written at a path, where there is a list of them."""
+    """Return the allowed values at a path, if they are a fixed list."""
     if path and path[-1] in TAG_KEYS:
         tagged = tuple(_tags(annotation_at(root, path[:-1], data)[0], str(path[-1])))
         if tagged:
@@ -118,25 +120,25 @@ def choices_at(root: Any, path: Path, data: Any) -> tuple[ValueChoice, ...]:
 
 
 def types_at(root: Any, path: Path, data: Any) -> tuple[ValueChoice, ...]:
-    """The types of mapping that a path may hold, by the key that tells them apart."""
+    """Return the types of the mapping at a path, each with the key that selects it."""
     annotation = annotation_at(root, path, data)[0]
     return tuple(choice for key in ("type", "op") for choice in _tags(annotation, key))
 
 
 def is_mapping_at(root: Any, path: Path, data: Any) -> bool:
-    """Whether a mapping with known keys may stand at a path."""
+    """Return whether a mapping with known keys is allowed at a path."""
     return next(_models(annotation_at(root, path, data)[0]), None) is not None
 
 
 def model_note(root: Any, path: Path, data: Any) -> ValueChoice | None:
-    """The class of the mapping at a path: its word and meaning; `None` where there is none to name."""
+    """Return the name and the description of the class at a path; `None` without a name."""
     model = annotation_at(root, path, data)[1]
     return None if model is None else ValueChoice(tag_of_model(model) or model.__name__, model_meaning(model))
 
 
 @lru_cache(maxsize=512)
 def notes_of(model: type[BaseModel]) -> tuple[FieldNote, ...]:
-    """All keys of a class, in the order of the reference."""
+    """Return all keys of a class in reference order."""
     model.model_rebuild()
     owner = tag_of_model(model) or ""
     return tuple(
@@ -184,7 +186,7 @@ def _is_choice(annotation: Any) -> bool:
 
 
 def _is_told(annotation: Any, path: Path, data: Any) -> bool:
-    """Whether a mapping says which of several classes it is of, or need not."""
+    """Return whether the class of a mapping is known, because it is selected or there is only one."""
     for part in path:
         try:
             data = data[part]
@@ -195,7 +197,7 @@ def _is_told(annotation: Any, path: Path, data: Any) -> bool:
 
 
 def _has_default_tag(model: type[BaseModel]) -> bool:
-    """Whether a mapping is of this class when it does not say which."""
+    """Return whether a mapping without a type key belongs to this class."""
     field = model.model_fields.get("type")
     return field is not None and not field.is_required()
 

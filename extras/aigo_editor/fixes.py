@@ -1,4 +1,4 @@
-"""Changes that mend a problem, made of what its hint says: `did you mean 'x'?`, `'x' is missing` …"""
+"""Quick fixes for issues, derived from their hints: `did you mean 'x'?`, `'x' is missing` …"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MISSING = re.compile(r"^'([\w$]+)' is missing")
 
 @dataclass(frozen=True)
 class Fix:
-    """A change of one file."""
+    """Change of one file."""
 
     title: str
     span: Span
@@ -30,12 +30,12 @@ class Fix:
 
 
 def fixes(issue: Issue, lines: Lines, root: Node) -> list[Fix]:
-    """What mends an issue of a file, the likeliest first; empty where nobody can tell.
+    """Return the fixes for an issue of a file, most likely first; empty if unknown.
 
     Args:
-        issue: one with a place in the file.
-        lines: of the file.
-        root: its outline.
+        issue: issue with a position in the file.
+        lines: lines of the file.
+        root: outline of the file.
     """
     if issue.line is None:
         return []
@@ -49,7 +49,7 @@ def fixes(issue: Issue, lines: Lines, root: Node) -> list[Fix]:
 
 
 def _meant(issue: Issue, lines: Lines) -> Iterator[Fix]:
-    """The word that was meant in place of the one that stands there."""
+    """Yield a fix that replaces a word with the suggested word."""
     hint = issue.hint or ""
     match = _MEANT.search(hint) or _WRITE.search(hint)
     if match is None:
@@ -59,7 +59,7 @@ def _meant(issue: Issue, lines: Lines) -> Iterator[Fix]:
     message = issue.message.partition(": found ")[2] or issue.message
     for wrong in (quoted[1] or quoted[2] or quoted[3] for quoted in _QUOTED.finditer(message)):
         right = marker[1] if marker is not None and "<<" not in wrong else word
-        if "." in wrong and "." not in right:  # `sample.nam`, where the hint has the column alone
+        if "." in wrong and "." not in right:  # for `sample.nam`, the hint contains only the column name
             right = wrong.rpartition(".")[0] + "." + right
         span = _written(wrong, issue, lines)
         if span is not None and wrong != right:
@@ -68,7 +68,7 @@ def _meant(issue: Issue, lines: Lines) -> Iterator[Fix]:
 
 
 def _written(word: str, issue: Issue, lines: Lines) -> Span | None:
-    """Where a word stands that an issue is about: the first time from its column on, as a whole word."""
+    """Return the position of the word of an issue: its first whole-word match from the issue's column on."""
     assert issue.line is not None
     text = lines.line(issue.line - 1)
     pattern = re.compile(rf"(?<![\w$]){re.escape(word)}(?![\w$])")
@@ -80,7 +80,7 @@ def _written(word: str, issue: Issue, lines: Lines) -> Span | None:
 
 
 def _function(issue: Issue, lines: Lines) -> Iterator[Fix]:
-    """The name that a snippet's function has to have."""
+    """Yield a fix that renames a snippet's function."""
     like, wanted = _LIKE.match(issue.hint or ""), _UNDEFINED.match(issue.message)
     if like is None or wanted is None or issue.line is None:
         return
@@ -110,7 +110,7 @@ def _quoted(issue: Issue, lines: Lines) -> Iterator[Fix]:
 
 
 def _scalar(text: str, issue: Issue, lines: Lines) -> Span | None:
-    """Where a text stands, with the quotes around it."""
+    """Return the position of a scalar, including its quotes."""
     span = _written(text, issue, lines)
     if span is None:
         return None
@@ -119,7 +119,7 @@ def _scalar(text: str, issue: Issue, lines: Lines) -> Span | None:
 
 
 def _missing(issue: Issue, lines: Lines, root: Node) -> Iterator[Fix]:
-    """The key that is missing, before the others of its mapping."""
+    """Yield a fix that inserts the missing key before the other keys of its mapping."""
     match = _MISSING.match(issue.message)
     if match is None:
         return
@@ -138,5 +138,5 @@ def _missing(issue: Issue, lines: Lines, root: Node) -> Iterator[Fix]:
 
 
 def words_of(issue: Issue) -> str:
-    """What an editor shows of an issue."""
+    """Return the text that an editor shows for an issue."""
     return f"{issue.message}\n{issue.hint}" if issue.hint else issue.message

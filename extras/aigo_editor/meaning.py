@@ -1,4 +1,4 @@
-"""What something means that an editor's pointer rests on: the reference's text, a parameter, a column."""
+"""Hover texts: descriptions from the reference, parameters and columns."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from aigo_editor.project import Project, inner_span
 PROMPTED = frozenset(
     {"solver", "input_builder", "input_messages", "message_builders", "template", "content", "user_prompt"}
 )
-"""Keys at which a row's prompt is shown."""
+"""Keys with a prompt preview."""
 
 _READ = re.compile(r"""\b(sample|[a-z_]+)(?:\.(\w+)|\[\s*["'](\w+)["']\s*\])?""")
 
 
 @dataclass(frozen=True)
 class Note:
-    """A text about a part of a document."""
+    """Hover text for a part of a document."""
 
     text: str
-    """Markdown."""
+    """Description in Markdown."""
     span: Span
     has_prompt: bool = False
-    """Whether a row's prompt belongs to it."""
+    """Whether the hover includes the prompt of a row."""
 
 
 def note_at(
     file: Path, text: str, root: Node, offset: int, knowledge: Knowledge, project: Project
 ) -> Note | None:
-    """What is known of the place at an offset; `None`: nothing."""
+    """Return the hover text at an offset; `None` if missing."""
     used = parameters.parameter_at(file, text, offset, project)
     if used is not None:
         return Note(describe_parameter(used[0]), used[1])
@@ -50,7 +50,7 @@ def note_at(
 
 
 def reads_sample(text: str, root: Node, offset: int) -> bool:
-    """Whether a column is read at an offset, so that its rows are worth a look."""
+    """Return whether the text at an offset reads a column, so that dataset rows are needed."""
     node = spot_at(root, offset).node
     read = read_at(text, node, offset) if isinstance(node, Scalar) else None
     return read is not None and read[0] == "sample"
@@ -75,7 +75,7 @@ def _of_value(spot: Spot, node: Scalar, data: object, knowledge: Knowledge) -> N
 
 
 def read_at(text: str, node: Scalar, offset: int) -> tuple[str, str | None, Span] | None:
-    """The variable, and the name that is looked up in it, of the template at an offset of a scalar."""
+    """Return the variable and the attribute name of the template expression at an offset of a scalar."""
     opening = max(text.rfind("{{", node.start, offset + 1), text.rfind("{%", node.start, offset + 1))
     if opening < 0:
         return None

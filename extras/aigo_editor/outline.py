@@ -1,8 +1,8 @@
-"""The structure of a YAML text that need not be YAML yet: what stands where, as far as it can be seen.
+"""Tolerant YAML outline: structure of a text that may be incomplete.
 
-`reading` gives the truth of a whole file; while a line is written there is none. This reads keys, lists, flow
-collections and scalars by their columns and passes over what it does not understand, so that a bracket that
-is open in line 3 does not hide line 300. Offsets are those of characters in the text.
+`reading` parses complete files, but a file is often invalid while it is edited. This parser reads keys,
+lists, flow collections and scalars by their columns, and skips everything else. An open bracket in line 3
+therefore does not hide line 300. Offsets count characters of the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 MOST_LEVELS = 100
-"""Levels that are followed; what is nested deeper counts as text."""
+"""Maximum nesting depth. Deeper levels count as text."""
 
 _KEY = re.compile(
     r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'|(?:[^\s\-?#"'\[\]{},&*!|>%@`]|[\-?](?=\S))[^\n]{0,500}?)"""
@@ -30,52 +30,52 @@ _COMMENT = re.compile(r"(?:^|[ \t])#.*")
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text; also an empty place where something belongs."""
+    """Scalar text, or an empty position that needs a value."""
 
     start: int
     end: int
     text: str
-    """What is written, without quotes; of a block its lines with their indentation."""
+    """Text without quotes. For a block scalar, its lines with their indentation."""
     style: Literal["", '"', "'", "|", ">"] = ""
     tag: str = ""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands here."""
+        """Whether the value is missing."""
         return self.start == self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An entry of a mapping."""
+    """Entry of a mapping."""
 
     key: str
     start: int
-    """Of the key, its quotes included."""
+    """Start of the key, including its quotes."""
     end: int
     value: Node | None
-    """`None`: a word that has no colon yet."""
+    """Value of the key; `None` for a word without a colon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Entries in order; keys may stand twice."""
+    """Mapping with its entries in order. Duplicate keys are kept."""
 
     start: int
     end: int
     pairs: tuple[Pair, ...]
     column: int
-    """Of its keys; -1 in a flow collection."""
+    """Column of the keys; -1 in a flow collection."""
     tag: str = ""
 
     def get(self, key: str) -> Node | None:
-        """The value of a key; `None`: it is not there, or has no colon."""
+        """Return the value of a key; `None` if the key or its colon is missing."""
         return next((pair.value for pair in self.pairs if pair.key == key), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Items in order."""
+    """Sequence with its items in order."""
 
     start: int
     end: int
@@ -90,23 +90,23 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What an offset belongs to."""
+    """Node or key at an offset."""
 
     path: Path
-    """To the value, or to the mapping whose key it is."""
+    """Path of the value. For a key, path of its mapping."""
     node: Node
-    """The value, or that mapping."""
+    """Value, or mapping that contains the key."""
     pair: Pair | None = None
-    """The entry whose key it is; `None`: it is in a value."""
+    """Entry whose key is at the offset; `None` inside a value."""
 
 
 def outline(text: str) -> Node:
-    """The structure of a text; an empty scalar where there is none."""
+    """Return the structure of a text, or an empty scalar for an empty text."""
     return _Reader(text).document()
 
 
 def spot_at(node: Node, offset: int, path: Path = ()) -> Spot:
-    """The innermost node or key that an offset is in, or touches the end of."""
+    """Return the innermost node or key that contains an offset or ends at it."""
     if isinstance(node, Mapping):
         for pair in node.pairs:
             if pair.start <= offset <= pair.end:
@@ -121,7 +121,7 @@ def spot_at(node: Node, offset: int, path: Path = ()) -> Spot:
 
 
 def node_at(node: Node | None, path: Path) -> Node | None:
-    """What a path leads to; `None`: nothing."""
+    """Return the node at a path; `None` if missing."""
     for part in path:
         if isinstance(node, Mapping) and isinstance(part, str):
             node = node.get(part)
@@ -133,7 +133,7 @@ def node_at(node: Node | None, path: Path) -> Node | None:
 
 
 def data_of(node: Node | None) -> object:
-    """The tree as plain mappings, lists and texts, for those who ask for a `type`."""
+    """Return the tree as plain mappings, lists and texts."""
     if isinstance(node, Mapping):
         return {pair.key: data_of(pair.value) for pair in reversed(node.pairs)}
     if isinstance(node, Sequence):
@@ -146,11 +146,11 @@ class _Line:
     start: int
     end: int
     column: int
-    """Of what stands in it; -1: nothing, or a comment."""
+    """Column of the line's content; -1 for an empty line or a comment."""
 
 
 class _Reader:
-    """Reads a text once, from its first line to its last."""
+    """Parser that reads a text once from its first line to its last."""
 
     def __init__(self, text: str):
         self._text = text
@@ -176,7 +176,7 @@ class _Reader:
             self._skip_blank()
         if len(nodes) == 1:
             return nodes[0]
-        # Lines left of the first one: a column has slipped, and the keys go on.
+        # Lines further left than the first line have the wrong indentation. Continue with their keys.
         pairs = tuple(pair for node in nodes if isinstance(node, Mapping) for pair in node.pairs)
         return Mapping(nodes[0].start, nodes[-1].end, pairs, 0) if pairs else nodes[0]
 
@@ -185,12 +185,14 @@ class _Reader:
             self._at += 1
 
     def _next_column(self) -> int:
-        """Column of the next line that is not blank; -1: there is none."""
+        """Return the column of the next line that is not blank; -1 at the end."""
         self._skip_blank()
         return self._lines[self._at].column if self._at < len(self._lines) else -1
 
     def _block(self, offset: int, column: int) -> Node:
-        """What begins at an offset of the current line, and goes on in lines of its column."""
+        """Parse the node that begins at an offset of the current line and continues in lines of the same
+        column.
+        """
         self._levels += 1
         try:
             line = self._lines[self._at]
@@ -212,7 +214,9 @@ class _Reader:
         return _KEY.match(self._text, offset, self._lines[self._at].end)
 
     def _key_follows(self, column: int) -> bool:
-        """Whether the line is a word without a colon yet, and the next one has a key in its column."""
+        """Return whether the line is a word without a colon, followed by a line with a key in the same
+        column.
+        """
         number = self._at + 1
         while number < len(self._lines) and self._lines[number].column < 0:
             number += 1
@@ -244,7 +248,7 @@ class _Reader:
                 self._at += 1
             next_column = self._next_column()
             if next_column > column:
-                self._at += 1  # belongs to nothing
+                self._at += 1  # line outside any node
                 next_column = self._next_column()
             if next_column != column or not self._is_item(self._lines[self._at].start + column):
                 break
@@ -267,7 +271,7 @@ class _Reader:
                 pairs.append(Pair(key, offset, match.end(1), value))
             next_column = self._next_column()
             while next_column > column:
-                self._at += 1  # deeper than anything that is open: a slip, and no reason to stop
+                self._at += 1  # deeper than all open nodes: skip the wrong indentation and continue
                 next_column = self._next_column()
             if next_column != column:
                 break
@@ -280,7 +284,7 @@ class _Reader:
         )
 
     def _value_of_key(self, stop: int, column: int) -> Node:
-        """The value after a colon, in its line or below."""
+        """Parse the value after a colon, in the same line or below."""
         line = self._lines[self._at]
         offset = stop
         while offset < line.end and self._text[offset] in " \t":
@@ -303,7 +307,7 @@ class _Reader:
         return _empty(max(place, line.end if tag else place), tag)
 
     def _value(self, offset: int, column: int, tag: str = "") -> Node:
-        """A value that begins in the current line, and is inside what stands at a column."""
+        """Parse a value that begins in the current line, inside a node at a column."""
         line = self._lines[self._at]
         sign = self._text[offset]
         if sign in "|>" and _BLOCK.match(self._text, offset, line.end):
@@ -315,14 +319,14 @@ class _Reader:
         return self._plain(offset, column, tag)
 
     def _limit(self, column: int) -> int:
-        """Where a value that is inside of a column has to end."""
+        """Return the end of a value inside a node at a column."""
         number = self._at + 1
         while number < len(self._lines) and not 0 <= self._lines[number].column <= column:
             number += 1
         return self._lines[number - 1].end
 
     def go_past(self, offset: int) -> None:
-        """Read on in the line after the one with this offset."""
+        """Continue in the line after the line with this offset."""
         while self._at < len(self._lines) and self._lines[self._at].start <= offset:
             self._at += 1
 
@@ -344,7 +348,7 @@ class _Reader:
         quote = self._text[offset]
         limit = self._limit(column)
         end = _end_of_quote(self._text, offset, limit)
-        if end is None:  # not closed yet: it ends where its line does
+        if end is None:  # not closed yet, so it ends with its line
             end = self._lines[self._at].end
             inner = self._text[offset + 1 : end]
         else:
@@ -364,7 +368,7 @@ class _Reader:
 
 
 class _Flow:
-    """Reads a collection in brackets, up to a limit where it is not closed."""
+    """Parser of a flow collection. An unclosed collection ends at a limit."""
 
     def __init__(self, text: str, limit: int, levels: int):
         self._text = text
@@ -460,7 +464,7 @@ def _empty(offset: int, tag: str = "") -> Scalar:
 
 
 def _is_comment(text: str) -> bool:
-    """Whether a rest of a line says nothing."""
+    """Return whether the rest of a line is blank or a comment."""
     bare = text.strip()
     return not bare or bare.startswith("#")
 
@@ -470,7 +474,7 @@ def _without_comment(text: str) -> str:
 
 
 def _end_of_quote(text: str, offset: int, limit: int) -> int | None:
-    """After the closing quote; `None`: it is open."""
+    """Return the offset after the closing quote; `None` if it is missing."""
     quote, at = text[offset], offset + 1
     while at < limit:
         if text[at] == "\\" and quote == '"':
@@ -485,7 +489,7 @@ def _end_of_quote(text: str, offset: int, limit: int) -> int | None:
 
 
 def _unquoted(text: str) -> str:
-    """A key as it is meant."""
+    """Return a key without quotes and escapes."""
     if len(text) < 2 or text[0] != text[-1] or text[0] not in "\"'":
         return text
     if text[0] == "'":

@@ -1,6 +1,4 @@
-"""Parameters of a task: where they are declared and where they are used, also in the texts and parts that the
-task includes; and a new name for one everywhere at once.
-"""
+"""Task parameters: declarations, uses and renaming, including the texts and parts that a task includes."""
 
 from __future__ import annotations
 
@@ -16,30 +14,30 @@ from aigo_editor.positions import Span
 from aigo_editor.project import Project, ProjectFile, inner_span
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\Z")
-"""What a parameter may be called: a key that `<< config.… >>` can hold."""
+"""Pattern of a valid parameter name, usable in `<< config.… >>`."""
 
 _MARKER = re.compile(r"<<\s*config\s*\.\s*([^\W\d][\w\-]*)((?:\.[\w\-]+)*)\s*>>")
 
 
 class RenameError(ValueError):
-    """A name cannot be given; the message says why."""
+    """Invalid new name; the message contains the reason."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One that a file declares."""
+    """Parameter declared in a file."""
 
     key: str
     file: Path
     span: Span
-    """Of its key."""
+    """Span of its key."""
     fields: Mapping[str, str]
-    """What else is written of it, texts only: `type`, `display_name`, `description`, `default_value`."""
+    """Text fields of the declaration: `type`, `display_name`, `description`, `default_value`."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A text in place of another."""
+    """Replacement of a text."""
 
     file: Path
     span: Span
@@ -47,11 +45,11 @@ class Edit:
 
 
 ReadText = Callable[[Path], str | None]
-"""The text of a file as it stands in the editor or on the disk; `None`: it cannot be read."""
+"""Function that returns the text of a file, open or saved; `None` if it cannot be read."""
 
 
 def declared(source: ProjectFile) -> tuple[Parameter, ...]:
-    """The parameters of a file, in order."""
+    """Return the parameters of a file in order."""
     root = source.root
     listed = root.get("config_spec") if isinstance(root, trees.Mapping) else None
     parameters = []
@@ -64,19 +62,19 @@ def declared(source: ProjectFile) -> tuple[Parameter, ...]:
 
 
 def visible(file: Path, project: Project) -> tuple[Parameter, ...]:
-    """The parameters that a file may use: its own, or those of the files that it is a part of."""
+    """Return the parameters that a file may use: its own, or those of the files that include it."""
     every = (parameter for source in project.holders(file) for parameter in declared(source))
     return tuple({parameter.key: parameter for parameter in every}.values())
 
 
 def markers(text: str) -> Iterator[tuple[str, Span]]:
-    """The parameters that a text uses: name, and where it stands."""
+    """Yield the name and the span of each parameter that a text uses."""
     for match in _MARKER.finditer(text):
         yield match[1], Span(*match.span(1))
 
 
 def at(source_text: str, offset: int) -> tuple[str, Span] | None:
-    """The parameter that `<< config.NAME >>` at an offset names."""
+    """Return the parameter name in `<< config.NAME >>` at an offset."""
     near = source_text.rfind("<<", max(offset - 300, 0), offset + 2)
     if near < 0:
         return None
@@ -87,7 +85,7 @@ def at(source_text: str, offset: int) -> tuple[str, Span] | None:
 
 
 def parameter_at(file: Path, text: str, offset: int, project: Project) -> tuple[Parameter, Span] | None:
-    """The declared parameter that is used, or declared, at an offset, and where its name stands there."""
+    """Return the declared parameter at an offset of its use or declaration, with the span of its name."""
     source = project.sources.get(file)
     for parameter in declared(source) if source is not None else ():
         if parameter.span.start <= offset <= parameter.span.end:
@@ -100,10 +98,11 @@ def parameter_at(file: Path, text: str, offset: int, project: Project) -> tuple[
 
 
 def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -> list[Edit]:
-    """Every change that gives a parameter another name: its declaration, its uses, values in run files.
+    """Return all edits that rename a parameter: its declaration, its uses, and its values in run files.
 
     Raises:
-        RenameError: the name is none, or taken; or a text that uses the parameter belongs to others, too.
+        RenameError: the name is invalid or already used, or a text that uses the parameter is shared with
+            other tasks.
     """
     source = project.sources[parameter.file]
     if NAME.fullmatch(name) is None:
@@ -125,7 +124,7 @@ def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -
 
 
 def _parts(source: ProjectFile, project: Project) -> list[Path]:
-    """A file and all that it includes and refers to in its project."""
+    """Return a file and all files of its project that it includes or refers to."""
     waiting, seen = [source.file], [source.file]
     while waiting:
         part = project.sources.get(waiting.pop())
@@ -149,7 +148,7 @@ def _key_of(source: ProjectFile) -> str | None:
 
 
 def _values(node: Node | None, task: str, parameter: str) -> Iterator[Span]:
-    """Where specifications of a task give a parameter a value."""
+    """Yield the positions where specifications of a task set a parameter."""
     if isinstance(node, Sequence):
         for item in node.items:
             yield from _values(item, task, parameter)

@@ -1,4 +1,4 @@
-"""Where something is declared that a document names: a file, a dataset, a model, a task, a parameter."""
+"""Go to definition: declaration of a file, dataset, model, task or parameter that a document names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Declaration:
-    """A place to go to."""
+    """Target of "go to definition"."""
 
     file: Path
     span: Span = START
@@ -35,15 +35,15 @@ class Declaration:
 def declarations(
     file: Path, text: str, root: Node, offset: int, project: Project, data_files: Mapping[str, str]
 ) -> list[Declaration]:
-    """Where that which stands at an offset is declared; empty: nowhere that is known.
+    """Return the declarations of the element at an offset; empty if unknown.
 
     Args:
-        file: of the text.
-        text: as it stands.
-        root: its outline.
-        offset: of the cursor.
-        project: of the file.
-        data_files: key of a dataset → file of its rows or its declaration.
+        file: path of the document.
+        text: current text of the document.
+        root: outline of the document.
+        offset: offset of the cursor.
+        project: project of the document.
+        data_files: file with the rows or the declaration of each dataset key.
     """
     used = parameters.parameter_at(file, text, offset, project)
     if used is not None:

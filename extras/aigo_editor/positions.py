@@ -1,4 +1,4 @@
-"""Offsets in a text and what editors count instead: lines from 0, and in a line units of an encoding."""
+"""Conversion between text offsets and editor positions: lines from 0, and columns in units of an encoding."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Literal
 from aigo_bridge.errors import Issue
 
 Unit = Literal["utf-8", "utf-16", "utf-32"]
-"""What a column counts: bytes, halves of surrogate pairs, or characters."""
+"""Unit of a column: bytes, UTF-16 code units or characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters of a text: from `start` up to, not including, `end`."""
+    """Range of characters from `start` up to and excluding `end`."""
 
     start: int
     end: int
 
 
 START = Span(0, 0)
-"""In front of a text."""
+"""Empty span at the start of a text."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A text by its lines; line ends are line feeds."""
+    """Text split into lines. Line ends are line feeds."""
 
     text: str
 
@@ -41,7 +41,7 @@ class Lines:
         return tuple(starts)
 
     def line(self, number: int) -> str:
-        """The text of a line, without its end; empty for lines that do not exist."""
+        """Return a line without its line feed; empty for a line that does not exist."""
         if not 0 <= number < len(self.starts):
             return ""
         return self.text[self.starts[number] : self._end(number)]
@@ -50,7 +50,9 @@ class Lines:
         return self.starts[number + 1] - 1 if number + 1 < len(self.starts) else len(self.text)
 
     def offset(self, line: int, column: int, unit: Unit = "utf-16") -> int:
-        """The offset of a place; one that does not exist is the nearest in front of it."""
+        """Return the offset of a position. A position that does not exist becomes the nearest one before
+        it.
+        """
         if line < 0:
             return 0
         if line >= len(self.starts):
@@ -58,14 +60,16 @@ class Lines:
         return self.starts[line] + characters(self.line(line), column, unit)
 
     def place(self, offset: int, unit: Unit = "utf-16") -> tuple[int, int]:
-        """Line and column of an offset."""
+        """Return the line and the column of an offset."""
         offset = min(max(offset, 0), len(self.text))
         line = bisect_right(self.starts, offset) - 1
         start = self.starts[line]
         return line, units(self.text[start:offset], unit)
 
     def span_of(self, issue: Issue) -> Span:
-        """What to underline of an issue: the word or quoted text at its place, or the rest of its line."""
+        """Return the span to underline for an issue: the word or quoted text at its position, or the rest of
+        its line.
+        """
         if issue.line is None:
             return Span(0, self._end(0))
         line = min(max(issue.line - 1, 0), len(self.starts) - 1)
@@ -73,13 +77,13 @@ class Lines:
         column = min(max((issue.column or 1) - 1, 0), len(text))
         start = self.starts[line] + column
         end = start + _width(text[column:])
-        if end == start and column:  # at the end of a line: its last character
+        if end == start and column:  # at the end of a line, underline its last character
             start -= 1
         return Span(start, end)
 
 
 def _width(text: str) -> int:
-    """How much of a text is one thing."""
+    """Return the length of the word or quoted text at the start of a text."""
     if text[:1] in {'"', "'"} and (closing := text.find(text[0], 1)) > 0:
         return closing + 1
     for number, letter in enumerate(text):
@@ -89,7 +93,7 @@ def _width(text: str) -> int:
 
 
 def units(text: str, unit: Unit) -> int:
-    """How long a text is."""
+    """Return the length of a text in units."""
     if unit == "utf-32":
         return len(text)
     if text.isascii():
@@ -100,7 +104,9 @@ def units(text: str, unit: Unit) -> int:
 
 
 def characters(text: str, count: int, unit: Unit) -> int:
-    """How many characters of a text are before a column; inside of a character: those before it."""
+    """Return the number of characters before a column. A column inside a character counts the characters
+    before it.
+    """
     if unit == "utf-32" or text.isascii():
         return min(max(count, 0), len(text))
     width = 0

@@ -1,5 +1,5 @@
-"""What the YAML files of a project declare and refer to, valid or not: keys of models, tasks and datasets,
-and which file is a part of which.
+"""Project files: keys of models, tasks and datasets in YAML files, and references between files. Files may be
+invalid.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from aigo_editor.outline import Node, Scalar, Sequence, data_of, outline
 from aigo_editor.positions import Span
 
 MOST_FILES = 500
-"""YAML files of a project that are looked into."""
+"""Maximum number of YAML files of a project to read."""
 MOST_FOLDERS = 5000
 LARGEST_FILE = 1_000_000
-"""Bytes of one that is looked into."""
+"""Maximum size in bytes of a file to read."""
 MOST_PARTS = 50_000
-"""Lines, brackets and commas of a file that is looked into: 300,000 brackets would stop the editor."""
+"""Maximum number of lines, brackets and commas in a file. Parsing 300,000 brackets would block the editor."""
 LISTED_SECONDS = 10.0
-"""That a list of files is used for: going through a project's folders at each key stroke takes too long."""
+"""Seconds to reuse a file list. Searching the project's folders at each keystroke would be too slow."""
 LEFT_OUT = frozenset({"node_modules", "out", "__pycache__", "site-packages"})
-"""Folders of a project that hold no source of it."""
+"""Folders without source files of a project."""
 
 _LISTS: Mapping[str, Kind] = {
     "models": "model",
@@ -42,32 +42,32 @@ _LISTS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Entity:
-    """Something that a key stands for."""
+    """Item that a key identifies."""
 
     kind: Kind
     key: str
     file: Path
     span: Span
-    """Of the key in the file."""
+    """Span of the key in the file."""
     title: str = ""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A path in a file that names another file."""
+    """Path in a file that names another file."""
 
     path: trees.Path
-    """Of the value that the other file stands for."""
+    """Path of the value that the other file provides."""
     target: Path
     span: Span
-    """Of the written path."""
+    """Span of the written path."""
     is_text: bool
-    """Whether it is an `!include`."""
+    """Whether the reference is an `!include`."""
 
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """A YAML file as it stands."""
+    """Current content of a YAML file."""
 
     file: Path
     text: str
@@ -78,25 +78,25 @@ class ProjectFile:
 
     @property
     def data(self) -> object:
-        """Its mappings, lists and texts."""
+        """Mappings, lists and texts of the file."""
         return data_of(self.root)
 
 
 @dataclass(frozen=True)
 class Project:
-    """The files that belong together."""
+    """Files that belong together."""
 
     folder: Path
     sources: Mapping[Path, ProjectFile] = field(default_factory=dict)
 
     def entities(self, kind: Kind) -> Iterator[Entity]:
-        """What there is of a kind."""
+        """Yield all items of a kind."""
         return (
             entity for source in self.sources.values() for entity in source.entities if entity.kind == kind
         )
 
     def owners(self, file: Path) -> list[tuple[ProjectFile, Reference]]:
-        """The files that a file is a part of, directly."""
+        """Return the files that directly include or reference a file."""
         return [
             (source, reference)
             for source in self.sources.values()
@@ -105,7 +105,9 @@ class Project:
         ]
 
     def holders(self, file: Path) -> list[ProjectFile]:
-        """The files of a kind that a file is a part of, at any depth; itself, if it is of one."""
+        """Return the task and run files that include a file at any depth, or the file itself if it has a
+        kind.
+        """
         waiting, seen, holders = [file], {file}, []
         while waiting:
             part = waiting.pop()
@@ -121,7 +123,7 @@ class Project:
 
 
 def too_large(text: str) -> str | None:
-    """Return why a text is too large to be analysed while it is written; `None`: it is not."""
+    """Return why a text is too large to be analysed while it is edited; `None` if it is not."""
     if len(text) > LARGEST_FILE:
         return f"larger than {LARGEST_FILE:,} characters"
     if sum(map(text.count, "\n[{,")) > MOST_PARTS:
@@ -130,7 +132,7 @@ def too_large(text: str) -> str | None:
 
 
 def source_of(file: Path, text: str) -> ProjectFile:
-    """A file as it stands in an editor, or on the disk."""
+    """Return the content of a file, either open or saved."""
     root = outline(text)
     data = data_of(root)
     kind = kind_of(data, file)
@@ -141,16 +143,16 @@ def source_of(file: Path, text: str) -> ProjectFile:
 
 @dataclass(frozen=True)
 class _Listing:
-    """The YAML files of a project, as they were found."""
+    """Last list of YAML files of a project."""
 
     folder: Path
     files: tuple[Path, ...]
     until: float
-    """By the steady clock: when it is looked again."""
+    """Monotonic time when the list expires."""
 
 
 class Projects:
-    """Reads the files of projects, each again only when it has changed."""
+    """Cache of project files. Each file is read again only after a change."""
 
     def __init__(self) -> None:
         self._sources: dict[Path, tuple[object, ProjectFile]] = {}
@@ -158,15 +160,15 @@ class Projects:
         """By the folder of the file that was asked about."""
 
     def look_again(self) -> None:
-        """Forget which files there are: some came or went."""
+        """Discard the file lists, because files were created or deleted."""
         self._listings.clear()
 
     def around(self, file: Path, texts: Mapping[str, str]) -> Project:
-        """The project of a file.
+        """Return the project of a file.
 
         Args:
-            file: whose project it is.
-            texts: that stand in the editor, by real path; they count in place of what is saved.
+            file: path of the file.
+            texts: open texts by real path, used instead of the saved files.
         """
         listing = self._listing(file)
         folder = listing.folder
@@ -216,7 +218,9 @@ class Projects:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """YAML files of a folder, hidden folders and links out of it left out; a number that is bounded."""
+    """Yield the YAML files of a folder up to a maximum. Hidden folders and links out of the folder are
+    skipped.
+    """
     number = 0
     for num_folders, (place, folders, names) in enumerate(os.walk(folder)):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in LEFT_OUT)
@@ -274,7 +278,7 @@ def _reference(node: Scalar, file: Path, path: trees.Path, *, is_text: bool) -> 
 
 
 def inner_span(node: Scalar) -> Span:
-    """Of a scalar without its quotes."""
+    """Return the span of a scalar without its quotes."""
     if node.style in {'"', "'"}:
         return Span(node.start + 1, max(node.end - 1, node.start + 1))
     return Span(node.start, node.end)

@@ -1,6 +1,6 @@
-"""What only reading and planning tell: problems of a file, columns of its dataset, prompts of its rows.
+"""Analysis that reads and plans files: issues, dataset columns and prompts of rows.
 
-All of it is done in a process of its own (`worker`): files may come from strangers, templates are rendered.
+It runs in a separate process (`worker`), because files may be untrusted and templates are rendered.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from aigo_bridge.reading.reader import FileReport, upgrade_text, validate_paths
 from aigo_bridge.spec import DatasetSpec, TaskSpec
 
 LONGEST_VALUE = 300
-"""Characters of a row's value that are shown."""
+"""Maximum number of characters to show of a row's value."""
 
 MOST_ROWS = 20
-"""Rows from which columns are known."""
+"""Number of rows to read for column names."""
 
 _FIRST = Selection(num_samples=MOST_ROWS)
 _AT_HAND = Surroundings(at_hand_only=True)
@@ -38,20 +38,20 @@ _AT_HAND = Surroundings(at_hand_only=True)
 
 @dataclass(frozen=True)
 class Columns:
-    """What templates may read of a sample."""
+    """Columns of a sample, available in templates."""
 
     values: Mapping[str, str] = field(default_factory=dict)
-    """Column → its value in the first row, cut."""
+    """Shortened value of each column in the first row."""
     nested: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of several datasets side by side: key → the same of its rows."""
+    """Columns of each dataset key, if a task has several datasets."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Key of a dataset → its file."""
+    """File of each dataset key."""
     total: int = 0
-    """Rows."""
+    """Number of rows."""
 
 
 def problems(file: Path, texts: Mapping[str, str], *, planned: bool) -> list[Issue]:
-    """What `validate` says of a file; with `planned` also what it says of its rows."""
+    """Return the issues that `validate` reports for a file; with `planned`, include issues of its rows."""
     with editing(texts):
         report = _report(file)
         if not planned or report.document is None or report.kind is None:
@@ -61,14 +61,14 @@ def problems(file: Path, texts: Mapping[str, str], *, planned: bool) -> list[Iss
 
 
 def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> Columns:
-    """What the rows of a task's datasets have; nothing of those that are not at hand, or cannot be read.
+    """Return the columns of a task's datasets. Datasets that are not local or not readable are skipped.
 
-    The task itself need not be valid: it is being written.
+    The task may be invalid, because it is being edited.
 
     Args:
-        file: of the task, beside which they are looked for.
-        texts: that stand in the editor.
-        keys: of the datasets.
+        file: path of the task. Datasets are searched next to it.
+        texts: texts open in the editor.
+        keys: keys of the datasets.
     """
     values: dict[str, dict[str, str]] = {}
     files: dict[str, str] = {}
@@ -92,12 +92,12 @@ def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> Column
 
 
 def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
-    """The prompt of a task's row as Markdown, as `explain` has it; or why it cannot be shown.
+    """Return the prompt of a task's row as Markdown, as in `explain`, or the reason why it cannot be shown.
 
     Args:
-        file: of the task.
-        texts: that stand in the editor.
-        row: counted from 1.
+        file: path of the task.
+        texts: texts open in the editor.
+        row: row number from 1.
     """
     with editing(texts):
         document = _report(file).document
@@ -116,7 +116,7 @@ def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
 
 
 def upgraded(file: Path, texts: Mapping[str, str]) -> str | None:
-    """The text of a file with its old forms in the current one; `None`: it cannot be rewritten."""
+    """Return a file's text with deprecated syntax replaced; `None` if it cannot be rewritten."""
     with editing(texts):
         try:
             return upgrade_text(file)
@@ -125,7 +125,7 @@ def upgraded(file: Path, texts: Mapping[str, str]) -> str | None:
 
 
 def markdown(preview: SamplePreview, row: int, total: int) -> str:
-    """A row's conversation and what its scorers see."""
+    """Return the conversation of a row and the scorers' input as Markdown."""
     parts = [f"**Row {row:,} of {total:,}** (sample `{preview.id}`)"]
     if preview.problem is not None:
         parts.append(f"This prompt will fail: {preview.problem}")
@@ -148,7 +148,7 @@ def _scorer_parts(key: str, kind: str, fields: Mapping[str, str], problem: str |
 
 
 def fenced(text: str) -> str:
-    """A text as a code block of Markdown, whatever is in it."""
+    """Return any text as a Markdown code block."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -156,7 +156,7 @@ def fenced(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of a row, cut."""
+    """Return a shortened value of a row."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
 
@@ -171,7 +171,7 @@ def _report(file: Path) -> FileReport:
 
 
 def _first_rows(file: Path) -> Rows:
-    """The beginning of a dataset; without rows where they are not files of this machine."""
+    """Return the first rows of a dataset; empty if it is not a local file."""
     if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file, _FIRST)
     document = read(DatasetSpec, file)

@@ -1,7 +1,7 @@
-"""The language server: what an editor asks over standard input and output, in its protocol's words.
+"""Language server on standard input and output.
 
-Source: the Language Server Protocol, 3.17. Documents are sent whole: pygls applies partial changes by
-Python's line ends, of which the protocol knows but three.
+Reference: Language Server Protocol 3.17. Documents are sent as a whole. For partial changes, pygls would
+split lines as Python does, but the protocol has only three line ends.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from aigo_editor.session import OpenDocument, Session
 
 NAME = "aigo-bridge"
 SHOW_PROMPT = "aigoBridge.showPrompt"
-"""Command of the editor's extension that shows a row's prompt: a URI and the number of a row."""
+"""Command of the editor extension that shows the prompt of a row, given a URI and a row number."""
 PROMPT = "aigoBridge/prompt"
-"""Our own request: `{uri, row}` → `{markdown}`."""
+"""Custom request of aigo-bridge: `{uri, row}` → `{markdown}`."""
 
 _TRIGGERS = (".", "<", "/", '"', "'", " ", ":", "|")
 _KINDS: dict[What, lsp.CompletionItemKind] = {
@@ -48,18 +48,18 @@ _KINDS: dict[What, lsp.CompletionItemKind] = {
 
 
 def serve() -> None:
-    """Serve one editor until it says `exit`, or standard input ends."""
-    # What something prints must not stand between messages.
+    """Serve one editor until it sends `exit` or standard input ends."""
+    # Printed text must not mix with protocol messages.
     with os.fdopen(os.dup(1), "wb") as output:
         os.dup2(2, 1)
-        # What was loaded stays: looking through it for garbage takes 0.1 s, in the midst of typing.
+        # Loaded objects stay in memory. A garbage collection over them takes 0.1 s and would delay typing.
         gc.collect()
         gc.freeze()
         create().start_io(sys.stdin.buffer, output)
 
 
 class BridgeServer(LanguageServer):
-    """A server with the session of its editor."""
+    """Language server with the session of one editor."""
 
     def __init__(self) -> None:
         super().__init__(NAME, __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
@@ -71,7 +71,7 @@ class BridgeServer(LanguageServer):
 
     @property
     def session(self) -> Session:
-        """The session; there is one as soon as the editor has introduced itself."""
+        """Session of the editor, available after its initialize request."""
         if self._session is None:
             root = self.workspace.root_path
             folder = Path(root) if root and Path(root).is_dir() else Path.cwd()
@@ -80,12 +80,12 @@ class BridgeServer(LanguageServer):
 
     @property
     def unit(self) -> Unit:
-        """What columns count, as agreed with the editor."""
+        """Column unit negotiated with the editor."""
         encoding = self.workspace.position_encoding
         return cast("Unit", getattr(encoding, "value", encoding) or "utf-16")
 
     def file_of(self, uri: str) -> Path | None:
-        """The file of a document; `None`: it has none yet."""
+        """Return the path of a document; `None` for an unsaved document."""
         path = uris.to_fs_path(uri) if uri.startswith("file:") else None
         if path is None:
             return None
@@ -94,31 +94,31 @@ class BridgeServer(LanguageServer):
         return file
 
     def uri_of(self, file: Path) -> str:
-        """What the editor calls a file."""
+        """Return the editor's URI of a file."""
         real = Path(os.path.realpath(file))
         return self.uris.get(real) or str(uris.from_fs_path(str(real)))
 
     def document(self, uri: str) -> OpenDocument | None:
-        """An open document of ours."""
+        """Return an open document that aigo-bridge supports."""
         file = self.file_of(uri)
         return None if file is None else self.session.documents.get(file)
 
     def lines_of(self, file: Path) -> Lines:
-        """The lines of a file as it stands."""
+        """Return the current lines of a file."""
         document = self.session.documents.get(Path(os.path.realpath(file)))
         return document.lines if document is not None else Lines(self.session.text_of(file) or "")
 
     def range_of(self, lines: Lines, span: Span) -> lsp.Range:
-        """A span in the editor's units."""
+        """Convert a span to a range in the editor's units."""
         start, end = lines.place(span.start, self.unit), lines.place(span.end, self.unit)
         return lsp.Range(lsp.Position(*start), lsp.Position(*end))
 
     def offset_of(self, document: OpenDocument, position: lsp.Position) -> int:
-        """The offset of a position of the editor's."""
+        """Convert an editor position to an offset."""
         return document.lines.offset(position.line, position.character, self.unit)
 
     def publish(self, file: Path, issues: Sequence[Issue]) -> None:
-        """Show the issues of a file, in place of those shown before."""
+        """Publish the issues of a file. They replace the previous ones."""
         document = self.session.documents.get(file)
         diagnostics = [self._diagnostic(issue, document) for issue in issues]
         version = None if document is None else document.version
@@ -129,7 +129,7 @@ class BridgeServer(LanguageServer):
     def _diagnostic(self, issue: Issue, document: OpenDocument | None) -> lsp.Diagnostic:
         if document is not None:
             place = self.range_of(document.lines, document.lines.span_of(issue))
-        else:  # a file that is not open: its line came with the issue
+        else:  # the file is not open, so the line comes from the issue
             number = (issue.line or 1) - 1
             line = Lines((issue.source_line or "").replace("\n", " "))
             span = line.span_of(replace(issue, line=1))
@@ -143,7 +143,7 @@ class BridgeServer(LanguageServer):
         return lsp.Diagnostic(place, words_of(issue), severity, code=issue.code, source=NAME)
 
     def item(self, suggestion: Suggestion, number: int, lines: Lines) -> lsp.CompletionItem:
-        """A suggestion as the editor takes it, in the order that we give."""
+        """Convert a suggestion to a completion item that keeps our order."""
         rank = f"{0 if suggestion.is_urgent else 1}{number:04}"
         edit = lsp.TextEdit(self.range_of(lines, suggestion.replaced), suggestion.text)
         notes = lsp.MarkupContent(lsp.MarkupKind.Markdown, suggestion.notes) if suggestion.notes else None
@@ -158,7 +158,7 @@ class BridgeServer(LanguageServer):
         )
 
     def workspace_edit(self, edits: Sequence[Edit]) -> lsp.WorkspaceEdit:
-        """Changes of files as the editor takes them."""
+        """Convert edits to a workspace edit."""
         changes: dict[str, list[lsp.TextEdit]] = {}
         for edit in edits:
             place = self.range_of(self.lines_of(edit.file), edit.span)
@@ -166,7 +166,7 @@ class BridgeServer(LanguageServer):
         return lsp.WorkspaceEdit(changes=changes)
 
     def action(self, document: OpenDocument, issue: Issue, fix: Fix) -> lsp.CodeAction:
-        """A fix as the editor takes it."""
+        """Convert a fix to a code action."""
         return lsp.CodeAction(
             fix.title,
             kind=lsp.CodeActionKind.QuickFix,
@@ -177,7 +177,7 @@ class BridgeServer(LanguageServer):
 
 
 def create() -> BridgeServer:
-    """A server, ready to be started."""
+    """Return a server that is ready to start."""
     server = BridgeServer()
     _documents(server)
     _questions(server)
@@ -186,7 +186,7 @@ def create() -> BridgeServer:
 
 
 def _documents(server: BridgeServer) -> None:
-    """What the editor tells."""
+    """Register the document notifications."""
 
     @server.feature(lsp.INITIALIZED)
     async def initialized(params: lsp.InitializedParams) -> None:
@@ -229,7 +229,7 @@ def _documents(server: BridgeServer) -> None:
 
 
 def _questions(server: BridgeServer) -> None:
-    """What the editor asks and shows."""
+    """Register the requests that read documents."""
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=_TRIGGERS))
     async def complete(params: lsp.CompletionParams) -> lsp.CompletionList:
@@ -281,7 +281,7 @@ def _questions(server: BridgeServer) -> None:
 
 
 def _changes(server: BridgeServer) -> None:
-    """What the editor changes at our word."""
+    """Register the requests that change documents."""
 
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def renameable(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:

@@ -1,4 +1,4 @@
-"""What an editor has open, and what is known of it; the protocol is `server`'s."""
+"""Session of an editor: open documents and their analysis. The protocol is in `server`."""
 
 from __future__ import annotations
 
@@ -27,74 +27,74 @@ from aigo_editor.project import Project, ProjectFile, Projects, too_large
 
 YAML = (".yaml", ".yml")
 MOST_WHOLES = 5
-"""Files of which one is checked as a part."""
+"""Maximum number of task or run files to check for an included file."""
 PAUSE = 0.1
-"""Seconds without a key stroke after which a text is read."""
+"""Seconds without a keystroke before a text is checked."""
 LONGER_PAUSE = 0.3
-"""Additional seconds after which its rows are also read."""
+"""Additional seconds before its rows are checked."""
 
 Publish = Callable[[Path, Sequence[Issue]], None]
-"""Shows the issues of a file, in place of those that were shown before."""
+"""Function that publishes the issues of a file and replaces the previous ones."""
 
 
 @dataclass(frozen=True)
 class OpenDocument:
-    """A file as it stands in the editor."""
+    """Open file with the editor's text."""
 
     file: Path
-    """Links resolved."""
+    """Path with links resolved."""
     text: str
     version: int | None = None
 
     @cached_property
     def lines(self) -> Lines:
-        """Its lines."""
+        """Lines of the text."""
         return Lines(self.text)
 
     @cached_property
     def root(self) -> Node:
-        """Its structure; a prompt or a snippet is one text."""
+        """Structure of the text. A prompt or snippet file is a single scalar."""
         return outline(self.text) if self.is_yaml else Scalar(0, len(self.text), self.text, "|")
 
     @property
     def is_yaml(self) -> bool:
-        """Whether it is one of ours, and not a prompt or a snippet that is included."""
+        """Whether the file is YAML, rather than an included prompt or snippet."""
         return self.file.suffix in YAML
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What was said of a file and its parts."""
+    """Issues of a file and its parts."""
 
     quick: tuple[Issue, ...] = ()
-    """When it was read."""
+    """Issues from reading the file."""
     planned: tuple[Issue, ...] = ()
-    """When its rows were read; of a text that may have changed since."""
+    """Issues from reading its rows. The text may have changed since."""
 
 
 @dataclass
 class Session:
-    """One editor."""
+    """Session of one editor."""
 
     analysis: Analysis
     publish: Publish
     documents: dict[Path, OpenDocument] = field(default_factory=dict)
     _last_good: dict[Path, OpenDocument] = field(default_factory=dict)
-    """Documents whose text has become too large, as they were before: other files may refer to them."""
+    """Last analysed version of documents that became too large. Other files may still refer to them."""
     _projects: Projects = field(default_factory=Projects)
     _findings: dict[Path, Findings] = field(default_factory=dict)
-    """By the file that was checked, not by those that issues are in."""
+    """Issues by the checked file. The issues may be in other files."""
     _shown: set[Path] = field(default_factory=set)
     _checks: dict[Path, asyncio.Task[None]] = field(default_factory=dict)
 
     @property
     def texts(self) -> dict[str, str]:
-        """What is open, by path."""
+        """Open texts by path."""
         documents = (*self._last_good.values(), *self.documents.values())
         return {str(document.file): document.text for document in documents}
 
     def put(self, file: Path, text: str, version: int | None = None) -> None:
-        """Take a text that was opened or changed."""
+        """Store an opened or changed text."""
         if file not in self.documents:
             self._projects.look_again()
         if (reason := too_large(text)) is not None:
@@ -115,7 +115,7 @@ class Session:
         self.check(file)
 
     def close(self, file: Path) -> None:
-        """Forget a text: its file counts again."""
+        """Remove a closed text, so that the saved file is used again."""
         self.documents.pop(file, None)
         self._last_good.pop(file, None)
         self._findings.pop(file, None)
@@ -127,14 +127,14 @@ class Session:
             self.check(opened)
 
     def check(self, file: Path) -> None:
-        """Look for problems soon; a check of an older text is dropped."""
+        """Schedule a check. A running check of an older text is dropped."""
         earlier = self._checks.get(file)
         if earlier is not None:
             earlier.cancel()
         self._checks[file] = asyncio.get_running_loop().create_task(self._check(file))
 
     def check_all(self) -> None:
-        """Look for problems in all that is open: files have changed, come or gone."""
+        """Check all open documents after files changed on disk."""
         self._projects.look_again()
         for file in self.documents:
             self.check(file)
@@ -163,7 +163,7 @@ class Session:
             return [Issue(message, file=str(file), line=1, column=1, severity="warning", code=Code.TOO_MUCH)]
 
     def _forget_others(self, file: Path, sources: Sequence[ProjectFile]) -> None:
-        """A file that is no longer one of ours, or has become a part, is not said anything of."""
+        """Clear the issues of a file that is not checked by itself any more."""
         if file in self._findings and file not in {source.file for source in sources}:
             del self._findings[file]
             self._show()
@@ -181,14 +181,14 @@ class Session:
         self._shown = set(by_file)
 
     def _still_there(self, issue: Issue) -> bool:
-        """Whether the line of an issue is what it was when it was said."""
+        """Return whether the line of an issue is unchanged since the check."""
         document = None if issue.file is None else self.documents.get(Path(os.path.realpath(issue.file)))
         if document is None or issue.line is None or issue.source_line is None:
             return document is None
         return document.lines.line(issue.line - 1) == issue.source_line
 
     def issues_of(self, file: Path) -> Iterator[Issue]:
-        """What is shown of a file."""
+        """Yield the published issues of a file."""
         seen: dict[Issue, None] = {}
         for checked, findings in self._findings.items():
             for issue in (*findings.quick, *filter(self._still_there, findings.planned)):
@@ -197,11 +197,11 @@ class Session:
         yield from seen
 
     async def project(self, file: Path) -> Project:
-        """What is around a file."""
+        """Return the project of a file."""
         return await asyncio.to_thread(self._projects.around, file, self.texts)
 
     def text_of(self, file: Path) -> str | None:
-        """A file as it stands; `None`: it cannot be read."""
+        """Return the current text of a file; `None` if it cannot be read."""
         document = self.documents.get(Path(os.path.realpath(file)))
         if document is not None:
             return document.text
@@ -210,10 +210,10 @@ class Session:
         except Unreadable:
             return None
 
-    # What is asked at a place
+    # Requests at a position
 
     async def completions(self, document: OpenDocument, offset: int) -> list[Suggestion]:
-        """What may be written at an offset."""
+        """Return the completion suggestions at an offset."""
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         context = _context(document, offset, holder)
@@ -225,7 +225,7 @@ class Session:
         return complete(context, knowledge)
 
     async def note(self, document: OpenDocument, offset: int) -> meaning.Note | None:
-        """What is known of the place at an offset."""
+        """Return the hover text at an offset; `None` if missing."""
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         knowledge = self._knowledge(document, project, holder, data_of(document.root))
@@ -238,22 +238,22 @@ class Session:
         return replace(note, text=f"{note.text}\n\n---\n\n{prompt}")
 
     async def declarations(self, document: OpenDocument, offset: int) -> list[places.Declaration]:
-        """Where that which stands at an offset is declared."""
+        """Return the declarations of the element at an offset."""
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         data_files = (await self._columns(holder)).get("files", {})
         return places.declarations(document.file, document.text, document.root, offset, project, data_files)
 
     async def parameter(self, document: OpenDocument, offset: int) -> tuple[parameters.Parameter, Any] | None:
-        """The parameter at an offset, and where its name stands."""
+        """Return the parameter at an offset and the span of its name."""
         project = await self.project(document.file)
         return parameters.parameter_at(document.file, document.text, offset, project)
 
     async def renamed(self, document: OpenDocument, offset: int, name: str) -> list[parameters.Edit]:
-        """The changes that give the parameter at an offset another name.
+        """Return the edits that rename the parameter at an offset.
 
         Raises:
-            RenameError: there is none, or it cannot be called so.
+            RenameError: the offset is not in a parameter, or the new name is not allowed.
         """
         project = await self.project(document.file)
         used = parameters.parameter_at(document.file, document.text, offset, project)
@@ -262,7 +262,7 @@ class Session:
         return parameters.renamed(used[0], name, project, self.text_of)
 
     def fixes(self, document: OpenDocument, start: int, end: int) -> list[tuple[Issue, fixes.Fix]]:
-        """What mends the problems between two offsets."""
+        """Return the fixes for issues between two offsets."""
         return [
             (issue, fix)
             for issue in self.issues_of(document.file)
@@ -271,21 +271,23 @@ class Session:
         ]
 
     async def upgraded(self, document: OpenDocument) -> str | None:
-        """The document with its old forms in the current one; `None`: it has none, or cannot be rewritten."""
+        """Return the document with deprecated syntax replaced; `None` if the syntax is current or it
+        cannot be rewritten.
+        """
         if not any("old form" in issue.message for issue in self.issues_of(document.file)):
             return None
         text = await self.analysis.upgraded(document.file, self.texts)
         return None if text == document.text else text
 
     async def prompt(self, document: OpenDocument, row: int) -> str:
-        """The prompt of a row of the task that a document is, or is a part of, as Markdown."""
+        """Return the prompt of a row as Markdown. The document is a task or a part of one."""
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         file = document.file if holder is None else holder.file
         return await self.analysis.prompt(file, self.texts, row)
 
     def prompt_place(self, document: OpenDocument) -> int | None:
-        """The offset at which a task's prompts may be offered; `None`: it has none."""
+        """Return the offset for the prompt preview of a task; `None` without prompts."""
         root = document.root
         if not isinstance(root, MappingNode):
             return None
@@ -331,7 +333,7 @@ def _context(document: OpenDocument, offset: int, holder: ProjectFile | None) ->
 
 
 def _root_of(document: OpenDocument, project: Project, data: object) -> Any:
-    """The class of a document: of its kind, or what the files that it is a part of say that it is."""
+    """Return the class of a document, from its own kind or from the files that include it."""
     kind = fields.kind_of(data, document.file)
     if kind is not None:
         return fields.root_of_kind(kind)
@@ -352,7 +354,7 @@ def _keys(project: Project, kind: Any) -> tuple[tuple[str, str], ...]:
 
 
 def dataset_keys(source: ProjectFile | None) -> list[str]:
-    """The keys of a task's datasets, parameters put in where they have a default."""
+    """Return the keys of a task's datasets, with parameter defaults filled in."""
     data = source.data if source is not None else None
     definition = data.get("definition") if isinstance(data, dict) else None
     dataset = definition.get("dataset") if isinstance(definition, dict) else None

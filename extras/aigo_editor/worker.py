@@ -1,6 +1,6 @@
-"""The process that reads files and renders prompts for the editor; `analysis` starts it, asks and ends it.
+"""Worker process that reads files and renders prompts for the editor. `analysis` starts, calls and stops it.
 
-Requests and answers are lines of JSON. What it prints otherwise goes to standard error.
+Requests and answers are JSON lines. All other output goes to standard error.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 4 * 2**30
-"""Data that the process may have."""
+"""Maximum number of data bytes of the process."""
 ROWS_MIB = "256"
-"""Rows of a dataset that are read, unless the environment says otherwise."""
+"""Default size limit for dataset rows in MiB. The environment may set another limit."""
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
 def _limit() -> None:
     with contextlib.suppress(
         ImportError, ValueError, OSError
-    ):  # Windows has none; a container may allow less
+    ):  # Windows lacks such limits; a container may allow less
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -46,7 +46,7 @@ def _answer(line: bytes, answers: BinaryIO) -> None:
     request = json.loads(line)
     try:
         answer: dict[str, Any] = {"result": _result(request)}
-    # A file may be anything: the next request must still be answered.
+    # A file may contain anything. The next request must still be answered.
     except Exception as error:  # noqa: BLE001
         answer = {"error": f"{type(error).__name__}: {error}"}
     answers.write(json.dumps(answer).encode() + b"\n")

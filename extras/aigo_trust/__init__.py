@@ -1,1 +1,1 @@
-"""Evidence that others can check: provenance, verification, attestation, recordings and probes."""
+"""Auditable evidence: provenance, verification, attestation, recordings and scorer probes."""

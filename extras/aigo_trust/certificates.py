@@ -1,8 +1,8 @@
-"""Certificates of parity: the same plan on several engines, from the same answers, and why results differ.
+"""Parity certificates: several engines run the same plan with the same answers, and differences get a cause.
 
-Every engine is given the answers of one cassette, so whatever differs is the engines' doing. A sample is held
-against the others in what was asked (the requests at each place), in its conversation and in its scores; the
-first of these that differs is the cause.
+Every engine reads the answers from the same cassette, so each difference is caused by the engines. For each
+sample, the certificate compares the model requests, then the conversation, then the scores. The first
+difference is the cause.
 """
 
 from __future__ import annotations
@@ -35,89 +35,93 @@ from aigo_trust.recording.playing import Player, RecordedRun
 FORMAT = 1
 
 Cause = Literal["prompt", "generation settings", "conversation", "scorer", "aggregation"]
-"""`prompt`: a model was asked something else; `generation settings`: the same with other options or another
-form of the answer; `conversation`: something else was made of the same answers; `scorer`: other scores of the
-same conversation; `aggregation`: other metrics of the same scores.
+"""Cause of a difference.
+
+- `prompt`: a model received a different request.
+- `generation settings`: the request is the same, but its options or its response format differ.
+- `conversation`: the engines built different conversations from the same answers.
+- `scorer`: the scores differ for the same conversation.
+- `aggregation`: the metrics differ for the same scores.
 """
 
 MOST_DIFFERENCES = 1000
-"""Differences that a certificate names one by one."""
+"""Maximum number of differences listed in a certificate."""
 
 _SETTINGS = ("options", "response_format")
 _NOTES = frozenset({"id", "call_id", "tool_call_id", "inspect"})
-"""Keys of items whose values are an engine's own."""
+"""Keys of items whose values depend on the engine."""
 
 _Key = tuple[int | None, str, SampleId]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One sample, or one metric, on which engines do not agree."""
+    """Sample or metric with different values on the engines."""
 
     cause: Cause
     sample: SampleId | None
-    """`None`: a metric."""
+    """ID of the sample; `None` for a metric."""
     detail: str
-    """What is different, and where."""
+    """Description of the difference and its location."""
 
 
 @dataclass(frozen=True)
 class TaskCertificate:
-    """What engines have made of one plan."""
+    """Comparison of the engines for one plan."""
 
     task: str
     plan_digest: str
     parity: Parity
     num_same_messages: int
-    """Samples whose conversations are the same on all engines."""
+    """Number of samples whose conversations are the same on all engines."""
     num_same_scores: int
-    """Samples whose scores, failures and exclusions are."""
+    """Number of samples whose scores, failures and exclusions are the same on all engines."""
     causes: Mapping[str, int]
-    """Cause → how many samples (or metrics)."""
+    """Number of samples (or metrics) for each cause."""
     differences: tuple[Difference, ...]
-    """The first of them."""
+    """First differences."""
     digests: Mapping[str, str]
-    """Engine → SHA-256 over the conversations and scores of all its samples, in their order."""
+    """SHA-256 of the conversations and scores of all samples in order, for each engine."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing differs."""
+        """Return whether all engines agree."""
         return self.parity.is_equal and not self.causes
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """That engines agree on everything that was run, or not."""
+    """Certificate that engines agree, or do not agree, on all plans that were run."""
 
     cassette: Path
     num_calls: int
-    """Calls that the cassette has."""
+    """Number of calls in the cassette."""
     engines: Mapping[str, Player]
-    """Engine → what its calls went past."""
+    """Player that answered the model calls of each engine."""
     tasks: Sequence[TaskCertificate] = field(default_factory=tuple)
     versions: Mapping[str, str | None] = field(default_factory=dict)
-    """Engine → its version; `None`: it has no package of its own."""
+    """Version of each engine; `None` for an engine without its own package."""
     recorded: Sequence[RecordedRun] = ()
-    """The runs that were recorded: which engine, which models."""
+    """Recorded runs with their engine and models."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether the engines agree in everything."""
+        """Return whether the engines agree on every plan."""
         return all(task.is_equal for task in self.tasks)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every call was in the cassette: what was not asked of a model says nothing about it."""
+        """Return whether the cassette contained every call. Missing answers make a comparison incomplete."""
         return not any(player.num_missing for player in self.engines.values())
 
     @property
     def passed(self) -> bool:
-        """Whether the engines agree, on runs that came to their end and lacked no answer."""
+        """Return whether the engines agree and every run finished with all answers available."""
         statuses = {status for task in self.tasks for status in task.parity.statuses.values()}
         return self.is_equal and self.is_complete and statuses <= {"success"}
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         with self.cassette.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {
@@ -165,16 +169,16 @@ class Certificate:
         }
 
     def to_markdown(self) -> str:
-        """For people."""
+        """Return the certificate as Markdown."""
         return "".join(f"{line}\n" for line in _lines(self, self.to_json()))
 
 
 def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Player]) -> TaskCertificate:
-    """Hold what engines have made of one plan against each other.
+    """Compare the outcomes of several engines for one plan.
 
     Args:
-        outcomes: engine → what it has made; at least two, the first one sets the order.
-        players: engine → what its calls went past, which has noted what was asked.
+        outcomes: outcome of each engine. At least two are needed; the first one sets the sample order.
+        players: player of each engine, with its recorded requests.
 
     Raises:
         EvidenceError: a result log cannot be read.
@@ -229,11 +233,11 @@ def _digest_of(samples: Mapping[_Key, tuple[bytes, bytes]]) -> str:
     return digest.hexdigest()
 
 
-# What was asked
+# Model requests
 
 
 def _asked_differences(players: Mapping[str, Player], task: str) -> Iterator[tuple[SampleId, Difference]]:
-    """Samples for which engines have asked models something else, with the first difference of each."""
+    """Return the first difference between model requests for each affected sample."""
     (first_engine, first), *others = players.items()
     done: set[SampleId] = set()
     for engine, other in others:
@@ -272,7 +276,7 @@ def _without_settings(request: Any) -> Any:
     return {name: part for name, part in request.items() if name not in _SETTINGS}
 
 
-# What became of it
+# Conversations and scores
 
 
 def _parts(result: Path | None) -> Iterator[tuple[_Key, dict[str, Any]]]:
@@ -286,7 +290,9 @@ def _parts(result: Path | None) -> Iterator[tuple[_Key, dict[str, Any]]]:
 
 
 def _digests(result: Path | None) -> Iterator[tuple[_Key, tuple[bytes, bytes]]]:
-    """Of each sample the digests of conversations and scores: results may be larger than memory."""
+    """Yield digests of conversations and scores for each sample. Digests save memory, as results can be
+    large.
+    """
     for key, sample in _parts(result):
         yield key, (_digest(_conversations(sample)), _digest(judged(sample)))
 
@@ -298,7 +304,7 @@ def _digest(value: Any) -> bytes:
 def _details(
     results: Sequence[Path | None], different: Mapping[_Key, Difference]
 ) -> Iterator[tuple[_Key, Difference]]:
-    """The differences of conversations and scores, with their places."""
+    """Yield the differences of conversations and scores with their locations."""
     wanted = [key for key, each in different.items() if each.cause in ("conversation", "scorer")]
     looked_at = set(wanted[:MOST_DIFFERENCES])
     if not looked_at:
@@ -319,7 +325,7 @@ def _details(
 
 
 def _conversations(sample: Mapping[str, Any]) -> Any:
-    """What was said in a sample, without an engine's notes."""
+    """Return the conversations of a sample without engine-specific keys."""
     trials: Iterable[Any] = sample.get("trials") or [sample]
     return [_said((trial.get("solver") or {}).get("output")) for trial in trials]
 
@@ -351,7 +357,7 @@ def _item(item: Any) -> Any:
     return fields
 
 
-# For people
+# Markdown
 
 
 def _lines(certificate: Certificate, content: Mapping[str, Any]) -> Iterator[str]:
@@ -414,6 +420,6 @@ def _task_lines(task: TaskCertificate) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A stranger's text in a row: on one line, and no markup."""
+    """Return untrusted text as one table cell: on one line, with markup escaped."""
     shown = "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
     return shown if len(shown) <= 500 else f"{shown[:500]}…"

@@ -1,4 +1,4 @@
-"""`aigo-bridge lsp`: the language server, for editors."""
+"""`aigo-bridge lsp`: starts the language server for editors."""
 
 from __future__ import annotations
 

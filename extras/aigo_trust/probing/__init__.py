@@ -1,1 +1,1 @@
-"""Scorers put to the test: stored outputs are changed, and who changes their mind is told."""
+"""Scorer tests: stored outputs are changed and scored again, and wrong reactions are reported."""

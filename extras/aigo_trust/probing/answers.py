@@ -1,5 +1,5 @@
-"""Perturbations that keep the meaning of an answer, and those that make a right one wrong, take it away, or
-leave half of it.
+"""Perturbations of answers: some keep the meaning, others make a correct answer wrong, remove it or truncate
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from aigo_trust.probing.perturbation import Answer, Inapplicable, Perturbation, unchanged
 from aigo_trust.probing.stated import Stated, abstains, digits_of, is_technical, option_of, stated
 
-# The meaning stays
+# Perturbations that keep the meaning
 
 
 BLANK = Inapplicable("the answer is blank")
@@ -131,10 +131,11 @@ SAME = (
     Perturbation("grouped-digits", "`1,234` for `1234`, or the reverse", "same", _grouped),
     Perturbation("other-digits", "the number in Arabic-Indic digits", "told", _other_digits),
 )
-"""The control comes first: a scorer that changes its mind there has none."""
+"""Perturbations that keep the meaning. The control comes first: if a score changes there, the scorer is
+unstable."""
 
 
-# It does not
+# Perturbations that change the meaning
 
 
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -157,7 +158,7 @@ def _replaced(answer: Answer, place: Stated, text: str) -> str:
 
 
 def _next_number(text: str) -> str:
-    """Another number: its last digit is one more, or one less behind a nine."""
+    """Return a different number: the last digit plus one, or minus one for a nine."""
     span = digits_of(text)
     assert span is not None
     end = span[1] - 1
@@ -166,7 +167,7 @@ def _next_number(text: str) -> str:
 
 
 def _next_letter(letter: str) -> str:
-    """A letter that every question with options has, in the same case."""
+    """Return a different option letter in the same case. Every multiple-choice question has this letter."""
     option = "B" if letter.upper() == "A" else "A"
     return option if letter.isupper() else option.lower()
 
@@ -178,7 +179,7 @@ def _other_number(answer: Answer) -> str | Inapplicable:
     span = digits_of(place.text)
     assert span is not None
     changed = _replaced(answer, place, _next_number(place.text))
-    # Nowhere else either: a scorer may take the first one.
+    # Replace it everywhere else as well, because a scorer may take the first match.
     number = re.escape(place.text[slice(*span)])
     return re.sub(rf"(?<![\d.,]){number}(?![\d]|[.,]\d)", lambda found: _next_number(found.group()), changed)
 
@@ -212,7 +213,7 @@ def _hedged(answer: Answer) -> str | Inapplicable:
 
 
 def _different(answer: Answer, *, short: bool = False) -> str | None:
-    """An answer of another sample that says something else; with `short`, what it states."""
+    """Return the answer of another sample with a different meaning; with `short`, only its stated answer."""
     words = _said(answer.text)
     for neighbour in answer.neighbours:
         place = stated(neighbour)
@@ -227,7 +228,7 @@ def _different(answer: Answer, *, short: bool = False) -> str | None:
 
 
 def _said(text: str) -> str:
-    """The words of what a text states, of an option its letter, with blanks around each."""
+    """Return the words of a stated answer, or the letter of an option, surrounded by spaces."""
     place = stated(text)
     statement = text if place is None else option_of(place.text) or place.text
     return f" {' '.join(_WORD.findall(statement.casefold()))} "

@@ -1,4 +1,4 @@
-"""What a probe came to, and the file that holds it."""
+"""Results of a probe and the file that contains them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from aigo_trust.probing.perturbation import Expectation, Perturbation
 from aigo_trust.probing.verdicts import Verdict
 
 FORMAT = 1
-"""Version of the file; raised when a reader of older ones would misread it."""
+"""File format version. It is raised when a reader of older versions would misread the file."""
 
 SUFFIX = ".probe.json"
 _MOST_INTEGER = 2**53 - 1
-"""Beyond it numbers of JSON are not exact for every reader; such an integer stands there as a text."""
+"""Largest integer that every JSON reader keeps exact. Larger integers are written as text."""
 MOST_TEXT = 2000
-"""Characters of a changed answer that are kept."""
+"""Maximum number of characters to keep of a changed answer."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One changed answer, and what a scorer said of it."""
+    """Changed answer with its scores."""
 
     sample: str | int
     trial: int
@@ -42,15 +42,15 @@ class Case:
     stored_scores: Mapping[str, Any]
     """Scores of the stored answer, computed with the same code just before."""
     changed_scores: Mapping[str, Any] | None
-    """Scores of the changed one; `None`: the scorer failed."""
+    """Scores of the changed answer; `None` if the scorer failed."""
     verdict: Verdict
     reason: str | None
-    """What is not as expected; `None`: nothing."""
+    """Description of the unexpected behaviour; `None` if the scores are as expected."""
     answer: str | None
-    """The changed answer where the verdict is not `passed`; `None` elsewhere, or where it is no text."""
+    """Changed answer; `None` for the verdict `passed` or for an answer that is not text."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the file."""
+        """Return plain data for the file."""
         return {
             "sample": self.sample,
             "trial": self.trial + 1,
@@ -66,8 +66,8 @@ class Case:
 
 
 def _plain(value: Any) -> Any:
-    """A score as JSON has it: null for what is no number there, and no integer that readers would round
-    differently.
+    """Return a score as JSON: null for values that are not finite numbers, text for integers that readers
+    would round.
     """
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
@@ -82,30 +82,30 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Total:
-    """One scorer under one perturbation."""
+    """Results of one scorer under one perturbation."""
 
     scorer: str
     perturbation: str
     expectation: Expectation
     counts: Mapping[Verdict, int]
-    """How many answers came to which verdict."""
+    """Number of answers for each verdict."""
     not_applicable: Mapping[str, int]
-    """Reason → how many answers it could not be tried on."""
+    """Number of answers that could not be changed, for each reason."""
     example: str | None
-    """The first reason of a verdict that is not `passed`."""
+    """First reason for a verdict other than `passed`."""
 
     @property
     def num_probed(self) -> int:
-        """Answers that it was tried on."""
+        """Number of answers that were changed and scored."""
         return sum(self.counts.values())
 
     @property
     def num_failed(self) -> int:
-        """Those of them that are not as expected and not explained."""
+        """Number of changed answers with an unexpected and unexplained score."""
         return self.counts.get("failed", 0)
 
     def to_json(self) -> dict[str, Any]:
-        """For the file."""
+        """Return plain data for the file."""
         return {
             "scorer": self.scorer,
             "perturbation": self.perturbation,
@@ -120,19 +120,19 @@ class Total:
 
 @dataclass(frozen=True)
 class ProbedScorer:
-    """A scorer of the task."""
+    """Scorer of the task."""
 
     key: str
     type: str
     main: str | None
-    """The score that says whether an answer is right."""
+    """Name of the score that marks a correct answer."""
     setting: str | None
-    """What its documentation says of how strict it is; `None`: nothing of that kind."""
+    """Documented strictness of the scorer; `None` if not documented."""
     unprobed: str | None
-    """Why it was not probed; `None`: it was."""
+    """Reason why the scorer was not probed; `None` if it was."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the file."""
+        """Return plain data for the file."""
         return {
             "scorer": self.key,
             "type": self.type,
@@ -144,28 +144,28 @@ class ProbedScorer:
 
 @dataclass(frozen=True)
 class ProbeSubject:
-    """What was probed, by digests."""
+    """Digests of the task and the result that were probed."""
 
     task: str
     task_sha256: str | None
-    """Of the task as it is now, over canonical JSON; as in a provenance."""
+    """SHA-256 of the current task's canonical JSON, as in a provenance file."""
     plan: str
-    """Digest of the plan that scored."""
+    """Digest of the plan used for scoring."""
     result: str
-    """Name of the file."""
+    """Name of the result file."""
     result_sha256: str
-    """Of the file as it is unpacked."""
+    """SHA-256 of the uncompressed result file."""
     result_task: str | None
-    """Key of the task that the result says it is of."""
+    """Task key in the result."""
     result_task_sha256: str | None
     differences: tuple[str, ...]
-    """How the result is not one of the task as it is now; empty: it is one."""
+    """Differences between the result's task and the current task; empty if they match."""
     num_samples: int
     num_failed: int
-    """Trials without an output: their solver failed."""
+    """Number of trials without an output because their solver failed."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the file."""
+        """Return plain data for the file."""
         return {
             "task": {"key": self.task, "sha256": self.task_sha256, "plan": self.plan},
             "result": {
@@ -181,23 +181,23 @@ class ProbeSubject:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a probe came to."""
+    """Results of a probe."""
 
     source: ProbeSubject
     settings: Mapping[str, Any]
-    """Seed, limit and the like, as they were asked for."""
+    """Requested settings, such as seed and limit."""
     models: Mapping[str, str]
-    """Model key → the engine's name of the model that judged."""
+    """Judge model on the engine for each model key."""
     scorers: tuple[ProbedScorer, ...]
     perturbations: tuple[Perturbation, ...]
     trials: tuple[tuple[str | int, int], ...]
-    """Sample and trial of the answers that were chosen."""
+    """Sample ID and trial of each chosen answer."""
     cases: tuple[Case, ...]
     skipped: Mapping[tuple[str, str], Mapping[str, int]]
-    """Scorer and perturbation → reason → answers that it could not be tried on."""
+    """Number of answers that could not be changed, for each scorer, perturbation and reason."""
 
     def totals(self) -> list[Total]:
-        """Each scorer under each perturbation, in their order."""
+        """Return the results of each scorer under each perturbation, in order."""
         counts: dict[tuple[str, str], Counter[Verdict]] = {}
         examples: dict[tuple[str, str], str] = {}
         for case in self.cases:
@@ -222,8 +222,9 @@ class Probe:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0: every scorer was probed and is as expected; 1: one is not; 3: none is not, but not every one
-        was probed, or no answer could be changed.
+        """Exit code: 0 if every scorer was probed and behaves as expected, 1 if one does not.
+
+        The code is 3 if no scorer failed, but some were not probed or no answer could be changed.
         """
         if any(case.verdict == "failed" for case in self.cases):
             return ExitCode.FAILED
@@ -231,7 +232,7 @@ class Probe:
         return ExitCode.DONE if is_whole else ExitCode.PARTIAL
 
     def to_json(self) -> dict[str, Any]:
-        """As the file has it; equal for equal inputs, so that there is no time in it."""
+        """Return plain data for the file. It contains no time, so that equal inputs give equal files."""
         totals = self.totals()
         verdicts = Counter(case.verdict for case in self.cases)
         content: dict[str, Any] = redact_value(
@@ -261,11 +262,11 @@ class Probe:
 
 
 def write_probe(probe: Probe, path: Path) -> None:
-    """Write a probe, atomically.
+    """Write a probe atomically.
 
     Raises:
-        UsageError: the name is not that of such a file.
-        OSError: it cannot be written.
+        UsageError: the file extension is wrong.
+        OSError: the file cannot be written.
     """
     content = orjson.dumps(probe.to_json(), option=orjson.OPT_INDENT_2)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -274,10 +275,10 @@ def write_probe(probe: Probe, path: Path) -> None:
 
 
 def probe_path(name: Path) -> Path:
-    """The file that a probe is written to.
+    """Return the path of the probe file.
 
     Raises:
-        UsageError: the name does not end as such files do.
+        UsageError: the file extension is wrong.
     """
     if not name.name.endswith(SUFFIX):
         raise UsageError(

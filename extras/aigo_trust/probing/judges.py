@@ -1,6 +1,4 @@
-"""The models that judge while answers are probed: asked through an engine, recorded, or given from a
-cassette.
-"""
+"""Judge models of a probe: called through an engine, recorded, or answered from a cassette."""
 
 from __future__ import annotations
 
@@ -29,22 +27,22 @@ from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.process import steady_time
 
 _TAPE: ContextVar[TrialTape | None] = ContextVar("probe_tape", default=None)
-"""What the calls of the answer that is being scored go past; `None`: nothing."""
+"""Tape for the judge calls of the current answer; `None` without a recording."""
 
 
 @dataclass
 class Judges:
-    """The models of a plan's judges, by key."""
+    """Judge models of a plan by key."""
 
     names: Mapping[str, str]
-    """Model key → the engine's name of the model."""
+    """Model name on the engine for each model key."""
     make: Callable[[str], Model] | None
-    """Makes a model by its name; `None`: all answers come from the tape."""
+    """Function that creates a model by name; `None` if all answers come from the tape."""
     tape: TaskTape | None = None
     max_connections: int = 10
-    """Calls at a time, over all models."""
+    """Maximum number of concurrent calls over all models."""
     num_calls: int = 0
-    """Calls so far."""
+    """Number of calls so far."""
     _models: dict[str, Model] = field(default_factory=dict)
     _limiter: anyio.CapacityLimiter | None = None
 
@@ -55,10 +53,10 @@ class Judges:
         return _Judge(key, self.names[key], self)
 
     def made(self, name: str) -> Model | None:
-        """The model itself, made when it is asked for the first time.
+        """Return the model with this name. It is created at the first use.
 
         Raises:
-            UsageError: there is none of that name, or it cannot be used.
+            UsageError: the engine does not have this model, or cannot use it.
         """
         if self.make is None:
             return None
@@ -67,14 +65,14 @@ class Judges:
         return self._models[name]
 
     def limiter(self) -> anyio.CapacityLimiter:
-        """Of the calls; belongs to the event loop that asks first."""
+        """Limiter of concurrent calls. It belongs to the event loop of the first call."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(self.max_connections)
         return self._limiter
 
     @contextmanager
     def asked_by(self, sample: str | int, trial: int, who: str) -> Iterator[None]:
-        """In this block one answer is scored once; calls are known by this place."""
+        """Set the position of all judge calls in this block, which scores one answer once."""
         token = _TAPE.set(None if self.tape is None else TrialTape(self.tape, sample, trial, who))
         try:
             yield
@@ -125,10 +123,10 @@ async def _recorded(model: Model, request: ModelRequest, call: TapedCall | None)
 
 
 def _reply(response: ModelResponse) -> Reply:
-    """An answer as a cassette has it: its text, which is all that judges are read for."""
+    """Return the recorded text as a reply. Judges only read the text."""
     try:
         text = response.text
-    except ValueError:  # no message, only a function call, say
+    except ValueError:  # no message, for example only a function call
         text = ""
     usage = getattr(response.raw_output, "usage", None)
     used = None if usage is None else Usage(usage.num_prompt_tokens, usage.num_completion_tokens)

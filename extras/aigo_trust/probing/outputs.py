@@ -1,4 +1,4 @@
-"""The text that scorers read in a solver's output, and the same output with another text in its place."""
+"""Access to the text that scorers read in a solver's output, and replacement of this text."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ from aigo_bridge.scoring.variables import answer_text
 
 
 def text_of(output: SolverOutput | None) -> str | None:
-    """The last answer of the model as a text; `None`: there is none (a group of answers, vectors, calls
-    alone).
-    """
+    """Return the model's last answer as text; `None` for a group of answers, vectors or tool calls only."""
     if output is None or isinstance(output, GroupedSolverOutput | GroupedSolverTrace):
         return None
     try:
@@ -38,10 +36,10 @@ def text_of(output: SolverOutput | None) -> str | None:
 
 
 def with_text(output: SolverOutput, text: str) -> SolverOutput:
-    """The output with another text as the last answer; the given one stays as it is.
+    """Return a copy of the output with a different last answer.
 
     Raises:
-        ValueError: it has no text (see `text_of`).
+        ValueError: the output does not contain text (see `text_of`).
     """
     if text_of(output) is None:
         raise ValueError("the output has no text")
@@ -58,7 +56,7 @@ def with_text(output: SolverOutput, text: str) -> SolverOutput:
 
 
 def texts_of(output: SolverOutput | None) -> tuple[str, ...] | None:
-    """The last answer of a conversation, or those of each in a group; `None`: one has none."""
+    """Return the last answer, or one for each conversation of a group; `None` if one is not text."""
     if isinstance(output, GroupedSolverOutput | GroupedSolverTrace):
         texts = [text_of(member) for member in _members(output)]
     else:
@@ -68,10 +66,10 @@ def texts_of(output: SolverOutput | None) -> tuple[str, ...] | None:
 
 
 def with_texts(output: SolverOutput, texts: Sequence[str]) -> SolverOutput:
-    """The output with other texts as its last answers (see `texts_of`), one for each.
+    """Return a copy of the output with different last answers, one for each text (see `texts_of`).
 
     Raises:
-        ValueError: it has no text, or another number of them.
+        ValueError: the output does not contain text, or has a different number of texts.
     """
     if not isinstance(output, GroupedSolverOutput | GroupedSolverTrace):
         (text,) = texts
@@ -88,7 +86,7 @@ def _members(output: GroupedSolverOutput | GroupedSolverTrace) -> Sequence[Solve
 
 
 def with_group_reversed(output: SolverOutput | None) -> SolverOutput | None:
-    """A group of answers in the opposite order; `None`: it is no list of several."""
+    """Return a group of answers in reverse order; `None` unless the output is a list of several answers."""
     if not isinstance(output, GroupedSolverOutput | GroupedSolverTrace):
         return None
     group = output.solver_outputs

@@ -1,4 +1,4 @@
-"""What a perturbation is: a change of a stored answer with an expectation that follows from its meaning."""
+"""Perturbation of a stored answer, with the score change that its meaning implies."""
 
 from __future__ import annotations
 
@@ -10,39 +10,41 @@ from typing import Literal
 from aigo_trust.probing.stated import Stated, stated
 
 Expectation = Literal["same", "worse", "not better", "told"]
-"""`same`: the answer means what it did, so every score stays. `worse`: it is no right answer any more, so it
-must score lower than it did. `not better`: nothing was added that is worth a point. `told`: both are
-defensible, so it is reported only.
+"""Expected effect on the scores.
+
+- `same`: the meaning is unchanged, so every score must stay the same.
+- `worse`: the answer becomes incorrect, so its score must fall.
+- `not better`: the added text is worthless, so the score must not rise.
+- `told`: both outcomes are defensible, so the change is only reported.
 """
 
 ActsOn = Literal["answer", "labels", "columns", "group"]
-"""The text of the answer; the order in which a judge is shown its labels; columns of the row that a judge
-compares; the order of a group of answers.
+"""Input that a perturbation changes: the answer text, the label order in a judge's prompt, the compared
+columns or the order of a group of answers.
 """
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A stored answer, and what a perturbation may take from elsewhere."""
+    """Stored answer with the context that perturbations need."""
 
     text: str
     neighbours: tuple[str, ...] = ()
-    """Answers of other samples, in an order of the seed."""
+    """Answers of other samples in a seeded random order."""
     verdict: str | None = None
-    """The best verdict of the judge as it would write it, e.g. `{"score": 10}`; `None`: there is none to ask
-    for."""
+    """Best verdict in the judge's output format, for example `{"score": 10}`; `None` if unknown."""
     has_best: bool = False
-    """Whether the answer has that verdict."""
+    """Whether the answer already has the best verdict."""
 
     @cached_property
     def stated(self) -> Stated | None:
-        """What the text states as its answer."""
+        """Answer that the text states."""
         return stated(self.text)
 
 
 @dataclass(frozen=True)
 class Inapplicable:
-    """That a perturbation makes no sense of an answer."""
+    """Reason why a perturbation cannot be applied to an answer."""
 
     reason: str
 
@@ -52,20 +54,20 @@ Change = Callable[[Answer], str | Inapplicable]
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One way to change what a scorer sees."""
+    """Change of a scorer's input."""
 
     name: str
     does: str
-    """What it does, in a few words."""
+    """Short description of the change."""
     expectation: Expectation
     change: Change
-    """The changed text, for those that act on the answer."""
+    """Function that changes the text, for perturbations of the answer."""
     judges_only: bool = False
-    """Whether it is tried on judges alone."""
+    """Whether the perturbation applies to judges only."""
     acts_on: ActsOn = "answer"
 
     def text(self, answer: Answer) -> str | Inapplicable:
-        """The changed answer; one that is not changed is no trial of anything, but for the control."""
+        """Return the changed answer. An unchanged answer is inapplicable, except for the control."""
         changed = self.change(answer)
         if changed == answer.text and self.acts_on == "answer" and self.change is not unchanged:
             return Inapplicable("it does not change the answer")
@@ -73,5 +75,5 @@ class Perturbation:
 
 
 def unchanged(answer: Answer) -> str:
-    """The answer as it is."""
+    """Return the answer unchanged."""
     return answer.text

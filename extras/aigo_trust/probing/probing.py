@@ -1,7 +1,7 @@
-"""Stored outputs changed and scored again: what scorers should have noticed, and what they should not have.
+"""Scorer probe: changes stored outputs, scores them again and checks how the scores react.
 
-Outputs are those of a result log, scorers those of the user's own task, and both are put together as `score`
-does it; nothing that stands in the result is run.
+The outputs come from a result log and the scorers from the user's own task. Both are combined as in `score`.
+Code inside the result is never executed.
 """
 
 from __future__ import annotations
@@ -35,38 +35,39 @@ from aigo_trust.probing.source import source_of
 from aigo_trust.probing.verdicts import changed, judged
 
 _AT_A_TIME = 64
-"""Answers that a scorer is given at a time."""
+"""Number of answers that a scorer receives at a time."""
 _OWN_FAILURES = frozenset(
     {"UnreadableJudgeReply", "ScoreOutOfRange", "UnexpectedLabel", "TemplateError", "MissingValue"}
 )
-"""Failures of a judge's scorer that are not its model's silence."""
+"""Failures that are the judge scorer's own, not caused by a missing model answer."""
 _BETWEEN = "\n\n---\n\n"
-"""Between the changed answers of a group, where they are shown."""
+"""Separator between the displayed answers of a group."""
 _CONTROL = "(stored)"
-"""In the place of a perturbation's name: the stored answer as it is, scored first."""
+"""Name used instead of a perturbation for the stored answer, which is scored first."""
 
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """How a result is probed; all of it stands in the evidence."""
+    """Settings of a probe. All of them are recorded in the evidence."""
 
     limit: int = 20
-    """Answers that are chosen at most."""
+    """Maximum number of answers to choose."""
     seed: int = 0
-    """Of the choice of answers, and of the other samples whose answers are put in their place."""
+    """Random seed for choosing answers and replacement answers from other samples."""
     only: tuple[str, ...] = ()
-    """Names of perturbations; empty: all."""
+    """Names of perturbations to apply; empty for all."""
     tolerance: float = 0.0
-    """A number that differs by no more is the same."""
+    """Maximum score difference that is ignored."""
     right: Mapping[str, str] = field(default_factory=dict)
-    """Scorer key → the score that says whether an answer is right, or a labeller's label of a right one."""
+    """Score that marks a correct answer for each scorer key. For a labeller, the label of a correct
+    answer."""
     swaps: Mapping[str, str] = field(default_factory=dict)
-    """Columns of the row that a judge compares → those that they change places with."""
+    """Columns that a judge compares, mapped to the columns they are swapped with."""
     mirror: Mapping[str, str] = field(default_factory=dict)
-    """Labels that stand for these columns → those that they change places with."""
+    """Labels for these columns, mapped to the labels they are swapped with."""
 
     def to_json(self) -> dict[str, Any]:
-        """For the evidence."""
+        """Return plain data for the evidence."""
         return {
             "limit": self.limit,
             "seed": self.seed,
@@ -80,42 +81,42 @@ class ProbeSettings:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A stored answer."""
+    """Stored answer."""
 
     row: Row
     trial: int
     texts: tuple[str, ...] | None
-    """Its last answer, or those of each conversation of a group; `None`: there is none."""
+    """Last answer, or one for each conversation of a group; `None` without text."""
 
 
 @dataclass(frozen=True)
 class _Work:
-    """One answer that is to be scored."""
+    """One answer to be scored."""
 
     scorer: CompiledScorer
     row: Row
     stored: _Stored
     perturbation: Perturbation
     stored_outcome: Score
-    """What the scorer says of the stored answer."""
+    """Scores of the stored answer."""
     text: str | None
-    """The changed answer, where that is what was changed."""
+    """Changed answer; `None` if the perturbation changes something else."""
 
 
 def probe(plan: TaskPlan, result: Path, settings: ProbeSettings, judges: Judges, host: SnippetHost) -> Probe:
     """Probe the scorers of a task with the outputs of a result.
 
     Args:
-        plan: of the user's own task, with the outputs of the result (see `scored_again`).
-        result: the log.
-        settings: how.
-        judges: models of the task's judges; those that are not there are not probed.
-        host: where the author's code runs.
+        plan: plan of the user's own task with the result's outputs (see `scored_again`).
+        result: path of the result log.
+        settings: settings of the probe.
+        judges: judge models of the task. Judges without a model are not probed.
+        host: host that executes task code.
 
     Raises:
-        UsageError: a system task, or an option names what is not there.
+        UsageError: the task is a system task, or an option names an unknown item.
         EvidenceError: the result cannot be read.
-        SpecError, UnsupportedPlanError: a scorer cannot be made.
+        SpecError, UnsupportedPlanError: a scorer cannot be created.
     """
     if plan.entity == "system":
         raise UsageError(
@@ -173,7 +174,7 @@ def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
 
 
 class _Run:
-    """One probe under way."""
+    """Probe in progress."""
 
     def __init__(
         self,
@@ -188,7 +189,7 @@ class _Run:
         self._judges = judges
         self._host = host
         self._perturbations = perturbations
-        # Scorers are made one by one: a scorer that cannot run here does not stop the others.
+        # Create scorers one by one, so that one broken scorer does not stop the others.
         without = plan.benchmark.model_copy(update={"scorers": ()})
         self._program = compile_program(replace(plan, definition=without), host)
         self.chosen: list[_Stored] = []
@@ -197,13 +198,13 @@ class _Run:
         self.skipped: dict[tuple[str, str], Counter[str]] = {}
 
     async def all(self, result: Path, wanted: Sequence[Reader]) -> None:
-        """Choose answers, then go through the scorers."""
+        """Choose answers, then probe each scorer."""
         await self._choose(result)
         for reader in wanted:
             await self._reader(reader)
 
     async def _choose(self, result: Path) -> None:
-        """Answers at random, in the order in which they stand in the result."""
+        """Choose random answers, in result order."""
         replay = of_result_log(result)
         places = [
             (number, trial)
@@ -228,7 +229,7 @@ class _Run:
         scorer = self._compiled(reader)
         turned = with_labels_reversed(reader.spec)
         reversed_scorer = None if turned is None else replace(scorer, score=turned)
-        # Scored once more: what a changed answer is held against is no stored number.
+        # Score the stored answers again, because changed answers must not be compared with stored scores.
         stored_answers = [(scorer, stored.row, stored, _CONTROL) for stored in self.chosen]
         stored_outcomes = await self._scored(reader, stored_answers)
         works: list[_Work] = []
@@ -254,7 +255,7 @@ class _Run:
         self.skipped.setdefault((reader.key, perturbation.name), Counter())[reason] += 1
 
     def _compiled(self, reader: Reader) -> CompiledScorer:
-        """As `score` has it."""
+        """Return the compiled scorer, as `score` compiles it."""
         plan = self._plan
         place = partial(plan.snippet_place, "scorers", reader.number, "compute_scores_snippet")
         (scorer,) = compile_scorers(
@@ -279,7 +280,7 @@ class _Run:
                 async with anyio.create_task_group() as group:
                     for number in range(start, min(start + _AT_A_TIME, len(work))):
                         group.start_soon(score, number)
-            except* BridgeError as errors:  # a model cannot be made: the user's to mend
+            except* BridgeError as errors:  # the model cannot be created, which the user must fix
                 raise errors.exceptions[0] from None
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -291,7 +292,7 @@ class _Run:
         perturbation: Perturbation,
         reversed_scorer: CompiledScorer | None,
     ) -> tuple[Row, str | None] | Inapplicable:
-        """The row with the change, and the changed text where that is what was changed."""
+        """Return the changed row, and the changed text if the perturbation changes the answer."""
         if isinstance(before, Failure):
             return Inapplicable(
                 _silence(reader, before) or f"the stored answer cannot be scored ({before.kind})"
@@ -321,7 +322,7 @@ class _Run:
         return row, _BETWEEN.join(changed_texts)
 
     def _answers(self, reader: Reader, stored: _Stored, before: Score) -> list[Answer]:
-        """The answer, or those of a group, each of which is changed."""
+        """Return the answer, or every answer of a group, to be changed."""
         neighbours = [
             text
             for neighbour in self.chosen
@@ -347,7 +348,7 @@ class _Run:
         return replace(row, sample=Sample(row.sample.id, data)), None
 
     def _note(self, reader: Reader, work: _Work, after: Score | Failure) -> None:
-        """The verdict on what was scored."""
+        """Record the verdict on a scored answer."""
         perturbation, sample = work.perturbation, work.stored.row.sample
         silence = _silence(reader, after) if isinstance(after, Failure) else None
         if silence is not None:
@@ -376,7 +377,9 @@ class _Run:
 
 
 def _silence(reader: Reader, failure: Failure) -> str | None:
-    """That a judge did not answer, which says nothing about it; `None`: the scorer failed by itself."""
+    """Return why a judge gave no answer, which is not evidence about the scorer; `None` for a scorer
+    failure.
+    """
     if not reader.is_judge or failure.kind in _OWN_FAILURES:
         return None
     if failure.kind == "NotRecorded":

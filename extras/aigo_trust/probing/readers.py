@@ -1,6 +1,4 @@
-"""What a scorer of a plan reads, which of its scores says that an answer is right, and how strict it is
-documented to be.
-"""
+"""Scorers of a plan: their main score and their documented strictness."""
 
 from __future__ import annotations
 
@@ -42,21 +40,21 @@ SETTINGS: Mapping[type[ScorerSpec], tuple[frozenset[str], str]] = {
     ),
     BleuScorer: (frozenset({"same"}), "bleu counts n-grams of 13a tokens in their case, all of the text"),
 }
-"""Type of scorer → expectations that its documentation takes back, and in which words."""
+"""Expectations that a scorer type's documentation excludes, with the reason, for each type."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A scorer of a plan, as it is probed."""
+    """Scorer of a plan and its properties for the probe."""
 
     number: int
-    """Among the plan's scorers."""
+    """Index among the plan's scorers."""
     key: str
     spec: ScorerSpec
     main: str | None
-    """The score that says whether an answer is right; `None`: the first number that it gives."""
+    """Score that marks a correct answer; `None` for the first numeric score."""
     weights: Mapping[str, float] | None
-    """Label → how good it is, where the scores are labels; `None`: numbers, or nobody says."""
+    """Quality of each label; `None` for numeric scores or if the order of labels is unknown."""
 
     @property
     def is_judge(self) -> bool:
@@ -65,18 +63,22 @@ class Reader:
 
     @property
     def main_shown(self) -> str:
-        """The score that says whether an answer is right, for people."""
+        """Display name of the score that marks a correct answer."""
         return self.main or "its first number"
 
     def explains(self, expectation: str) -> str | None:
-        """Why the scorer does not meet an expectation by its own documentation; `None`: it does not say."""
+        """Return the documented reason why the scorer does not meet an expectation; `None` if there is
+        none.
+        """
         if isinstance(self.spec, StringEqualsScorer) and self.spec.value is not None:
-            return None  # the author's template says what is compared
+            return None  # the task's own template defines the compared texts
         expectations, sentence = SETTINGS.get(type(self.spec), (frozenset(), ""))
         return sentence if expectation in expectations else None
 
     def merit(self, values: Mapping[str, Any]) -> float | None:
-        """How good an answer is by its scores; above 0 it is right, at least in part. `None`: unknown."""
+        """Return the quality of an answer from its scores. Above 0 it is at least partly correct. `None` if
+        unknown.
+        """
         if isinstance(self.spec, LabelerViaModelScorer):
             return None if self.weights is None else self.weights.get(str(values.get("label")))
         for name in (self.main, *values):
@@ -84,11 +86,11 @@ class Reader:
             if isinstance(value, bool | int | float):
                 return -float(value) if name in LOWER_IS_BETTER else float(value)
             if name is not None and name == self.main and name in values:
-                return None  # it gave no number this time
+                return None  # the scorer returned no number for this answer
         return None
 
     def best_verdict(self) -> tuple[str, Mapping[str, Any]] | None:
-        """The best reply of a judge, and the scores that follow; `None`: it has none that is known."""
+        """Return the best reply of a judge and the resulting scores; `None` if it is unknown."""
         spec = self.spec
         if isinstance(spec, ModelAsAJudgeClassifierScorer) and spec.correct_labels:
             return json.dumps({"prediction": spec.correct_labels[0]}, ensure_ascii=False), {"is_correct": 1.0}
@@ -103,7 +105,7 @@ class Reader:
 
 
 def unprobed(plan: TaskPlan, spec: ScorerSpec) -> str | None:
-    """Why a scorer cannot be probed, whatever the models are; `None`: it can."""
+    """Return why a scorer cannot be probed with any model; `None` if it can."""
     if plan.entity != "model":
         return "the task evaluates no model, so there are no answers to change"
     if spec.runs_answers:
@@ -118,15 +120,15 @@ def unprobed(plan: TaskPlan, spec: ScorerSpec) -> str | None:
 
 
 def readers(plan: TaskPlan, right: Mapping[str, str]) -> tuple[Reader, ...]:
-    """The scorers of a plan.
+    """Return the scorers of a plan.
 
     Args:
-        plan: of a benchmark.
-        right: scorer key → the score that says whether an answer is right; of a labeller the label of a right
+        plan: plan of a benchmark.
+        right: score that marks a correct answer for each scorer key. For a labeller, the label of a correct
             answer.
 
     Raises:
-        UsageError: there is no such scorer or label.
+        UsageError: the scorer or the label is not in the plan.
     """
     specs = plan.benchmark.scorers
     keys = scorer_keys(specs)
@@ -167,10 +169,10 @@ def _weights(key: str, spec: ScorerSpec, named: str | None) -> Mapping[str, floa
                 code=Code.UNKNOWN_CHOICE,
             )
         return {**dict.fromkeys(labels, 0.0), named: 1.0}
-    # Of several weights the last: what it says of an answer as a whole stands behind what it says of parts.
+    # Use the last of several weights: the weight of the whole answer follows the weights of its parts.
     weighted = [metric for metric in spec.metrics or () if isinstance(metric, WeightedAverageMetric)]
     if not weighted:
         return None
     weights = weighted[-1].weights
-    assert not isinstance(weights, str)  # the config is bound
+    assert not isinstance(weights, str)  # the config is already applied
     return weights

@@ -1,4 +1,4 @@
-"""What is probed: a task and a result by their digests, and whether the one is of the other."""
+"""Digests of the probed task and result, and the check that they belong together."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_DIFFERENCES = 10
 
 
 def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> ProbeSubject:
-    """What is probed.
+    """Return the digests of the probed task and result.
 
     Args:
-        plan: of the user's own task, with the outputs of the result.
-        result: the log.
-        num_unsolved: trials that were passed over, as they have no output.
+        plan: plan of the user's own task with the result's outputs.
+        result: path of the result log.
+        num_unsolved: number of trials skipped without an output.
 
     Raises:
         EvidenceError: the result cannot be read.
@@ -50,7 +50,7 @@ def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> ProbeSubject:
 
 
 def _differences(plan: TaskPlan, result: Path, texts: ResultTexts, key: Any) -> list[str]:
-    """How a result is not one of the task as it is now, with the result's own values."""
+    """Return the differences between the result's task and the current task, with the result's values."""
     if key != plan.task.key:
         return [f"it is of task {key!r}, not of {plan.task.key!r}"]
     assert plan.origin is not None

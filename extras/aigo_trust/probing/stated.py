@@ -1,7 +1,7 @@
-"""What a text states as its answer: the place behind a mark (`ANSWER: B`, `#### 7`), or a short text itself.
+"""Answer that a text states: the part after a marker (`ANSWER: B`, `#### 7`), or a short text as a whole.
 
-Perturbations that keep or change the meaning of an answer have to know where it stands. Where that is not
-certain, none is found, and what needs it is not tried.
+Perturbations need the exact position of the answer. If the position is uncertain, no answer is returned and
+these perturbations are not applied.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["letter", "number", "option", "words", "formula"]
-"""`option`: a letter or digit with the text of that option, `B) Oslo`."""
+"""Kind of the answer. `option` is a letter or digit with the text of its option, such as `B) Oslo`."""
 
 _MARK = re.compile(r"\banswer\b[*_]{0,3}\s*(?:is\b|:)\s*:?|####", re.IGNORECASE)
 _BOX = re.compile(r"\\boxed\{([^{}\n]*)\}")
@@ -33,26 +33,26 @@ _ABSTAINS = re.compile(
     re.IGNORECASE,
 )
 MOST_WORDS = 4
-"""Words that a text without a mark may have to be an answer itself."""
+"""Maximum number of words in a text without a marker that counts as an answer."""
 MOST_STATED = 80
-"""Characters of an answer behind a mark."""
+"""Maximum number of characters in an answer after a marker."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """The answer in a text."""
+    """Answer in a text."""
 
     start: int
     end: int
     text: str
-    """From `start` to `end`, without signs around it."""
+    """Text from `start` to `end` without surrounding punctuation."""
     kind: Kind
     is_marked: bool
-    """Whether a mark such as `ANSWER:` stands before it."""
+    """Whether a marker such as `ANSWER:` precedes it."""
 
 
 def stated(text: str) -> Stated | None:
-    """The last answer that a text states; `None`: none that is certain."""
+    """Return the last answer that a text states; `None` if uncertain."""
     start, end, is_marked = _place(text)
     while start < end and text[start] in _AROUND:
         start += 1
@@ -89,24 +89,24 @@ def _place(text: str) -> tuple[int, int, bool]:
 
 
 def option_of(text: str) -> str | None:
-    """The letter or digit in front of an option's text; `None`: there is none."""
+    """Return the letter or digit before an option's text; `None` if missing."""
     match = _OPTION.fullmatch(text)
     return None if match is None else match.group(1)
 
 
 def digits_of(text: str) -> tuple[int, int] | None:
-    """Where the number stands in an answer that is one; `None`: there is none."""
+    """Return the position of the number in a numeric answer; `None` if missing."""
     match = _DIGITS.search(text)
     return None if match is None else match.span()
 
 
 def abstains(text: str) -> bool:
-    """Whether a text gives no answer: it is blank, or says that it will not or cannot."""
+    """Return whether a text is blank or refuses to answer."""
     return not text.strip() or _ABSTAINS.search(text) is not None
 
 
 def is_technical(text: str) -> bool:
-    """Whether a text is code, JSON or a formula, of which case, blanks and signs may be part of the
+    """Return whether a text is code, JSON or a formula, where case, whitespace and punctuation may have a
     meaning.
     """
     if "```" in text or re.search(r"[\\{}<>]|\$.+\$|^\s{2,}\S", text, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Whether what a scorer says of a changed answer is what the change's meaning asks for."""
+"""Verdicts: comparison of a changed answer's scores with the expected effect."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from aigo_trust.probing.perturbation import Expectation
 from aigo_trust.probing.readers import Reader
 
 Verdict = Literal["passed", "failed", "explained", "told"]
-"""`passed`: as expected. `failed`: not so. `explained`: not so, and the scorer's documentation says that it
-is so strict. `told`: either is defensible, or nobody can say.
+"""Verdict on a changed answer.
+
+- `passed`: the scores are as expected.
+- `failed`: the scores are not as expected.
+- `explained`: the scores are not as expected, but the scorer's documentation announces this strictness.
+- `told`: both outcomes are defensible, or the correct outcome is unknown.
 """
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on one changed answer."""
+    """Verdict on one changed answer."""
 
     verdict: Verdict
     reason: str | None = None
-    """What is not as expected; `None`: nothing."""
+    """Description of the unexpected behaviour; `None` if missing."""
 
 
 def judged(
@@ -35,14 +39,14 @@ def judged(
     *,
     tolerance: float = 0.0,
 ) -> Judged:
-    """The verdict on one changed answer.
+    """Return the verdict on one changed answer.
 
     Args:
-        expectation: of the change.
-        reader: the scorer.
-        before: scores of the stored answer; where another order was shown, as they are expected then.
-        after: what the scorer says of the changed one.
-        tolerance: a number that differs by no more is the same.
+        expectation: expected effect of the change.
+        reader: scorer that was probed.
+        before: scores of the stored answer. For a changed order, the scores expected in that order.
+        after: outcome of the changed answer.
+        tolerance: maximum difference between scores that count as equal.
     """
     if isinstance(after, Failure):
         reason = f"the scorer fails: {after.message:.200}"
@@ -75,7 +79,7 @@ def _kept(reader: Reader, good: float, now: float) -> str:
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any], tolerance: float = 0.0) -> tuple[str, ...]:
-    """Names of the scores that differ, those that only one side has included."""
+    """Return the names of the scores that differ, including scores that exist on one side only."""
     names = dict.fromkeys([*before, *after])
     return tuple(
         name

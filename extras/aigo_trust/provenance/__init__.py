@@ -1,1 +1,1 @@
-"""Where a result comes from: digests of it and of what made it, beside it and signed."""
+"""Provenance of results: digests of a result and its inputs, in a separate file that can be signed."""

@@ -1,5 +1,7 @@
-"""What the traces of a result say of the models that answered: which model was asked for and which one
-answered, with which settings, in which build (`system_fingerprint`), as far as an engine has written it down.
+"""Models that answered, as found in the traces of a result.
+
+For each model these are the requested and answering names, the settings and the build (`system_fingerprint`),
+if the engine recorded them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 MOST = 50
-"""Different settings, names or fingerprints of a model that are kept."""
+"""Maximum number of different settings, names or fingerprints to keep for a model."""
 
 
 class _Notes(msgspec.Struct):
@@ -72,7 +74,7 @@ class _Body(msgspec.Struct):
 
 
 _NO_SETTINGS = frozenset({"model", "messages", "input", "prompt", "contents", "system"})
-"""Fields of a raw request that say what is asked, not how."""
+"""Fields of a raw request that contain its content, not its settings."""
 
 _REQUEST = msgspec.json.Decoder(dict[str, Raw])
 _SAMPLE = msgspec.json.Decoder(_Sample)
@@ -81,34 +83,34 @@ _BODY = msgspec.json.Decoder(_Body)
 
 @dataclass
 class ModelCalls:
-    """What is known of one model that was asked."""
+    """Facts about one model that was called."""
 
     calls: int = 0
     answered: dict[str, None] = field(default_factory=dict)
-    """Names under which it answered."""
+    """Names that the model used in its responses."""
     settings: dict[bytes, None] = field(default_factory=dict)
-    """Settings of its calls, as the engine wrote them."""
+    """Settings of the calls, as recorded by the engine."""
 
 
 @dataclass
 class Answering:
-    """What the traces of a result say, gathered sample by sample."""
+    """Facts about all models in the traces of a result, collected sample by sample."""
 
     models: dict[str, ModelCalls] = field(default_factory=dict)
-    """Name that was asked for → what is known of it."""
+    """Facts for each requested model name."""
     answered: dict[str, None] = field(default_factory=dict)
-    """Models that raw responses name, whichever was asked for."""
+    """Model names in raw responses, for any request."""
     requests: dict[str, ModelCalls] = field(default_factory=dict)
-    """Name in a raw request → what is known of it, of engines that note no more than the raw exchange."""
+    """Facts for each model name in raw requests. Used for engines that record only the raw exchange."""
     fingerprints: dict[str, None] = field(default_factory=dict)
-    """Fingerprints of systems in raw responses."""
+    """System fingerprints in raw responses."""
     _is_noted: bool = False
-    """Whether the engine has noted settings and names with the calls of a trial."""
+    """Whether the engine recorded settings and names with the calls of a trial."""
     unread: int = 0
-    """Samples whose traces have another form."""
+    """Number of samples whose traces have a different format."""
 
     def add(self, text: bytes | memoryview) -> None:
-        """Take in a sample."""
+        """Add the traces of a sample."""
         try:
             sample = _SAMPLE.decode(text)
         except msgspec.MsgspecError:
@@ -158,7 +160,7 @@ class Answering:
                 self.fingerprints.setdefault(response.system_fingerprint)
 
     def _add_request(self, request: _Response | None, answered_as: str | None) -> None:
-        """What a raw request asks for, and how."""
+        """Add the model and the settings of a raw request."""
         try:
             fields = _REQUEST.decode((request and request.body) or "")
             name = json.loads(bytes(fields.pop("model", b"null")))
@@ -178,7 +180,7 @@ class Answering:
             model.settings.setdefault(b"{%s}" % settings)
 
     def _known(self, name: str, model: ModelCalls) -> ModelCalls:
-        """What is known of a model: as the engine has noted, else as the raw exchanges with it say."""
+        """Return the recorded facts about a model, or else the facts from its raw exchanges."""
         if model.answered or model.settings:
             return model
         return next(
@@ -186,7 +188,7 @@ class Answering:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the provenance; lists are empty where nothing is known."""
+        """Return plain data for the provenance file. Lists without facts are empty."""
         return {
             "asked": [
                 {

@@ -1,7 +1,7 @@
-"""Digests of what a result says of its making: the task, its config, its rows, its code and its prompts.
+"""Digests of the inputs of a result: task, config, rows, code and prompts.
 
-Each is SHA-256 over canonical JSON (RFC 8785), so that it does not depend on a layout; `None` for values that
-have no canonical JSON (an integer beyond 2**53 - 1, say).
+Each digest is the SHA-256 of canonical JSON (RFC 8785), so formatting does not change it. The digest is
+`None` for values without canonical JSON, such as an integer beyond 2**53 - 1.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PROMPTS = frozenset(
         "user_prompt",
     }
 )
-"""Fields of solvers and scorers whose texts models see."""
+"""Fields of solvers and scorers whose text is sent to models."""
 
 
 def digest_or_none(value: Any) -> str | None:
-    """SHA-256 over the canonical JSON of a value; `None`: it has none."""
+    """Return the SHA-256 of a value's canonical JSON; `None` without canonical JSON."""
     try:
         return canonical_digest(value)
     except ValueError:
@@ -39,7 +39,7 @@ def digest_or_none(value: Any) -> str | None:
 
 
 def specification_digests(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Digests of the specification of a result, as plain data."""
+    """Return the digests of a result's specification as plain data."""
     task = specification.get("task")
     task = task if isinstance(task, Mapping) else {}
     definition = task.get("definition")
@@ -72,7 +72,7 @@ def _texts(value: Any, wanted: Any, path: tuple[str | int, ...] = ()) -> Iterato
 
 
 class RowsDigest:
-    """SHA-256 over the canonical JSON of rows, each with a line feed behind it, in their order."""
+    """SHA-256 of the canonical JSON of all rows in order, each followed by a line feed."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -80,7 +80,7 @@ class RowsDigest:
         self.count = 0
 
     def add(self, row: Any) -> None:
-        """Take in a row."""
+        """Add a row."""
         self.count += 1
         if not self._fits:
             return
@@ -90,12 +90,12 @@ class RowsDigest:
             self._fits = False
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the provenance."""
+        """Return plain data for the provenance file."""
         return {"rows": self.count, "sha256": self._digest.hexdigest() if self._fits else None}
 
 
 def rows_digest(rows: Iterable[Any]) -> dict[str, Any]:
-    """The digest of rows."""
+    """Return the digest of rows as plain data."""
     digest = RowsDigest()
     for row in rows:
         digest.add(row)

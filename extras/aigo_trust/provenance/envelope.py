@@ -1,9 +1,8 @@
-"""DSSE envelopes signed with Ed25519 keys, offline.
+"""DSSE envelopes signed offline with Ed25519 keys.
 
-An envelope is that of https://github.com/secure-systems-lab/dsse (v1): the signature is over the type and
-the bytes of the payload, so that nothing has to be parsed before it is known whose it is. Keys are PEM files
-as
-`openssl genpkey -algorithm ed25519` writes them.
+The envelope format is https://github.com/secure-systems-lab/dsse (v1). The signature covers the type and the
+bytes of the payload, so the signer can be checked before anything is parsed. Keys are PEM files, for example
+from `openssl genpkey -algorithm ed25519`.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 PASSPHRASE = "AIGO_BRIDGE_KEY_PASSPHRASE"  # noqa: S105  # the name of a variable
-"""Variable with the passphrase of an encrypted private key."""
+"""Environment variable with the passphrase of an encrypted private key."""
 _LARGEST_KEY = 1 << 16
 
 
 def require_cryptography() -> None:
-    """Refuse to go on where the extra is missing.
+    """Check that the optional dependency is installed.
 
     Raises:
-        UsageError: it is; the message has the command.
+        UsageError: the package is missing; the message contains the install command.
     """
     try:
         import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  # whether it is there
@@ -46,13 +45,13 @@ def require_cryptography() -> None:
 
 
 def encoded(payload_type: str, payload: bytes) -> bytes:
-    """What is signed (DSSE's pre-authentication encoding)."""
+    """Return the bytes to sign (DSSE pre-authentication encoding)."""
     name = payload_type.encode()
     return b"DSSEv1 %d %s %d %s" % (len(name), name, len(payload), payload)
 
 
 def signed(payload: bytes, key: Ed25519PrivateKey) -> dict[str, Any]:
-    """An envelope as plain data."""
+    """Return a signed envelope as plain data."""
     return {
         "payload": base64.b64encode(payload).decode(),
         "payloadType": PAYLOAD_TYPE,
@@ -66,10 +65,10 @@ def signed(payload: bytes, key: Ed25519PrivateKey) -> dict[str, Any]:
 
 
 def payload_of(envelope: Any) -> bytes:
-    """The payload of an envelope, whoever has signed it.
+    """Return the payload of an envelope without checking its signature.
 
     Raises:
-        ValueError: it is no envelope, or holds something else than an in-toto statement.
+        ValueError: the value is not an envelope, or its payload is not an in-toto statement.
     """
     if not isinstance(envelope, Mapping) or not isinstance(envelope.get("signatures"), list):
         raise ValueError("not a DSSE envelope")  # noqa: TRY004  # of a content, not of an argument
@@ -82,10 +81,10 @@ def payload_of(envelope: Any) -> bytes:
 
 
 def signature_problem(envelope: Mapping[str, Any], key: Ed25519PublicKey) -> str | None:
-    """Why no signature of an envelope is of a key; `None`: one is.
+    """Return why no signature of an envelope matches a key; `None` if one matches.
 
     Raises:
-        ValueError: it is no envelope.
+        ValueError: the value is not an envelope.
     """
     from cryptography.exceptions import InvalidSignature
 
@@ -96,7 +95,7 @@ def signature_problem(envelope: Mapping[str, Any], key: Ed25519PublicKey) -> str
             signature = base64.b64decode(entry["sig"], validate=True)
         except (KeyError, TypeError, binascii.Error, ValueError):
             continue
-        # The id is a hint: a signature that holds is of the key, whatever id stands beside it.
+        # The key ID is only a hint. A valid signature belongs to the key even if its ID differs.
         signers.append(str(entry.get("keyid"))[:16])
         try:
             key.verify(signature, content)
@@ -113,17 +112,18 @@ def signature_problem(envelope: Mapping[str, Any], key: Ed25519PublicKey) -> str
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """SHA-256 of a public key (DER), in hexadecimal."""
+    """Return the SHA-256 of a public key (DER) in hexadecimal."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
 def private_key(file: Path) -> Ed25519PrivateKey:
-    """The private key in a PEM file; the passphrase of an encrypted one is in `AIGO_BRIDGE_KEY_PASSPHRASE`.
+    """Read a private key from a PEM file. The passphrase of an encrypted key is in
+    `AIGO_BRIDGE_KEY_PASSPHRASE`.
 
     Raises:
-        UsageError: there is none, it is of another kind, or the passphrase is wrong.
+        UsageError: the file does not contain a key of the right kind, or the passphrase is wrong.
     """
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -151,10 +151,10 @@ def private_key(file: Path) -> Ed25519PrivateKey:
 
 
 def public_key(file: Path) -> Ed25519PublicKey:
-    """The public key in a PEM file.
+    """Read a public key from a PEM file.
 
     Raises:
-        UsageError: there is none, or it is of another kind.
+        UsageError: the file does not contain a key of the right kind.
     """
     require_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -191,11 +191,11 @@ def _content(file: Path) -> bytes:
 
 
 def make_key(file: Path) -> Path:
-    """Write a new private key, for its owner alone, and its public half beside it, which is returned.
+    """Create a key pair, and return the path of the public key. Only the owner can read the private key.
 
     Raises:
-        UsageError: one of the files is there already.
-        OSError: they cannot be written.
+        UsageError: one of the files already exists.
+        OSError: the files cannot be written.
     """
     require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

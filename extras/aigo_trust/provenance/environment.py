@@ -1,4 +1,4 @@
-"""What wrote a result: packages, platform, the state of the task's repository, the command line."""
+"""Environment that wrote a result: packages, platform, command line and git state of the task folder."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FOR_TESTS = re.compile(r"""extra\s*==\s*["']test["']""")
 _GIT_SECONDS = 5.0
 _HARMLESS_SECTIONS = re.compile(r'(core|remote ".*"|branch ".*"|user|init|gc|pull|push|fetch|submodule ".*")')
 _HARMFUL_KEYS = frozenset({"fsmonitor", "hookspath", "sshcommand", "worktree", "gitproxy", "attributesfile"})
-"""Of `core`: they start programs, or have git look elsewhere."""
+"""Keys of the `core` section that start programs or redirect git to other files."""
 
 
 def environment() -> dict[str, Any]:
-    """What this process is made of."""
+    """Return the packages and the platform of this process."""
     return {
         "bridge": __version__,
         "python": platform.python_version(),
@@ -39,13 +39,13 @@ def environment() -> dict[str, Any]:
 
 @cache
 def _packages() -> dict[str, str]:
-    """Version of each package that aigo-bridge is declared to use, as far as it is installed."""
+    """Return the installed version of each declared dependency of aigo-bridge."""
     import importlib.metadata
 
     try:
         requirements = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
-        return {}  # the source alone, without an installation
+        return {}  # running from source, without an installed package
     names = {
         match[0]
         for line in requirements
@@ -61,9 +61,7 @@ def _packages() -> dict[str, str]:
 
 
 def command_line() -> list[str] | None:
-    """The command that this process was started with, without what is secret; `None`: it is no command of
-    ours.
-    """
+    """Return the command line of this process without secrets; `None` if it is not an aigo-bridge command."""
     program = Path(sys.argv[0]).name if sys.argv else ""
     if not (program.startswith("aigo-bridge") or sys.argv[0].endswith("aigo_bridge/__main__.py")):
         return None
@@ -79,11 +77,11 @@ def command_line() -> list[str] | None:
 
 
 def repository_state(folder: Path) -> dict[str, Any] | None:
-    """Commit of the repository that a folder is in, and whether files of the folder that git knows differ
-    from it (`None`: not known); `None`: it is in none, or there is no git.
+    """Return the commit of the repository that contains a folder, and whether tracked files were changed.
 
-    Git does what the configuration of a repository says, and a repository may be a stranger's: it is asked
-    only where that configuration starts nothing.
+    The change flag is `None` if unknown. The result is `None` outside a repository or without git. The
+    configuration of an untrusted repository can make git start programs. Git is therefore called only if the
+    configuration starts nothing.
     """
     root = _repository(folder)
     if root is None:
@@ -109,10 +107,10 @@ def _state(root: Path, folder: Path) -> dict[str, Any] | None:
 
 
 def _starts_nothing(root: Path) -> bool:
-    """Whether the repository's own configuration has nothing but harmless sections."""
+    """Return whether the repository's configuration contains only harmless sections."""
     place = root / ".git"
     try:
-        if place.is_file():  # a worktree
+        if place.is_file():  # a git worktree
             place = (root / place.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
             common = place / "commondir"
             if common.is_file():
@@ -127,7 +125,7 @@ def _starts_nothing(root: Path) -> bool:
 
 
 def _asked(git: str, root: Path, *arguments: str) -> str | None:
-    """What git says; `None` where it fails."""
+    """Return the output of a git command; `None` if it fails."""
     try:
         done = subprocess.run(
             [git, "-C", str(root), "-c", "core.fsmonitor=false", "--no-optional-locks", *arguments],

@@ -1,9 +1,8 @@
-"""A Merkle tree over the samples of a result, as in RFC 6962 (Certificate Transparency), section 2.1.
+"""Merkle tree over the samples of a result, as in RFC 6962 (Certificate Transparency), section 2.1.
 
-A leaf is `SHA-256(0x00 || text)`, a node `SHA-256(0x01 || left || right)`; of `n` leaves the left tree has
-the largest power of two that is smaller than `n`. The tree of no leaves is the SHA-256 of nothing. So one
-sample is proved to belong to a result by about `log2(n)` digests, and nothing is told of the others but
-these.
+A leaf is `SHA-256(0x00 || text)` and a node is `SHA-256(0x01 || left || right)`. With `n` leaves, the left
+subtree has the largest power of two smaller than `n`. The empty tree is the SHA-256 of empty input. About
+`log2(n)` digests prove that a sample belongs to a result, without revealing other samples.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ EMPTY = hashlib.sha256(b"").digest()
 
 
 def leaf_digest(text: bytes | memoryview) -> bytes:
-    """The digest of one sample's text."""
+    """Return the digest of one sample's text."""
     digest = hashlib.sha256(b"\x00")
     digest.update(text)
     return digest.digest()
 
 
 def node_digest(left: bytes, right: bytes) -> bytes:
-    """The digest of two trees side by side."""
+    """Return the digest of a left and a right subtree."""
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
 def tree_root(leaves: Sequence[bytes]) -> bytes:
-    """The root over leaves, in their order."""
+    """Return the root of a list of leaves."""
     level = list(leaves)
     if not level:
         return EMPTY
-    # Level by level gives the tree of the definition: the last of an odd number goes up as it is.
+    # Combining level by level builds the same tree: an odd last node moves up unchanged.
     while len(level) > 1:
         level = [
             node_digest(level[place], level[place + 1]) if place + 1 < len(level) else level[place]
@@ -41,10 +40,10 @@ def tree_root(leaves: Sequence[bytes]) -> bytes:
 
 
 def inclusion_proof(leaves: Sequence[bytes], position: int) -> list[bytes]:
-    """The digests beside the way from a leaf up to the root.
+    """Return the sibling digests on the path from a leaf to the root.
 
     Raises:
-        IndexError: there is no such leaf.
+        IndexError: the position is out of range.
     """
     if not 0 <= position < len(leaves):
         raise IndexError(f"there is no leaf {position} of {len(leaves)}")
@@ -63,7 +62,7 @@ def inclusion_proof(leaves: Sequence[bytes], position: int) -> list[bytes]:
 
 
 def root_of_proof(leaf: bytes, position: int, count: int, proof: Sequence[bytes]) -> bytes | None:
-    """The root that a leaf and its proof come to; `None` where the proof cannot be one of that leaf."""
+    """Return the root for a leaf and its proof; `None` if the proof does not fit this leaf."""
     if not 0 <= position < count:
         return None
     digest, rest = leaf, list(proof)

@@ -1,8 +1,7 @@
-"""Where in a sample, or in the rest of a result, something was altered: a checksum of every part, in the
-order in which the parts stand there.
+"""Checksums of every part of a sample or of the rest of a result, in document order.
 
-That something was altered is said by SHA-256; these say where, so that 32 bits are enough. A part's checksum
-is over its path, too: a key that was renamed is another part.
+The parts locate a modification of a result. SHA-256 already detects the modification itself, so 32 bits are
+enough here. The checksum of a part also covers its path: a renamed key is a different part.
 """
 
 from __future__ import annotations
@@ -26,39 +25,41 @@ Place = tuple[str | int, ...]
 Text = bytes | memoryview | Raw
 
 _OPENED = frozenset({"trials", "scores", "values", "solver", "output", "trace", "sample", "data"})
-"""Fields of a sample of which each part has a checksum of its own; what stands in others has one."""
+"""Sample fields whose parts have separate checksums. Every other field has one checksum."""
 
 
 class Part(NamedTuple):
-    """A part of a sample, or of a frame."""
+    """Part of a sample or of a frame."""
 
     path: Place
     checksum: int
 
 
 class Difference(NamedTuple):
-    """A part that is not as it was."""
+    """Part that differs from its recorded checksum."""
 
     path: Place
     kind: Literal["altered", "added", "removed"]
-    """`removed` stands at the part behind which something is gone."""
+    """Kind of the difference. `removed` is reported at the part before the missing content."""
 
 
 def sample_parts(text: Text) -> list[Part]:
-    """The parts of a sample.
+    """Return the parts of a sample.
 
     Raises:
-        ValueError: it is no object.
+        ValueError: the text is not a JSON object.
     """
     return scanned(text)[2]
 
 
 def scanned(text: Text) -> tuple[str, Text | None, list[Part]]:
-    """The id of a sample as it stands there (`3`, `"a"`, `null`), the text of what it has of the dataset
-    (`None`: nothing), and its parts, in the order of their paths.
+    """Return the ID, the dataset values and the parts of a sample.
+
+    The ID is JSON text (`3`, `"a"`, `null`). The dataset values are JSON text, or `None` if missing. Parts
+    are sorted by path.
 
     Raises:
-        ValueError: it is no object.
+        ValueError: the text is not a JSON object.
     """
     parts: list[Part] = []
     row: Text | None
@@ -94,7 +95,7 @@ def _row(members: Mapping[str, Text]) -> Text | None:
 
 
 def _struct(name: str, model: type[BaseModel], **opened: Any) -> Any:
-    """The fields of a model: as text, but for those that are opened."""
+    """Return a struct type with the model's fields. All fields are raw text except the opened ones."""
     fields = [
         (field, opened[field] | None | UnsetType, UNSET) if field in opened else (field, Raw, None)
         for field in model.model_fields
@@ -105,7 +106,7 @@ def _struct(name: str, model: type[BaseModel], **opened: Any) -> Any:
 _OUTPUT = _struct("_Output", SolverTrace, trace=_struct("_Trace", Trace))
 _TRIAL = _struct("_Trial", SampleTrialEvidence, solver=_struct("_Solver", SolverData, output=_OUTPUT))
 _SAMPLE: Any = msgspec.json.Decoder(_struct("_Sample", SampleEvidence, trials=list[_TRIAL]))  # type: ignore[valid-type]  # made above
-"""Samples as they are written here, in one pass: the texts of large ones are looked at once."""
+"""Decoder that reads a large sample in one pass."""
 
 
 def _checksum_of(name: str, checksum: int) -> int:
@@ -113,11 +114,11 @@ def _checksum_of(name: str, checksum: int) -> int:
 
 
 def _walk_struct(sample: Any, path: Place, checksum: int, parts: list[Part]) -> None:
-    """As `_walk_members`, of an object that was read in one pass."""
+    """Add the parts of an object that was decoded in one pass, like `_walk_members`."""
     for name in sample.__struct_fields__:
         value = getattr(sample, name)
         if value is None and name not in _OPENED:
-            continue  # it does not stand there
+            continue  # the field is missing
         if value is UNSET or (value is None and name in ("sample", "scores")):
             continue
         inner, place = _checksum_of(name, checksum), (*path, name)
@@ -138,7 +139,7 @@ def _walk_struct(sample: Any, path: Place, checksum: int, parts: list[Part]) -> 
 
 
 def _walk_members(text: Text, path: Place, checksum: int, parts: list[Part]) -> None:
-    """Add the parts of an object; `checksum` is that of its path."""
+    """Add the parts of an object. `checksum` is the checksum of its path."""
     all_opened = bool(path) and path[-1] in ("values", "data")
     for name, part in members_of(text).items():
         inner = _checksum_of(name, checksum)
@@ -164,7 +165,7 @@ def _walk(text: Text, path: Place, checksum: int, parts: list[Part]) -> None:
 
 
 def frame_parts(frame: Mapping[str, Any]) -> list[Part]:
-    """Every value of a frame that has no others in it."""
+    """Return every leaf value of a frame as a part."""
     return [
         Part(path, crc32(dumps(value), crc32(repr(path).encode("utf-8", "backslashreplace"))))
         for path, value in _leaves((), frame)
@@ -183,15 +184,15 @@ def _leaves(path: Place, value: Any) -> Iterator[tuple[Place, Any]]:
 
 
 def packed(parts: Sequence[Part]) -> str:
-    """Checksums as one text."""
+    """Return the checksums of parts as one text."""
     return base64.b64encode(struct.pack(f">{len(parts)}I", *(part.checksum for part in parts))).decode()
 
 
 def unpacked(text: str) -> list[int]:
-    """Back from `packed`.
+    """Return the checksums in a text from `packed`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a list of checksums.
     """
     try:
         content = base64.b64decode(text, validate=True)
@@ -201,7 +202,7 @@ def unpacked(text: str) -> list[int]:
 
 
 def differences(parts: Sequence[Part], checksums: Sequence[int]) -> list[Difference]:
-    """Which parts are not as they were; `checksums` are those of then."""
+    """Return the parts that differ from the recorded `checksums`."""
     now = [part.checksum for part in parts]
     if len(now) == len(checksums):
         return [

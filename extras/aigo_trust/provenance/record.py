@@ -1,9 +1,9 @@
-"""`<name>.provenance.json`, which stands beside a result: digests of the result, of each of its samples and
-of what made it, the models that answered, and what wrote it.
+"""Provenance file `<name>.provenance.json` next to a result.
 
-AI GO's evidence has places for the task, its config, the evaluated entity, the number of samples and trials,
-times and token counts; they stay where they are, and their digests stand here. What it has no place for
-stands here alone.
+The file contains digests of the result, of each sample and of the inputs, and describes the models and the
+environment. AI GO's evidence already has fields for the task, its config, the evaluated entity, the number of
+samples and trials, times and token counts. Those values stay in the result, and the provenance has only their
+digests. All other facts are only in the provenance.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from aigo_trust.provenance.texts import RELEASED, ResultTexts, SampleText, read_
 FORMAT = "aigo-bridge/provenance/v1"
 SUFFIX = ".provenance.json"
 LARGEST = 1 << 31
-"""Bytes of a file that is read as one."""
+"""Maximum size in bytes of a file that is read into memory."""
 _RESULT_SUFFIXES = (".tasklog.json", ".tasklog.jsonl", ".json", ".jsonl")
 _CHUNK = 1 << 20
 _PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 def provenance_file(result: Path) -> Path:
-    """The file beside a result."""
+    """Return the path of the provenance file of a result."""
     return result.with_name(f"{stem_of(result)}{SUFFIX}")
 
 
 def stem_of(result: Path) -> str:
-    """The name of a result without its suffixes."""
+    """Return the file name of a result without its suffixes."""
     name = result.name
     for suffix in COMPRESSIONS:
         name = name.removesuffix(suffix)
@@ -61,14 +61,14 @@ def stem_of(result: Path) -> str:
 
 
 def write_provenance(result: Path, origin: ResultOrigin) -> Path:
-    """Write the provenance of a result that has just been written; what an earlier one left there is gone.
+    """Write the provenance of a new result, and replace an earlier provenance.
 
     Raises:
-        EvidenceError: the result cannot be read back.
+        EvidenceError: the result cannot be read.
         OSError: the file cannot be written.
     """
     file = provenance_file(result)
-    # A result must not stand beside the provenance of an earlier one.
+    # A result must never be next to the provenance of an earlier result.
     file.unlink(missing_ok=True)
     with no_collections():
         record = record_of(read_texts(result), origin)
@@ -78,7 +78,7 @@ def write_provenance(result: Path, origin: ResultOrigin) -> Path:
 
 
 def record_of(texts: ResultTexts, origin: ResultOrigin) -> dict[str, Any]:
-    """The provenance of a result as plain data, without what this process knows to be secret."""
+    """Return the provenance of a result as plain data, without known secrets."""
     result, rows, answering = _digested(texts)
     frame = texts.frame
     specification = frame.get("specification")
@@ -153,12 +153,12 @@ def _runs(samples: Iterable[SampleText]) -> list[int]:
 
 
 def sample_id(sample: SampleText) -> str:
-    """The id of a sample as it stands in its text: `3`, `"a"`; `null` where it has none."""
+    """Return the ID of a sample as JSON text, such as `3` or `"a"`; `null` without an ID."""
     return scanned(sample.text)[0]
 
 
 def row_of(sample: SampleText) -> Any:
-    """The values that a sample has in the dataset; `None` where it does not say."""
+    """Return the dataset values of a sample; `None` if the sample does not contain them."""
     return _row_in(scanned(sample.text)[1])
 
 
@@ -168,7 +168,7 @@ def _row_in(text: Any) -> Any:
 
 
 def log_digests(location: str | Path) -> list[dict[str, Any]]:
-    """SHA-256 of a native log's files; `None` for what is not on this machine, or cannot be read."""
+    """Return the SHA-256 of each file of an engine log; `None` for files that are remote or unreadable."""
     if isinstance(location, str) and "://" in location:
         return [{"name": location.rpartition("/")[2], "sha256": None, "bytes": None}]
     path = Path(location)
@@ -190,10 +190,10 @@ def _log_digest(file: Path, location: Path) -> dict[str, Any]:
 
 
 def _provider(model: str | None, specification: Mapping[str, Any]) -> str | None:
-    """Who provides the evaluated model: the beginning of its name, else what the result says of it."""
+    """Return the provider of the evaluated model: the prefix of its name, or else the value in the result."""
     beginning, slash, remainder = (model or "").removeprefix(PREFIX).partition("/")
     if beginning == "openai-api" and "/" in remainder:
-        return f"{beginning}/{remainder.partition('/')[0]}"  # any endpoint that speaks as OpenAI's does
+        return f"{beginning}/{remainder.partition('/')[0]}"  # any endpoint with an OpenAI-compatible API
     if slash and _PROVIDER.fullmatch(beginning):
         return beginning
     entity = specification.get("evaluated_entity")
@@ -205,7 +205,7 @@ def _provider(model: str | None, specification: Mapping[str, Any]) -> str | None
 
 
 def _version_in(app_version: Any) -> str | None:
-    """Of `aigo-bridge 0.1.0 (inspect_ai 0.3.50)` the engine's version."""
+    """Return the engine version in a text such as `aigo-bridge 0.1.0 (inspect_ai 0.3.50)`."""
     if not isinstance(app_version, str) or not app_version.endswith(")") or "(snippets" in app_version:
         return None
     return app_version.rpartition("(")[2].rstrip(")").rpartition(" ")[2] or None
@@ -217,7 +217,7 @@ def _time(execution: Any, name: str) -> Any:
 
 
 def _revision(specification: Mapping[str, Any]) -> Any:
-    """The commit that a foreign log says it was run from."""
+    """Return the commit of an imported log's run."""
     value: Any = specification.get("config")
     for name in ("inspect", "eval", "revision"):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -225,10 +225,10 @@ def _revision(specification: Mapping[str, Any]) -> Any:
 
 
 def read_provenance(file: Path) -> dict[str, Any]:
-    """The provenance in a file, whose own digest holds.
+    """Read a provenance file, and check its digest.
 
     Raises:
-        EvidenceError: it is none, is damaged or was altered.
+        EvidenceError: the file is not a provenance file, is damaged or was modified.
     """
     try:
         with open_regular(file) as content:
@@ -247,20 +247,20 @@ def read_provenance(file: Path) -> dict[str, Any]:
 
 
 def provenance_of(result: Path) -> dict[str, Any] | None:
-    """Return the provenance next to a result; `None`: there is none.
+    """Return the provenance next to a result; `None` if missing.
 
     Raises:
-        EvidenceError: it cannot be read, is damaged or was altered.
+        EvidenceError: the file cannot be read, is damaged or was modified.
     """
     file = provenance_file(result)
     return read_provenance(file) if file.is_file() else None
 
 
 def check_record(record: Any, file: str) -> None:
-    """Refuse what is no provenance.
+    """Raise an error for data that is not a valid provenance.
 
     Raises:
-        EvidenceError: it is none, or was altered since it was written.
+        EvidenceError: the data is not a provenance, or was modified after it was written.
     """
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         kind = record.get("format") if isinstance(record, dict) else None
@@ -313,7 +313,7 @@ def _is_sound(record: Mapping[str, Any]) -> bool:
 
 
 def canonical_text(value: Any) -> str:
-    """A value for a message, shortened."""
+    """Return a value as shortened text for a message."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else f"{text[:79]}…"
 

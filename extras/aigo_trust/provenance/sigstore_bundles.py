@@ -1,9 +1,9 @@
-"""Statements signed by an identity instead of a key: standard sigstore bundles.
+"""Keyless signatures: statements signed with an identity, as standard sigstore bundles.
 
-An identity (an account, a job in CI) is vouched for by its provider's token. A certificate authority (Fulcio)
-issues a certificate of some minutes for it, and a public log (Rekor) has an entry of the signature, so that
-nobody has to keep a key. A bundle holds envelope, certificate and entry: it is checked without a network,
-against keys that come with the package `sigstore`, or that a file names.
+An identity is an account or a CI job, confirmed by its provider's token. A certificate authority (Fulcio)
+issues a certificate for it that is valid for some minutes. A public log (Rekor) records the signature, so
+you do not need to keep a key. A bundle contains the envelope, the certificate and the log entry. It can be
+checked offline, with the keys from the `sigstore` package or from a file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".intoto.sigstore.json"
 TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105  # the name of a variable
-"""Variable with an identity token, which sigstore's own tools read, too."""
+"""Environment variable with an identity token. Sigstore's own tools also read it."""
 _ENVELOPE = "dsseEnvelope"
 _LARGEST_CONFIG = 1 << 24
 _NO_TOKEN = (
@@ -43,43 +43,43 @@ _NO_TOKEN = (
 )
 
 Sign = Callable[[bytes], dict[str, Any]]
-"""Payload → bundle."""
+"""Function that signs a payload and returns a bundle."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who has to have signed."""
+    """Identity of the required signer."""
 
     name: str
-    """As the certificate has it: an e-mail address, or the address of a workflow."""
+    """Name in the certificate: an e-mail address or a workflow URL."""
     issuer: str
-    """Address of the provider that vouches for it."""
+    """URL of the identity provider."""
     trust: Path | None = None
-    """Keys of the services that are trusted (a client trust configuration or a trusted root of sigstore);
-    `None`: those of sigstore's public services.
+    """Trusted keys: a sigstore client trust configuration or trusted root. `None` selects the public sigstore
+    services.
     """
 
 
 def bundle_file(result: Path) -> Path:
-    """The file of the sigstore bundle beside a result."""
+    """Return the path of the sigstore bundle of a result."""
     return result.with_name(f"{stem_of(result)}{SUFFIX}")
 
 
 def envelope_in(document: Any) -> Any:
-    """The envelope of an attestation: the document itself, or what a sigstore bundle holds."""
+    """Return the envelope of an attestation, which may be inside a sigstore bundle."""
     return document[_ENVELOPE] if is_bundle(document) else document
 
 
 def is_bundle(document: Any) -> bool:
-    """Whether an attestation is a sigstore bundle."""
+    """Return whether an attestation is a sigstore bundle."""
     return isinstance(document, Mapping) and _ENVELOPE in document
 
 
 def require_sigstore() -> None:
-    """Refuse to go on where the extra is missing.
+    """Check that the optional dependency is installed.
 
     Raises:
-        UsageError: it is; the message has the command.
+        UsageError: the package is missing; the message contains the install command.
     """
     try:
         import sigstore.models
@@ -89,7 +89,7 @@ def require_sigstore() -> None:
         raise UsageError(
             f"signatures of identities need the package sigstore: {command}", code=Code.MISSING_PACKAGE
         ) from error
-    # What it has to say is said here.
+    # Our own messages replace the library's log output.
     logging.getLogger("sigstore").setLevel(logging.CRITICAL)
 
 
@@ -98,13 +98,14 @@ def require_sigstore() -> None:
 
 @contextmanager
 def identity_signer(trust: Path | None) -> Iterator[Sign]:
-    """Signs statements by the identity of this process; all of them with one certificate.
+    """Yield a function that signs statements with the identity of this process. All signatures share one
+    certificate.
 
     Args:
-        trust: client trust configuration of other services than sigstore's public ones.
+        trust: client trust configuration for services other than public sigstore.
 
     Raises:
-        UsageError: there is no identity, or the services cannot be reached or refuse.
+        UsageError: no identity is available, or the services are unreachable or reject the request.
     """
     require_sigstore()
     from sigstore.dsse import Statement
@@ -129,7 +130,7 @@ def identity_signer(trust: Path | None) -> Iterator[Sign]:
 
 
 def _token() -> IdentityToken:
-    """The identity of this process: of its environment, or of its job in CI."""
+    """Return the identity token from the environment or from the CI job."""
     from sigstore.oidc import IdentityError, IdentityToken, detect_credential
 
     try:
@@ -144,7 +145,7 @@ def _token() -> IdentityToken:
     try:
         return IdentityToken(raw.strip())
     except IdentityError as error:
-        # Without its origin, which may quote the token.
+        # No exception chaining, because the original error may quote the token.
         raise UsageError(
             f"the identity token is of no use: {redact(str(error))}", code=Code.UNUSABLE_KEY
         ) from None
@@ -163,7 +164,7 @@ def _services(trust: Path | None) -> ClientTrustConfig:
 
 @contextmanager
 def _told(what: str) -> Iterator[None]:
-    """Failures of the library and of the network as wrong use."""
+    """Raise failures of the library and of the network as `UsageError`."""
     try:
         yield
     except UsageError:
@@ -173,7 +174,7 @@ def _told(what: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """What an exception says, or else the one that it came from; on one line."""
+    """Return the message of an exception or of its cause, on one line."""
     text = " ".join(str(error).split())
     if not text and error.__cause__ is not None:
         return _reason(error.__cause__)
@@ -195,7 +196,7 @@ def _content(file: Path) -> bytes:
 
 
 def identity_problem(bundle: Mapping[str, Any], identity: Identity) -> str | None:
-    """Why a bundle is not signed by an identity; `None`: it is. No network is used.
+    """Return why a bundle is not signed by an identity; `None` if it is. This works offline.
 
     Raises:
         UsageError: the package is missing, or the trusted keys cannot be read.
@@ -220,7 +221,9 @@ def identity_problem(bundle: Mapping[str, Any], identity: Identity) -> str | Non
 
 
 def logged_at(bundle: Mapping[str, Any]) -> str | None:
-    """When the log of a bundle that holds took the signature in; `None`: its log tells no times."""
+    """Return the time when the log recorded the signature of a valid bundle; `None` if the log does not
+    record times.
+    """
     try:
         (entry,) = bundle["verificationMaterial"]["tlogEntries"]
         time = datetime.fromtimestamp(int(entry["integratedTime"]), UTC)

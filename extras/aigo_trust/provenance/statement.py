@@ -1,10 +1,9 @@
-"""What is signed of a result: an in-toto Statement (v1) with a predicate of ours, and the proof of one
-sample.
+"""Signed statement of a result, and the proof of one sample.
 
-The predicate has its names from the drafts of an evaluation predicate (in-toto/attestation#565, #575) where
-these have a name: `harness`, `evaluatedAt`, `assuranceLevel`, numbers as decimal texts. The drafts state
-thresholds that were met; a result has numbers, so its type is another one. All of it is what a result, and
-the provenance beside it, say themselves.
+The statement is an in-toto Statement (v1) with aigo-bridge's own predicate type. The predicate uses names
+from the drafts of an evaluation predicate (in-toto/attestation#565, #575): `harness`, `evaluatedAt`,
+`assuranceLevel`, and numbers as decimal texts. The drafts describe passed thresholds, but a result contains
+metrics, so the type differs. All values come from the result and its provenance.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ DISCLOSURE_FORMAT = "aigo-bridge/disclosure/v1"
 
 
 def attestation_file(result: Path) -> Path:
-    """The file of the attestation beside a result."""
+    """Return the path of the attestation of a result."""
     return result.with_name(f"{stem_of(result)}{SUFFIX}")
 
 
 def statement_of(texts: ResultTexts, provenance: tuple[str, bytes] | None) -> dict[str, Any]:
-    """The statement of a result.
+    """Return the statement of a result.
 
     Args:
-        texts: the result.
-        provenance: name and content of the file beside it; `None`: there is none.
+        texts: content of the result.
+        provenance: name and content of the provenance file; `None` if missing.
     """
     leaves = [leaf_digest(sample.text) for sample in texts.samples]
     return {
@@ -68,7 +67,7 @@ def statement_of(texts: ResultTexts, provenance: tuple[str, bytes] | None) -> di
 
 
 def predicate_facts(texts: ResultTexts) -> dict[str, Any]:
-    """What a predicate says of a result's content."""
+    """Return the facts about a result's content for the predicate."""
     frame = texts.frame
     specification, evidence = _mapping(frame.get("specification")), _mapping(frame.get("evidence"))
     task, entity = _mapping(specification.get("task")), _mapping(specification.get("evaluated_entity"))
@@ -83,7 +82,7 @@ def predicate_facts(texts: ResultTexts) -> dict[str, Any]:
                 "scorer": metric.get("scorer_key"),
                 "metric": metric.get("metric_key"),
                 "name": name,
-                # A text: no reader's numbers change it.
+                # Written as text, so that JSON readers do not change the number.
                 "value": orjson.dumps(value).decode(),
             }
             for metric in map(_mapping, evidence.get("metrics") or ())
@@ -107,10 +106,10 @@ def _timestamp(seconds: Any) -> str | None:
 
 
 def payload(statement: Mapping[str, Any]) -> bytes:
-    """A statement as it is signed: canonical JSON.
+    """Return a statement as canonical JSON, ready to be signed.
 
     Raises:
-        EvidenceError: the result has a value that has none.
+        EvidenceError: the result contains a value without canonical JSON.
     """
     try:
         return canonical_json(statement)
@@ -119,10 +118,10 @@ def payload(statement: Mapping[str, Any]) -> bytes:
 
 
 def read_document(file: Path) -> Any:
-    """A JSON file of an attestation or a disclosure.
+    """Read the JSON file of an attestation or a disclosure.
 
     Raises:
-        EvidenceError: it cannot be read.
+        EvidenceError: the file cannot be read.
     """
     try:
         with open_regular(file) as content:
@@ -134,10 +133,10 @@ def read_document(file: Path) -> Any:
 
 
 def statement_in(envelope: Any) -> dict[str, Any]:
-    """The statement in an envelope, whoever has signed it.
+    """Return the statement in an envelope without checking its signature.
 
     Raises:
-        ValueError: it holds none of a result.
+        ValueError: the envelope does not contain a statement of a result.
     """
     statement = read_json(payload_of(envelope))
     if not isinstance(statement, dict) or statement.get("_type") != STATEMENT_TYPE:
@@ -152,7 +151,7 @@ def statement_in(envelope: Any) -> dict[str, Any]:
 
 
 def subject_digest(statement: Mapping[str, Any]) -> str | None:
-    """SHA-256 of the result that a statement is of."""
+    """Return the SHA-256 of the result in a statement."""
     subjects = statement.get("subject")
     if not isinstance(subjects, list) or len(subjects) != 1:
         return None
@@ -160,28 +159,28 @@ def subject_digest(statement: Mapping[str, Any]) -> str | None:
     return digest if isinstance(digest, str) else None
 
 
-# One sample
+# Disclosure of one sample
 
 
 @dataclass(frozen=True)
 class Disclosure:
-    """One sample with what proves that it belongs to an attested result."""
+    """Sample with the proof that it belongs to an attested result."""
 
     attestation: Mapping[str, Any]
-    """An envelope, or a sigstore bundle that holds one."""
+    """Envelope, or sigstore bundle with an envelope."""
     text: bytes
-    """The sample as it stands in the result."""
+    """Raw text of the sample in the result."""
     position: int
     count: int
     proof: tuple[bytes, ...]
 
     @property
     def root(self) -> bytes | None:
-        """The root that sample and proof come to; `None`: the proof is none."""
+        """Return the root computed from the sample and its proof; `None` for an invalid proof."""
         return root_of_proof(leaf_digest(self.text), self.position, self.count, self.proof)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a file."""
+        """Return plain data for a disclosure file."""
         return {
             "format": DISCLOSURE_FORMAT,
             "position": self.position,
@@ -193,15 +192,15 @@ class Disclosure:
 
 
 def disclosure_of(texts: ResultTexts, attestation: Mapping[str, Any], wanted: str) -> Disclosure:
-    """The proof of one sample.
+    """Return the proof of one sample.
 
     Args:
-        texts: the attested result.
-        attestation: an envelope of its statement, or a sigstore bundle that holds one.
-        wanted: the sample's id.
+        texts: content of the attested result.
+        attestation: envelope of its statement, or sigstore bundle with the envelope.
+        wanted: ID of the sample.
 
     Raises:
-        UsageError: there is no such sample, or there are several.
+        UsageError: no sample or several samples have this ID.
     """
     ids = [sample_id(sample) for sample in texts.samples]
     places = [place for place, name in enumerate(ids) if name == wanted or _text_of(name) == wanted]
@@ -229,10 +228,10 @@ def _text_of(name: str) -> str:
 
 
 def disclosure_from(document: Any) -> Disclosure:
-    """Back from `Disclosure.to_json`.
+    """Return the disclosure in data from `Disclosure.to_json`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the data is not a disclosure.
     """
     if not isinstance(document, Mapping) or document.get("format") != DISCLOSURE_FORMAT:
         raise ValueError(f"not a {DISCLOSURE_FORMAT}")

@@ -1,6 +1,7 @@
-"""A result as the texts that stand in it: digests of samples are taken over these, not over what a reader
-makes of them, so that no digit is lost to a reader's numbers, and a large result costs little more than its
-bytes.
+"""Raw texts of a result.
+
+Sample digests cover the raw text instead of parsed values. No digit is lost to number parsing, and a large
+result needs little more memory than its bytes.
 """
 
 from __future__ import annotations
@@ -22,50 +23,50 @@ from aigo_bridge.results.log_files import FIRST_LINE, is_json_lines, mapped
 from aigo_bridge.text.json_text import read_json
 
 OBJECT: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
-"""The members of an object as they stand there."""
+"""Decoder for the members of an object as raw text."""
 LIST: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
-"""The items of a list as they stand there."""
+"""Decoder for the items of a list as raw text."""
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("_Any", []))
-"""Any object; nothing of it is kept."""
+"""Decoder that validates any object and keeps nothing."""
 
 RELEASED = 1 << 22
-"""Bytes of a file that are in memory at a time."""
+"""Number of file bytes to keep in memory at a time."""
 
 _LINES_END = b"\n]"
 
 
 @dataclass(frozen=True)
 class SampleText:
-    """A sample as it stands in a result."""
+    """Raw text of a sample in a result."""
 
     text: bytes | memoryview
     position: int
-    """Among the samples of the task, or of the run."""
+    """Index among the samples of the task or of the run."""
     run: int | None = None
-    """Position of the run in a repeatability result; `None` for a sample of the task itself."""
+    """Index of the run in a repeatability result; `None` for a sample of the task itself."""
 
     @property
     def path(self) -> tuple[str | int, ...]:
-        """Keys and indices down to the sample."""
+        """Return the keys and indices that lead to the sample."""
         place = ("evidence",) if self.run is None else ("evidence", "runs", self.run)
         return (*place, "samples", self.position)
 
 
 @dataclass(frozen=True)
 class ResultTexts:
-    """A result: its samples as texts, and everything else as data."""
+    """Content of a result: samples as raw text and everything else as data."""
 
     path: Path
     samples: tuple[SampleText, ...]
-    """Those of the task, then those of its runs."""
+    """Samples of the task, followed by samples of its runs."""
     frame: Mapping[str, Any]
-    """The log without its samples."""
+    """Log without its samples."""
     content: bytes | mmap.mmap
-    """The file, unpacked."""
+    """Uncompressed content of the file."""
 
     def digest(self) -> str:
-        """SHA-256 of the file as it is unpacked."""
+        """Return the SHA-256 of the uncompressed file."""
         digest = hashlib.sha256()
         for place in range(0, len(self.content), RELEASED):
             digest.update(self.content[place : place + RELEASED])
@@ -73,7 +74,7 @@ class ResultTexts:
         return digest.hexdigest()
 
     def release(self) -> None:
-        """Give back the memory that the file's pages are in; they are read again where they are needed."""
+        """Release the memory of the file's pages. They are read again when needed."""
         _release(self.content)
 
 
@@ -83,11 +84,11 @@ def _release(content: bytes | mmap.mmap) -> None:
 
 
 def read_texts(path: Path) -> ResultTexts:
-    """The texts of a result log: memory is that of the frame, and of a place for each sample.
+    """Read the raw texts of a result log. Memory holds the frame and one position for each sample.
 
     Raises:
-        EvidenceError: the file cannot be read, is cut off or malformed.
-        UsageError: the suffix is not that of a result log.
+        EvidenceError: the file cannot be read, is truncated or malformed.
+        UsageError: the file extension does not belong to a result log.
     """
     by_line = is_json_lines(path, is_read=True)
     content, damage = mapped(path)
@@ -107,7 +108,7 @@ def _of_document(path: Path, content: bytes | mmap.mmap) -> ResultTexts:
             try:
                 return _of_written_document(path, content)
             except (ValueError, KeyError, TypeError):
-                pass  # it only begins like one
+                pass  # only its beginning looks like one
         log = OBJECT.decode(content)
         evidence = log.pop("evidence", None)
         members = {} if evidence is None or bytes(evidence) == b"null" else OBJECT.decode(evidence)
@@ -134,7 +135,7 @@ def _listed(text: Raw | None, run: int | None) -> Iterator[SampleText]:
 
 
 def _of_written_document(path: Path, content: bytes | mmap.mmap) -> ResultTexts:
-    """A `.json` log that was written here: a sample a line."""
+    """Read a `.json` log that aigo-bridge wrote, with one sample a line."""
     samples: list[SampleText] = []
     view = memoryview(content)
     place = released = len(FIRST_LINE)
@@ -156,10 +157,10 @@ def _of_written_document(path: Path, content: bytes | mmap.mmap) -> ResultTexts:
 
 
 def _check_object(text: memoryview) -> None:
-    """Raises `ValueError` where a text is no JSON object."""
+    """Raise `ValueError` for a text that is not a JSON object."""
     try:
         _ANY.decode(text)
-    except msgspec.DecodeError:  # half a surrogate pair, say, which strict readers refuse
+    except msgspec.DecodeError:  # such as half a surrogate pair, which strict readers reject
         if not isinstance(read_json(bytes(text)), dict):
             raise ValueError("found no object") from None  # noqa: TRY004  # of a content, not of an argument
 
@@ -189,10 +190,11 @@ def _of_lines(path: Path, content: bytes | mmap.mmap) -> ResultTexts:
 
 
 def members_of(text: bytes | memoryview | Raw) -> dict[str, bytes | Raw]:
-    """The members of an object as they stand there; of what strict readers refuse as Python writes them.
+    """Return the members of an object as raw text. Text that strict readers reject is rewritten by Python's
+    `json`.
 
     Raises:
-        ValueError: it is no object.
+        ValueError: the text is not a JSON object.
     """
     try:
         return dict(OBJECT.decode(text))
@@ -204,10 +206,10 @@ def members_of(text: bytes | memoryview | Raw) -> dict[str, bytes | Raw]:
 
 
 def items_of(text: bytes | memoryview | Raw) -> list[bytes | Raw]:
-    """The items of a list, as `members_of`.
+    """Return the items of a list as raw text, like `members_of`.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: the text is not a JSON list.
     """
     try:
         return list(LIST.decode(text))

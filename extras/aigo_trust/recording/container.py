@@ -1,9 +1,11 @@
-"""The file of a cassette: lines of JSON in zstd frames, each call on the disk before its answer is used.
+"""Cassette file format: JSON lines in zstd frames. Each call is on disk before its answer is used.
 
-A line is a checksum and JSON, as `%08x {…}`. Frames are standard ones, so `zstd -dc` shows the lines; a frame
-ends after some megabytes. While it is written, its last lines stand in a file beside it (`tail.py`), so
-whoever kills the process leaves all finished calls. A line that was cut off, or altered, is no line: it is
-told, and nothing else is affected.
+A line is a checksum followed by JSON: `%08x {…}`. The frames are standard zstd frames, so `zstd -dc` prints
+the lines. A frame ends after some megabytes.
+
+While a cassette is written, its last lines are in a separate file (`tail.py`). All finished calls therefore
+survive when the process is killed. A truncated or modified line is reported and skipped; the other lines stay
+readable.
 """
 
 from __future__ import annotations
@@ -32,38 +34,39 @@ from aigo_trust.recording.tail import Tail, TailWriter, read_tail, written
 FORMAT = 1
 
 WINDOW_LOG = 23
-"""Contents that zstd looks back on, as a power of two: what every decoder has to support (RFC 8878)."""
+"""Window size of zstd as a power of two. Every decoder must support this size (RFC 8878)."""
 FRAME_BYTES = 1 << WINDOW_LOG
-"""Content after which a frame ends: what is further back is not looked at anyway."""
+"""Uncompressed bytes in a frame. A longer frame would not compress better, as zstd looks back no further."""
 
 LINE_BYTES = 256 << 20
-"""Longest line that is read."""
+"""Maximum number of bytes in a line."""
 LINES_FROM = 10_000
-"""Lines that any recording may have."""
+"""Number of lines that any recording may contain, for any file size."""
 LINE_COST = 4
-"""Bytes of the file that each line beyond `LINES_FROM` takes at least: its checksum cannot be packed."""
+"""Minimum number of file bytes for each line beyond `LINES_FROM`. A checksum cannot be compressed further."""
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _LEVEL = 3
 BATCH_BYTES = 1 << 18
-"""Bytes of the tail after which its lines are packed: a millisecond's work."""
+"""Number of tail bytes after which lines are packed. Packing them takes about a millisecond."""
 
 Json = dict[str, Any]
 
 
 class CassetteWriter:
-    """A new cassette, or one that is gone on with; written line by line, from any thread.
+    """Writer of a cassette, either new or appended to. Any thread may write lines.
 
-    Lines stand in its tail first (`tail.py`); when there are some, they are packed into the file.
+    New lines go into the tail first (`tail.py`). Once the tail is large enough, they are packed into the
+    cassette.
 
     Args:
-        path: the file.
-        head: its first line.
-        append: go on with one that is there.
-        taken_over: told of the lines of that one, parsed and as they stand.
+        path: path of the cassette.
+        head: first line of the cassette.
+        append: whether to append to an existing cassette.
+        taken_over: callback for each line of the existing cassette, as parsed JSON and as bytes.
 
     Raises:
-        UsageError: the file is there already (`append` goes on with it), is no cassette, is being written by
-            another run, or cannot be written.
+        UsageError: the file exists without `append`, is not a cassette, is being written by another run, or
+            cannot be written.
     """
 
     def __init__(
@@ -105,18 +108,18 @@ class CassetteWriter:
 
     @property
     def num_bytes(self) -> int:
-        """Written so far."""
+        """Number of bytes written so far."""
         return self._size + (self._tail.num_bytes if self._waiting or self._packed else 0)
 
     def write(self, line: bytes, checksum: int | None = None) -> bool:
-        """Put a line of JSON on the disk; what cannot be written is told once (`problem`).
+        """Write a line of JSON to disk. Report the first write error once, in `problem`.
 
         Args:
-            line: JSON.
-            checksum: its CRC-32; `None`: not known yet.
+            line: JSON text.
+            checksum: CRC-32 of the line; `None` to compute it.
 
         Returns:
-            Whether it stands there now.
+            Whether the line is now on disk.
         """
         text = b"%08x %s\n" % (zlib.crc32(line) if checksum is None else checksum, line)
         with self._lock:
@@ -137,7 +140,7 @@ class CassetteWriter:
             return True
 
     def close(self, *last: bytes) -> None:
-        """Pack what is not packed yet, and end the last frame; once."""
+        """Pack the remaining lines and end the last frame. Further calls do nothing."""
         for line in last:
             self.write(line)
         with self._lock:
@@ -145,7 +148,7 @@ class CassetteWriter:
                 return
             self._is_closed = True
             try:
-                # Also on a disk that was full: what is packed takes a part of the room.
+                # Packing is also tried on a full disk, because packed lines need less space.
                 self._pack(finish=True)
             except OSError as error:
                 self._give_up(error)
@@ -173,10 +176,10 @@ class CassetteWriter:
         return file
 
     def _gone_on(self, head: bytes) -> int:
-        """Take over the lines of a recording that was cut off: a new file, which replaces the old one."""
+        """Rewrite the lines of an interrupted recording into a new file that replaces the old one."""
         with open_regular(self.path) as old:
             try:
-                # One that is being written is locked.
+                # A cassette that another run is writing is locked.
                 lock_if_possible(old.fileno())
             except BlockingIOError:
                 raise UsageError(
@@ -194,13 +197,13 @@ class CassetteWriter:
                             self._taken_over(line, content)
                     self._pack()
                     self._tail = TailWriter(self.path)
-                    # The old tail is no part of what comes into this place: its head names another one.
+                    # The old tail does not belong to the new file, because its head names another cassette.
                     draft.replace(self.path)
                     self._tail.begin(self._checksum, self._num_lines)
                 except BaseException:
                     os.close(file)
                     raise
-            # The draft's own lock is given back with its block.
+            # The lock of the draft file ends with its `with` block.
             lock_if_possible(file)
         return file
 
@@ -210,17 +213,17 @@ class CassetteWriter:
         self._tail.begin(self._checksum, self._num_lines)
 
     def _queue(self, line: bytes) -> None:
-        """A line that is packed without having been in the tail."""
+        """Queue a line that was not in the tail."""
         self._waiting.append(b"%08x %s\n" % (zlib.crc32(line), line))
         self._num_waiting += len(line)
         if self._num_waiting >= BATCH_BYTES:
             self._pack()
 
     def _pack(self, *, finish: bool = False) -> None:
-        """Put the lines that wait into the file.
+        """Write the queued lines into the file.
 
         Raises:
-            OSError: it cannot be written; it is as it was.
+            OSError: the lines cannot be written; the file is unchanged.
         """
         text = b"".join(self._waiting)
         self._packed += self._frame.compress(text)
@@ -241,21 +244,21 @@ class CassetteWriter:
 
 
 def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[Json, bytes]]:
-    """The lines of a cassette, parsed and as they stand; what is none is told, and left out.
+    """Yield the lines of a cassette, as parsed JSON and as bytes. Report and skip unreadable lines.
 
     Args:
-        path: the file; its lines may also stand in it as they are, not compressed.
-        tell: told of lines that were cut off or altered, with their numbers, and of the place from which on
-            the file cannot be read.
+        path: path of the cassette. Uncompressed lines are also accepted.
+        tell: callback for truncated or modified lines, with their numbers, and for the first unreadable
+            position.
 
     Raises:
-        EvidenceError: the file cannot be opened, is no cassette, or is larger than any cassette can be.
+        EvidenceError: the file cannot be opened, is not a cassette, or is larger than any cassette can be.
     """
     tell = _counted(tell, path)
-    # Before the file: what is packed meanwhile stands in both, and not in neither.
+    # Read the tail before the file. Lines packed in between are then in both, and never in neither.
     tail = read_tail(path, BATCH_BYTES, LINE_BYTES)
     num_read = 0
-    # Whoever stops reading leaves no open file behind.
+    # Close the file even if the caller stops reading early.
     with contextlib.closing(_raw_lines(path, tell)) as raw_lines:
         for number, raw in raw_lines:
             if number == 1:
@@ -263,7 +266,7 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
                 if tail is not None and not raw.startswith(tail.cassette.encode()):
                     tail = None
             elif tail is not None and number > tail.num_before and not raw.endswith(b"\n"):
-                break  # it was being packed, and stands in the tail
+                break  # the line was packed while we read, and is in the tail
             num_read = number
             line, content = _parsed(raw, path)
             if line is None:
@@ -279,7 +282,7 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
 
 
 def _counted(tell: Callable[[Issue], None], path: Path) -> Callable[[Issue], None]:
-    """Tell of lines that are none, up to a number of them."""
+    """Report unreadable lines up to a maximum number."""
     numbers = itertools.count(1)
 
     def tell_some(issue: Issue) -> None:
@@ -295,7 +298,7 @@ def _refused(message: str, path: Path) -> EvidenceError:
 
 
 def _tail_lines(tail: Tail, num_read: int, tell: Callable[[Issue], None]) -> Iterator[tuple[Json, bytes]]:
-    """Those that do not stand in the cassette as well."""
+    """Yield the tail lines that are not already in the cassette."""
     start = max(0, num_read - tail.num_before)
     for number, raw in enumerate(tail.lines[start:], start + 2):
         line, content = _parsed(raw, tail.path)
@@ -306,7 +309,7 @@ def _tail_lines(tail: Tail, num_read: int, tell: Callable[[Issue], None]) -> Ite
 
 
 def _parsed(raw: bytes, path: Path) -> tuple[Json | None, bytes]:
-    """A line, and its JSON as it stands; `None`: it is none."""
+    """Return the JSON of a line, parsed and as bytes; `None` for an unreadable line."""
     checksum, _, content = raw.rstrip(b"\n").partition(b" ")
     try:
         DEFAULT_BOUNDS.check_document(path.name, content)
@@ -326,10 +329,10 @@ def _tell_no_line(raw: bytes, path: Path, number: int, tell: Callable[[Issue], N
 
 
 def _check_head(line: Any, path: Path) -> None:
-    """Refuse what is no cassette.
+    """Raise an error for a file that is not a cassette.
 
     Raises:
-        EvidenceError: it is none, or one of another format.
+        EvidenceError: the file is not a cassette, or its format version is not supported.
     """
     if not (isinstance(line, dict) and "cassette" in line):
         hint = "create one with: aigo-bridge run … --record FILE"

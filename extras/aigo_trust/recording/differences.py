@@ -10,11 +10,11 @@ import orjson
 from aigo_bridge.text.plurals import plural
 
 MOST_DIFFERENCES = 3
-"""Differences that are shown."""
+"""Maximum number of differences to show."""
 _AROUND = 16
-"""Characters that are shown on each side of the first one that is different in two texts."""
+"""Number of characters to show on each side of the first difference between two texts."""
 _LONGEST = 60
-"""Characters of another value that are shown."""
+"""Maximum number of characters to show of any other value."""
 
 
 def request_differences(
@@ -58,7 +58,7 @@ def _differences(recorded: Any, asked: Any, place: str, names: tuple[str, str]) 
 
 
 def _around(left: str, right: str) -> tuple[str, str]:
-    """Two texts around the first character in which they differ."""
+    """Return an excerpt of both texts around the first character that differs."""
     same = next(
         (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
     )

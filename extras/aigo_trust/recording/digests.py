@@ -1,7 +1,7 @@
-"""What tells the lines of a cassette from any others: a digest for each plan, and a checksum for each line,
-so that the place of an alteration has a name.
+"""Digests of the lines of a cassette: one SHA-256 for each plan and one checksum for each line.
 
-A provenance keeps them of the cassette that a run was recorded in, or was answered from.
+The checksums locate a modified line. A provenance file contains the digests of the cassette that the run was
+recorded in or answered from.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 FIELDS = ("run", "call", "lost")
-"""Kinds of lines that belong to a plan; those of head and end belong to the file."""
+"""Kinds of lines that belong to a plan. The head and end lines belong to the file."""
 
 
 def task_of_line(line: Mapping[str, Any]) -> str | None:
-    """The plan that a line belongs to; `None`: to none."""
+    """Return the name of the plan that a line belongs to; `None` for a line of the file."""
     for field in FIELDS:
         place = line.get(field)
         if isinstance(place, Mapping):
@@ -27,19 +27,21 @@ def task_of_line(line: Mapping[str, Any]) -> str | None:
 
 
 class LineDigests:
-    """The lines of a cassette, plan by plan, in their order: four bytes in memory for each."""
+    """Digests of the lines of a cassette, in order and grouped by plan. Each line uses four bytes of
+    memory.
+    """
 
     def __init__(self) -> None:
         self._digests: dict[str, Any] = {}
         self._checksums: dict[str, array[int]] = {}
 
     def add(self, task: str, content: bytes, checksum: int | None = None) -> None:
-        """Take in a line of a plan, JSON as it stands in the file.
+        """Add a line of a plan.
 
         Args:
-            task: the plan's name.
-            content: the line.
-            checksum: its CRC-32; `None`: not known yet.
+            task: name of the plan.
+            content: JSON bytes of the line, as written in the file.
+            checksum: CRC-32 of the line; `None` to compute it.
         """
         digest = self._digests.get(task)
         if digest is None:
@@ -49,20 +51,22 @@ class LineDigests:
         self._checksums[task].append(zlib.crc32(content) if checksum is None else checksum)
 
     def tasks(self) -> list[str]:
-        """Names of all plans that it has lines of."""
+        """Return the names of all plans with lines."""
         return list(self._digests)
 
     def checksums(self, task: str) -> list[int]:
-        """The checksum of each line of a plan."""
+        """Return the checksums of all lines of a plan."""
         return list(self._checksums.get(task, ()))
 
     def sha256(self, task: str) -> str:
-        """The digest of a plan's lines, each with a line feed behind it."""
+        """Return the SHA-256 of a plan's lines, each followed by a line feed."""
         digest = self._digests.get(task)
         return (hashlib.sha256() if digest is None else digest).hexdigest()
 
     def to_json(self, tasks: Iterable[str]) -> list[dict[str, Any]]:
-        """As a provenance has it; checksums as hexadecimal digits, eight for each line."""
+        """Return plain data for a provenance file. Checksums are hexadecimal, with eight digits for each
+        line.
+        """
         return [
             {
                 "name": task,

@@ -1,9 +1,14 @@
-"""Playing: the calls of a run are answered from a cassette, and what is not in it is told, call by call.
+"""Replay: the model calls of a run are answered from a cassette, and each missing call is reported.
 
-A call is known by its request and the key of its model. Of several records of one request that one is taken
-which was made at the same place (sample, trial, who asks, how many times before); then one of the same trial;
-then, in their order, those of trials that this run does not have. No record answers twice: a request that is
-made more often than it was recorded is not in the cassette.
+A call is identified by its request and its model key. If several records have the same request, the player
+chooses in this order:
+
+- the record from the same position: sample, trial, caller and repetition
+- a record from the same trial
+- the first record from a trial that this run does not have
+
+Each record answers one call only. If a run sends a request more often than it was recorded, the extra calls
+are missing from the cassette.
 """
 
 from __future__ import annotations
@@ -34,35 +39,35 @@ from aigo_trust.recording.differences import request_differences
 from aigo_trust.recording.digests import LineDigests, task_of_line
 
 MOST_COMPARED = 200
-"""Requests that are looked at to find the one that is nearest to one that is not in the cassette."""
+"""Maximum number of requests to compare when searching for the one most similar to a missing call."""
 MOST_SEARCHES = 50
-"""Missing calls for which that is done where nothing was recorded at their place."""
+"""Maximum number of such searches for missing calls without any record at their position."""
 
 HINT = "record it again: aigo-bridge run … --record FILE"
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """One plan that was recorded."""
+    """Recorded run of one plan."""
 
     task: str
     digest: str
-    """Of its plan."""
+    """Digest of the plan."""
     engine: str
     models: Mapping[str, str]
-    """AI GO model key (`""` for the evaluated model) → the engine's name."""
+    """Model name on the engine for each AI GO model key (`""` for the evaluated model)."""
 
 
 class Cassette:
-    """The calls of a cassette, looked up by what is asked; of each a few numbers are kept in memory, what was
-    said lies in a file without a name.
+    """Calls of a cassette, indexed by request. Memory holds a few numbers for each call; the contents are in
+    an anonymous temporary file.
 
     Args:
-        path: the file.
-        tell: told of what cannot be read of it.
+        path: path of the cassette.
+        tell: callback for unreadable parts of the file.
 
     Raises:
-        EvidenceError: it is no cassette, cannot be opened, or there is no room to unpack it.
+        EvidenceError: the file is not a cassette or cannot be opened, or there is no disk space to unpack it.
     """
 
     def __init__(self, path: Path, tell: Callable[[Issue], None] = lambda _issue: None):
@@ -111,12 +116,12 @@ class Cassette:
 
     @property
     def num_calls(self) -> int:
-        """Calls that it has."""
+        """Number of calls in the cassette."""
         return len(self._starts) - len(self._replaced)
 
     def models(self) -> dict[str, str]:
-        """AI GO model key → the name of the one model that was recorded under it; keys with several are left
-        out.
+        """Return the recorded model name for each AI GO model key. Keys with several model names are
+        omitted.
         """
         names: dict[str, set[str]] = {}
         for run in self.runs:
@@ -125,18 +130,18 @@ class Cassette:
         return {key: next(iter(of_key)) for key, of_key in names.items() if len(of_key) == 1}
 
     def player(self, *, notes_asked: bool = False) -> Player:
-        """The tape of a run on one engine; each run has one of its own."""
+        """Return a new tape for a run on one engine. Each run needs a separate tape."""
         return Player(self, notes_asked=notes_asked)
 
     def line(self, number: int) -> dict[str, Any]:
-        """What the cassette says of a call."""
+        """Return the recorded line of a call."""
         with self._lock:
             content = os.pread(self._spool.fileno(), self._lengths[number], self._starts[number])
         line: dict[str, Any] = orjson.loads(content)
         return line
 
     def close(self) -> None:
-        """Give the unpacked content back."""
+        """Delete the unpacked content."""
         self._spool.close()
 
     def _add(self, line: dict[str, Any], content: bytes, tell: Callable[[Issue], None]) -> None:
@@ -179,10 +184,10 @@ class Cassette:
             self._replaced.add(earlier)
         self._by_place[key] = number
 
-    # For players
+    # Lookups for players
 
     def model_task(self, task: str, model_key: str) -> MLTask:
-        """What a model of a plan is for; where another plan was recorded, what it was for in that one."""
+        """Return the task type of a plan's model. If the cassette has no such plan, use the recorded plan."""
         known = self._tasks.get((task, model_key))
         if known is not None or any(run.task == task for run in self.runs):
             return known or "chat_completion"
@@ -190,39 +195,39 @@ class Cassette:
         return others.pop() if len(others) == 1 else "chat_completion"
 
     def loss_at(self, place: CallSite) -> str | None:
-        """Why the call at a place is not in the cassette; `None`: nothing is known of such a call."""
+        """Return why the call at a position was not recorded; `None` if the cassette does not mention it."""
         return self._lost_at.get(_key(place))
 
     def records(self, asked: AskedCall) -> list[int]:
-        """All records of a request."""
+        """Return all records of a request."""
         numbers = self._by_request.get(_key(asked.place.model_key, asked.digest), [])
         return [number for number in numbers if number not in self._replaced]
 
     def record_at(self, asked: AskedCall) -> int | None:
-        """The record of a request at its very place."""
+        """Return the record of a request at exactly the same position."""
         return self._by_place.get(_key(asked.place, asked.digest))
 
     def anything_at(self, place: CallSite) -> int | None:
-        """The record of any request at a place."""
+        """Return the record of any request at a position."""
         return self._at.get(_key(place))
 
     def trial(self, number: int) -> int:
-        """Hash of a call's trial."""
+        """Return the hash of a call's trial."""
         return self._trials[number]
 
     def of_model(self, model_key: str) -> Iterator[dict[str, Any]]:
-        """The first calls of a model."""
+        """Yield the first calls of a model."""
         numbers = (number for number in range(len(self._starts)) if number not in self._replaced)
         lines = (self.line(number) for number in numbers)
         return (line for line in lines if line["call"]["model_key"] == model_key)
 
 
 class Player:
-    """The tape of a run that is answered from a cassette; see `Tape`.
+    """Tape of a run that is answered from a cassette; see `Tape`.
 
     Args:
-        cassette: has the answers.
-        notes_asked: whether it is kept what was asked where.
+        cassette: cassette with the answers.
+        notes_asked: whether to keep the requests with their positions.
     """
 
     def __init__(self, cassette: Cassette, *, notes_asked: bool = False):
@@ -239,7 +244,7 @@ class Player:
 
     @property
     def num_unasked(self) -> int:
-        """Calls of the cassette that this run has not made."""
+        """Number of recorded calls that this run has not made."""
         return self.cassette.num_calls - len(self._used)
 
     @property
@@ -248,12 +253,12 @@ class Player:
         return "answered from"
 
     def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
-        """All lines: those of other plans may answer, too."""
+        """Return all lines of the cassette, because records of other plans may also answer calls."""
         digests = self.cassette.digests
         return digests.to_json(digests.tasks())
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> _TaskPlayer:
-        """For one plan of the run."""
+        """Return the player for one plan of the run."""
         name = task_name(plan)
         trials = {
             trial_hash(name, sample.id, trial) for sample in plan.samples for trial in range(plan.num_trials)
@@ -261,7 +266,7 @@ class Player:
         return _TaskPlayer(self, name, trials)
 
     def take(self, asked: AskedCall, trials: set[int]) -> int | None:
-        """The record that answers a call, which then answers no other; `None`: there is none."""
+        """Return the record that answers a call, and mark it as used; `None` if missing."""
         with self._lock:
             number = self._record(asked, trials)
             if self.asked is not None:
@@ -287,7 +292,7 @@ class Player:
         return next(iter(same_trial + of_nobody), None)
 
     def miss(self, asked: AskedCall, stage: Stage) -> SampleError:
-        """That a call is not in the cassette, and what is nearest to it."""
+        """Return an error for a missing call, with the most similar recorded request."""
         return SampleError(
             f"this call is not in the cassette ({asked.place}): {self._why(asked)}",
             stage=stage,
@@ -366,25 +371,25 @@ class _PlayedCall:
         return CallOutcome.from_json(player.cassette.line(self._number))
 
     def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
-        """It is in a cassette already."""
+        """Do nothing, because the call is already in a cassette."""
 
     def lose(self, reason: str) -> None:
-        """As above."""
+        """Do nothing, for the same reason as `keep`."""
 
 
 def trial_hash(task: str, sample: str | int, trial: int) -> int:
-    """What tells a trial from others, in eight bytes."""
+    """Return an eight-byte hash that identifies a trial."""
     return int.from_bytes(_key(task, sample, trial)[:8], "big", signed=True)
 
 
 def _key(*parts: Any) -> bytes:
-    """Sixteen bytes for anything plain."""
+    """Return a 16-byte key for plain values."""
     shown: Iterable[str] = (part.hex() if isinstance(part, bytes) else repr(part) for part in parts)
     return hashlib.blake2b("\0".join(shown).encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _words(request: Any) -> set[str]:
-    """The words of a request: what likeness is measured by."""
+    """Return the set of words in a request, for measuring similarity."""
     if isinstance(request, dict):
         return {word for part in request.values() for word in _words(part)}
     if isinstance(request, list):

@@ -1,4 +1,4 @@
-"""Recording: every call of a run goes into a cassette when it has ended, before its answer is used."""
+"""Recording: each model call of a run is written to a cassette before its answer is used."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from aigo_trust.recording.container import FORMAT, CassetteWriter
 from aigo_trust.recording.digests import LineDigests, task_of_line
 
 MOST_REASONS = 5
-"""Different reasons that are kept of why calls are not in the cassette."""
+"""Maximum number of different reasons to keep for calls missing from the cassette."""
 
 
 class Recorder:
-    """The tape of a run that is recorded; see `Tape`.
+    """Tape that records a run; see `Tape`.
 
     Args:
-        path: the cassette.
-        append: go on with one that is there.
+        path: path of the cassette.
+        append: whether to append to an existing cassette.
 
     Raises:
-        UsageError: it cannot be written, or is there already.
+        UsageError: the cassette cannot be written, or already exists.
     """
 
     def __init__(self, path: Path, *, append: bool = False):
@@ -53,17 +53,17 @@ class Recorder:
 
     @property
     def path(self) -> Path:
-        """The cassette."""
+        """Path of the cassette."""
         return self._file.path
 
     @property
     def num_bytes(self) -> int:
-        """Its size."""
+        """Size of the cassette in bytes."""
         return self._file.num_bytes
 
     @property
     def problem(self) -> str | None:
-        """Why the cassette lacks calls that ended after some time (a full disk); `None`: it does not."""
+        """Reason why later calls are missing from the cassette, such as a full disk; `None` if none are."""
         return self._file.problem
 
     @property
@@ -82,7 +82,7 @@ class Recorder:
             self._digests.add(task, content)
 
     def _put(self, task: str, content: bytes, checksum: int) -> bool:
-        """Whether the line stands in the cassette; in `_order`."""
+        """Write a line and return whether it is in the cassette. The caller holds `_order`."""
         if not self._file.write(content, checksum):
             return False
         self._digests.add(task, content, checksum)
@@ -93,14 +93,14 @@ class Recorder:
             self._put(task, content, zlib.crc32(content))
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> _TaskRecorder:
-        """For one plan of the run."""
+        """Return the recorder for one plan of the run."""
         name = task_name(plan)
         run = {"task": name, "digest": plan.digest, "engine": engine, "models": dict(models)}
         self._write(name, redact_json(orjson.dumps({"run": run})))
         return _TaskRecorder(self, name)
 
     def add(self, asked: AskedCall, outcome: CallOutcome, started: float, seconds: float) -> None:
-        """One call has ended."""
+        """Record a finished call."""
         if asked.problem is not None:
             self.lose(asked, asked.problem)
             return
@@ -111,7 +111,7 @@ class Recorder:
             return
         redactor = KNOWN.redactor
         clean = redactor.json(line)
-        # What holds no secret comes back as it was given.
+        # A response without secrets keeps its exact value.
         is_masked = asked.is_masked or (clean is not line and clean != line)
         content = asked.content if asked.redactor is redactor else redactor.json(asked.content)
         content = b'%b,"request":%b}' % (clean[:-1], content)
@@ -122,39 +122,39 @@ class Recorder:
                 self.num_redacted += is_masked
 
     def lose(self, asked: AskedCall, reason: str) -> None:
-        """A call cannot be recorded; the cassette says so."""
+        """Record the reason why a call cannot be recorded."""
         with self._order:
             self.num_lost += 1
             if len(self.reasons) < MOST_REASONS:
                 self.reasons[reason] = None
         try:
             line = orjson.dumps({"lost": asked.place.to_json(), "reason": reason[:1000]})
-        except TypeError:  # an id that is no text in UTF-8
+        except TypeError:  # the ID is not valid UTF-8 text
             self._file.write(orjson.dumps({"lost": None, "reason": "the id of its sample is not text"}))
             return
         self._write(asked.place.task, redact_json(line))
 
     def close(self) -> None:
-        """The run has ended."""
+        """Close the cassette at the end of the run."""
         self._file.close(orjson.dumps({"end": {"calls": self.num_calls, "lost": self.num_lost}}))
 
 
 def _call_line(asked: AskedCall, outcome: CallOutcome, started: float, seconds: float) -> bytes:
-    """The line of a call that has ended, without the request, from which secrets are taken out already.
+    """Return the line of a finished call without its request. Secrets are already removed from the request.
 
     Raises:
-        ValueError: JSON cannot say the answer.
-        TypeError: nor the id of its sample.
+        ValueError: the answer cannot be written as JSON.
+        TypeError: the sample ID cannot be written as JSON.
     """
     line: dict[str, Any] = {"call": asked.place.to_json(), "model": asked.model}
     outcome.add_to(line)
-    # Thousandths and millionths, at a fraction of what `round` takes.
+    # These convert to thousandths and millionths much faster than `round`.
     line["started_at"] = int(started * 1e3 + 0.5) / 1e3
     line["seconds"] = int(seconds * 1e6 + 0.5) / 1e6
     try:
         return orjson.dumps(line)
     except TypeError:
-        outcome.to_json()  # if it is the answer, this says so
+        outcome.to_json()  # records the error if it is the answer
         raise
 
 
@@ -184,7 +184,7 @@ class _RecordedCall:
         return None
 
     def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
-        # What comes to nothing after it was answered (a limit of tokens) was answered.
+        # Keep the answer of a call that fails afterwards, for example at a token limit.
         if not self._is_kept or not isinstance(outcome.said, Failed):
             self._is_kept = True
             self._recorder.add(self._asked, outcome, started, seconds)

@@ -1,4 +1,4 @@
-"""Hook `recordings`: the tape of a run that is recorded, or answered from a cassette."""
+"""Hook `recordings`: provides the tape of a run that is recorded or answered from a cassette."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from aigo_trust.recording.playing import Cassette, Player
 from aigo_trust.recording.recording import Recorder
 
 MOST_ISSUES = 10
-"""Damaged lines that are shown one by one."""
+"""Maximum number of damaged lines to list."""
 
 
 @dataclass
 class RunTape:
-    """The tapes of a run, one for each engine."""
+    """Tapes of a run, one for each engine."""
 
     recorder: Recorder | None = None
     cassette: Cassette | None = None
     players: dict[str, Player] = field(default_factory=dict)
-    """Engine → its tape."""
+    """Player for each engine."""
 
     @property
     def models(self) -> Mapping[str, str] | None:
-        """Names of the models that were recorded, by key; `None`: the models themselves are asked."""
+        """Recorded model names by key; `None` if the run calls the real models."""
         return None if self.cassette is None else self.cassette.models()
 
     def of_engine(self, engine: str) -> Tape | None:
-        """The tape of the run on an engine; all its evaluations go past one."""
+        """Return the tape of an engine. All evaluations on this engine share it."""
         if self.cassette is None:
             return self.recorder
         return self.players.setdefault(engine, self.cassette.player())
 
     @property
     def problem(self) -> str | None:
-        """Reason why the cassette lacks calls; `None`: it is complete."""
+        """Reason why calls are missing from the cassette; `None` if it is complete."""
         return None if self.recorder is None else self.recorder.problem
 
     def notes(self, num_reused: int) -> list[str]:
-        """Return lines about the calls that were recorded or answered.
+        """Return messages about the recorded or answered calls.
 
         Args:
-            num_reused: trials that were taken over from earlier runs.
+            num_reused: number of trials reused from earlier runs.
         """
         if self.recorder is not None:
             return _notes_of_recording(self.recorder, num_reused)
@@ -65,7 +65,7 @@ class RunTape:
 def _notes_of_recording(recorder: Recorder, num_reused: int) -> list[str]:
     from aigo_bridge.cli.terminal import printable
 
-    # Packs the lines of its tail: the size is that of the file.
+    # Closing packs the tail, so the size is correct only afterwards.
     recorder.close()
     size = _size(recorder.num_bytes)
     notes = [f"recorded {plural(recorder.num_calls, 'call')} in {_name(recorder.path)} ({size})"]
@@ -104,10 +104,10 @@ RECORDINGS = Recordings(_record, _replay)
 
 @contextmanager
 def opened(path: Path, show: ShowIssues) -> Iterator[Cassette]:
-    """Open a cassette, and show its damaged lines.
+    """Open a cassette and report its damaged lines.
 
     Raises:
-        EvidenceError: it cannot be read.
+        EvidenceError: the cassette cannot be read.
     """
     issues: list[Issue] = []
     cassette = Cassette(path, issues.append)

@@ -1,9 +1,9 @@
-"""The tail of a cassette that is being written: its last lines as they are, in a file beside it.
+"""Tail of a cassette during writing: a second file with its last, uncompressed lines.
 
-To pack each call by itself costs most of what recording costs. So the lines of calls go into the tail one by
-one, each before its answer is used, and into the cassette as a whole when there are some hundred kilobytes.
-Whoever kills the process leaves both: the tail says how many lines of which cassette stand in front of it, so
-that no line counts twice, and none is lost, wherever the kill comes.
+Packing each call separately would take most of the recording time. Each call is therefore first appended to
+the tail, before its answer is used. After some hundred kilobytes, all tail lines are packed into the cassette
+together. The tail names its cassette and the number of lines before it. If the process is killed at any
+moment, no line is lost and no line counts twice.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.process.locks import CLOSED_IN_CHILDREN, NO_LINK
 
 SUFFIX = ".tail"
-"""Behind the name of the cassette."""
+"""Suffix after the name of the cassette."""
 
 _START = b' {"tail":'
 _CHECKSUM = 8
 
 
 def tail_of(path: Path) -> Path:
-    """The file of a cassette's tail, which need not be there."""
+    """Return the path of a cassette's tail, which may not exist."""
     return path.with_name(path.name + SUFFIX)
 
 
 @dataclass(frozen=True)
 class Tail:
-    """What stands in a tail."""
+    """Content of a tail."""
 
     path: Path
     cassette: str
-    """Checksum of the first line of the cassette that it belongs to."""
+    """Checksum of the first line of the cassette."""
     num_before: int
-    """Lines of the cassette in front of its own."""
+    """Number of cassette lines before the tail."""
     lines: tuple[bytes, ...]
-    """As they stand, each with its line feed; the last one may have been cut off."""
+    """Raw lines, each with its line feed. The last one may be truncated."""
 
 
 def read_tail(path: Path, batch: int, longest: int) -> Tail | None:
-    """The tail of a cassette; `None`: there is none, or nothing in it.
+    """Return the tail of a cassette; `None` if it is missing or empty.
 
     Args:
-        path: the cassette.
-        batch: bytes after which lines are packed: the line that reaches them is the last one.
-        longest: bytes of the longest line; longer ones are cut off.
+        path: path of the cassette.
+        batch: number of bytes after which lines are packed. The tail ends with the line that reaches it.
+        longest: maximum number of bytes in a line. Longer lines are truncated.
     """
     file = tail_of(path)
     try:
@@ -61,7 +61,7 @@ def read_tail(path: Path, batch: int, longest: int) -> Tail | None:
             content = opened.read(batch + longest)
     except (OSError, UsageError):
         return None
-    # What is longer than a batch is a single line.
+    # Content larger than a batch is a single line.
     if (end := content.find(b"\n", batch)) >= 0:
         content = content[: end + 1]
     first, *lines = io.BytesIO(content).readlines() or [b""]
@@ -75,14 +75,14 @@ def read_tail(path: Path, batch: int, longest: int) -> Tail | None:
 
 
 class TailWriter:
-    """The tail of a cassette that is being written; its caller sees to it that one thread writes at a time.
+    """Writer of the tail of a cassette. Only one thread may write at a time.
 
     Args:
-        path: the cassette.
+        path: path of the cassette.
 
     Raises:
-        UsageError: something else stands in its place.
-        OSError: it cannot be written.
+        UsageError: another kind of file already has this name.
+        OSError: the tail cannot be written.
     """
 
     def __init__(self, path: Path):
@@ -101,14 +101,14 @@ class TailWriter:
             )
 
     def begin(self, cassette: str, num_before: int) -> None:
-        """Empty it: what stood in it stands in the cassette.
+        """Empty the tail after its lines were packed into the cassette.
 
         Args:
             cassette: checksum of the cassette's first line.
-            num_before: lines that the cassette has.
+            num_before: number of lines in the cassette.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the tail cannot be written.
         """
         os.ftruncate(self._file, 0)
         self.num_bytes = 0
@@ -116,18 +116,18 @@ class TailWriter:
         self.put(b"%08x %s\n" % (zlib.crc32(head), head))
 
     def put(self, text: bytes) -> None:
-        """Write at its end, all of it or nothing.
+        """Append bytes completely or not at all.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the tail cannot be written.
         """
         self.num_bytes = written(self._file, text, self.num_bytes)
 
     def close(self, *, remove: bool) -> None:
-        """Give it back; once.
+        """Close the tail. Further calls do nothing.
 
         Args:
-            remove: nothing stands in it that is not in the cassette.
+            remove: whether to delete the file, because the cassette contains all lines.
         """
         os.close(self._file)
         if remove:
@@ -136,24 +136,24 @@ class TailWriter:
 
 
 def _is_start(content: bytes) -> bool:
-    """Whether a tail may begin like that, also one whose first line was cut off."""
+    """Return whether a file may be a tail. A truncated first line is accepted."""
     checksum, head = content[:_CHECKSUM], content[_CHECKSUM:]
     return all(byte in b"0123456789abcdef" for byte in checksum) and _START.startswith(head)
 
 
 def written(file: int, data: bytes, size: int) -> int:
-    """Write at the end of a file, all of it or nothing.
+    """Append bytes to a file completely or not at all.
 
     Args:
-        file: its descriptor.
-        data: what is written.
-        size: bytes that it has.
+        file: file descriptor.
+        data: bytes to write.
+        size: current size of the file in bytes.
 
     Returns:
-        Bytes that it has then.
+        New size of the file in bytes.
 
     Raises:
-        OSError: it cannot be written; it is as it was.
+        OSError: the bytes cannot be written; the file is unchanged.
     """
     end = size
     try:
@@ -162,7 +162,7 @@ def written(file: int, data: bytes, size: int) -> int:
             end += count
             data = data[count:]
     except OSError:
-        # What is there of the last line would be in the way of nobody, but it is none.
+        # A partial last line would be harmless, but it would not be a valid line.
         with contextlib.suppress(OSError):
             os.ftruncate(file, size)
         raise

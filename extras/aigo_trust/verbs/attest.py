@@ -1,4 +1,4 @@
-"""`aigo-bridge attest`: a signed statement of a result, and the proof of one sample of it."""
+"""`aigo-bridge attest`: signs a statement of a result, and writes the proof of one sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge bundle`: a result with all that it is checked against, in one file."""
+"""`aigo-bridge bundle`: packs a result with all its evidence into one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge parity`: a certificate that engines make the same of the same answers."""
+"""`aigo-bridge parity`: certifies that engines produce equal results from the same answers."""
 
 from __future__ import annotations
 

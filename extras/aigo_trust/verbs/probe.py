@@ -1,4 +1,4 @@
-"""`aigo-bridge probe`: scorers put to the test with changed outputs."""
+"""`aigo-bridge probe`: tests scorers with changed outputs."""
 
 from __future__ import annotations
 
@@ -213,10 +213,10 @@ def probe(
 def _judges(
     plan: TaskPlan, engine: str, model_map: dict[str, str], record: Path | None, replay: Path | None
 ) -> Iterator[tuple[Judges, RunTape]]:
-    """The models of the judges, and the tape that their calls go past.
+    """Yield the judge models and the tape for their calls.
 
     Raises:
-        UsageError: the options make no sense together, or name what is not there.
+        UsageError: the options conflict, or name an unknown item.
         EvidenceError: the cassette cannot be read.
     """
     from aigo_bridge.cli.failing import show_issues

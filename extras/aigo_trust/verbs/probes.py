@@ -1,4 +1,4 @@
-"""What a probe came to, as the terminal shows it."""
+"""Terminal output of a probe."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EXPECTED = {
     "not better": "no higher score",
     "told": "either",
 }
-"""What is expected of the scores, for people."""
+"""Expected effect on the scores, as displayed."""
 _CELL = 70
 
 
 def show_probe(probe: Probe) -> None:
-    """The table of a probe: a row for each scorer and perturbation, then what was not probed."""
+    """Print a table with a row for each scorer and perturbation, then the scorers that were not probed."""
     source = probe.source
     typer.echo(
         printable(

@@ -1,5 +1,5 @@
-"""`aigo-bridge verify`: whether a result was altered, and whether its numbers follow from what stands in
-it.
+"""`aigo-bridge verify`: checks whether a result was modified, and whether its metrics follow from its
+content.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def verify(
 
 
 def _show_verifications(verifications: Sequence[Verification]) -> None:
-    """Print each result, and of several the number of each verdict."""
+    """Print each result. For several results, also print the number of each verdict."""
     for number, verification in enumerate(verifications):
         if number:
             typer.echo("")
@@ -199,7 +199,7 @@ def _show_verifications(verifications: Sequence[Verification]) -> None:
 
 
 def _show_verification(verification: Verification) -> None:
-    """Print the verdict on a result, then its levels one by one."""
+    """Print the verdict on a result, followed by its levels."""
     typer.echo(printable(verification.summary))
     typer.echo(printable(str(short_path(verification.result))))
     for label, text in verification.facts:

@@ -1,1 +1,1 @@
-"""Results checked: that a file was not altered, and that its numbers follow from what stands in it."""
+"""Verification of results: whether a file was modified, and whether its metrics follow from its content."""

@@ -1,7 +1,7 @@
-"""Compare the answers of the evaluated model in a result with a recording that the auditor names.
+"""Comparison of the evaluated model's answers with a recording that the auditor provides.
 
-Every text of the assistant in a trial must be a reply that was recorded in that trial, or a text of one of
-its requests (an example in a prompt, an earlier turn). The last one must be a reply.
+Every assistant message in a trial must be a recorded reply of that trial, or a text in one of its requests
+(an example in the prompt or an earlier turn). The last message must be a reply.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _SHOWN = 60
 
 @dataclass
 class _RecordedTrial:
-    """The calls of a solver in one trial, as hashes of texts."""
+    """Solver calls in one trial, as hashes of texts."""
 
     replies: set[int] = field(default_factory=set)
     asked: set[int] = field(default_factory=set)
-    """Texts in requests."""
+    """Hashes of the texts in requests."""
 
 
 @dataclass
 class _Recording:
-    """The calls of solvers in a cassette."""
+    """Solver calls in a cassette."""
 
     digests: dict[str, str] = field(default_factory=dict)
-    """Plan → its digest."""
+    """Digest of each plan."""
     trials: dict[tuple[str, Any, Any], _RecordedTrial] = field(default_factory=dict)
 
     def tasks(self, frame: TaskResultLog, record: Mapping[str, Any] | None) -> list[str]:
-        """The plans that a result may be of: with its digest, or else with the key of its task."""
+        """Return the plans that may belong to a result: by digest, or else by task key."""
         planned = {} if record is None else record.get("plan")
         digest = planned.get("sha256") if isinstance(planned, Mapping) else None
         same = [name for name, recorded in self.digests.items() if recorded == digest]
@@ -59,10 +59,10 @@ def check_answers(
     """Compare the answers of a result with a recording.
 
     Args:
-        reader: of the result.
-        frame: the result without its samples.
-        recording: a cassette; `None`: not given.
-        record: the provenance; `None`: not given.
+        reader: reader of the result.
+        frame: result without its samples.
+        recording: path of the cassette; `None` if not provided.
+        record: provenance of the result; `None` if not provided.
     """
     if recording is None:
         return level("answers", [], unchecked=NO_RECORDING)
@@ -87,7 +87,7 @@ def _recording(path: Path) -> _Recording:
         run, call = line.get("run"), line.get("call")
         if isinstance(run, Mapping):
             recording.digests[str(run.get("task"))] = str(run.get("digest"))
-        # Another model of the solver may say a turn of the conversation.
+        # Another model of the solver may produce a turn of the conversation.
         if not isinstance(call, Mapping) or call.get("by") != "solver":
             continue
         place = str(call.get("task")), call.get("sample"), call.get("trial")
@@ -118,7 +118,7 @@ def _has_postprocessor(frame: TaskResultLog) -> bool:
 
 
 def _has_code(frame: TaskResultLog) -> bool:
-    """Whether the solver's own code makes the answers out of replies."""
+    """Return whether the solver's own code builds answers from replies."""
     return any(name.endswith("snippet") and value for name, value in _definition(frame).items())
 
 
@@ -134,7 +134,7 @@ def _compared(
             continue
         repeated = part.run is not None if repeated is None else repeated or part.run is not None
         if repeated and part.run is None:
-            continue  # of a repeated task, how far its runs agree
+            continue  # agreement between the runs of a repeated task
         for number, trial in enumerate(trials_of(part.value)):
             answers = list(_answers(trial))
             if not answers:
@@ -162,7 +162,7 @@ def _compared(
 def _trial(
     recorded: _Recording, tasks: Sequence[str], part: SamplePart, trial: Json
 ) -> _RecordedTrial | None:
-    """The calls of a trial, in a repeated task the calls of its run."""
+    """Return the recorded calls of a trial. For a repeated task, these are the calls of its run."""
     sample = trial.get("sample_id", part.value.get("sample_id"))
     own = [name for name in tasks if part.run is None or name.endswith(f"#{part.run + 1}")]
     places = [(name, sample, trial.get("index", 0)) for name in own]
@@ -170,7 +170,7 @@ def _trial(
 
 
 def _answers(trial: Json) -> Iterator[str]:
-    """The texts of the assistant in a trial, without whitespace around them."""
+    """Yield the assistant messages in a trial, without surrounding whitespace."""
     for output in outputs_of(trial):
         messages = [item for item in items_of(output) if item.get("role") == "assistant"]
         texts = [text for item in messages if (text := (text_of(item) or "").strip())]

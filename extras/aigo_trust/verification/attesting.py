@@ -1,4 +1,4 @@
-"""Attestations of results: written beside them, and one sample of them proved."""
+"""Attestations of results: signs a result, and writes the proof of one sample."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def attest_result(result: Path, key: Ed25519PrivateKey) -> Path:
-    """Sign what a result says with a key; returns the attestation, which stands beside it.
+    """Sign a result with a key, and return the path of the attestation next to it.
 
     Raises:
-        UsageError, EvidenceError, OSError: as `attest_with`.
+        UsageError, EvidenceError, OSError: as for `attest_with`.
     """
     return attest_with(lambda content: signed(content, key), result, attestation_file(result))
 
 
 def attest_with(sign: Sign, result: Path, target: Path) -> Path:
-    """Sign what a result says; returns the attestation.
+    """Sign a result, and return the path of the attestation.
 
     Args:
-        sign: puts a signature to a payload.
-        result: the result.
-        target: the attestation, beside the result.
+        sign: function that signs a payload.
+        result: path of the result.
+        target: path of the attestation, next to the result.
 
     Raises:
-        UsageError: there is no such result.
-        EvidenceError: it cannot be read, or is not the one that its provenance was written of: nobody should
-            put a name to that.
+        UsageError: the result does not exist.
+        EvidenceError: the result cannot be read, or does not match its provenance. Such a result should never
+            be signed.
         OSError: the attestation cannot be written.
     """
     texts = _texts(result)
@@ -71,17 +71,18 @@ def attest_with(sign: Sign, result: Path, target: Path) -> Path:
 
 
 def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: bool = False) -> Path:
-    """Write one sample of an attested result with what proves that it belongs to it; returns the file.
+    """Write one sample of an attested result with the proof that it belongs to the result, and return the
+    file's path.
 
     Args:
-        result: the result.
-        sample: its id.
-        out: the file; `None`: one beside the result.
-        keyless: with the signature of an identity, not with that of a key.
+        result: path of the result.
+        sample: ID of the sample.
+        out: path of the file; `None` for a file next to the result.
+        keyless: whether to use the keyless attestation, signed with an identity.
 
     Raises:
-        UsageError: there is no such result or sample.
-        EvidenceError: the result has no attestation, or not this one.
+        UsageError: the result or the sample does not exist.
+        EvidenceError: the result is not attested, or the attestation belongs to another result.
         OSError: the file cannot be written.
     """
     texts = _texts(result)

@@ -1,12 +1,12 @@
-"""Bundles: a result with all that it is checked against, in one zip whose bytes follow from its contents.
+"""Bundles: a result with all its evidence in one zip file. Equal contents give equal bytes.
 
 ```text
-bundle.json       names and digests of all members, and what each is
+bundle.json       names, digests and roles of all members
 result/           the result, its provenance and its attestations
-log/              the native log, as it lay below its folder
-cassette/         the calls of the run
-task/             the task with every file that it includes, and its rows (`rows.json`: digests of them)
-report.html       the result to look at
+log/              the engine log, with its folder structure
+cassette/         the recorded calls of the run
+task/             the task with all included files, and its rows (`rows.json`: digests of the rows)
+report.html       the report of the result
 ```
 """
 
@@ -54,7 +54,7 @@ MANIFEST = "bundle.json"
 ROWS = "rows.json"
 MOST_MEMBERS = 10_000
 MOST_BYTES = 16 << 30
-"""Of all members together, unpacked."""
+"""Maximum uncompressed size of all members in bytes."""
 LARGEST_MANIFEST = 1 << 26
 _CHUNK = 1 << 20
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -63,24 +63,25 @@ _MODE = 0o100644 << 16
 
 @dataclass(frozen=True)
 class Contents:
-    """What goes into a bundle."""
+    """Inputs of a bundle."""
 
     result: Path
     materials: Materials
-    """Task, datasets and root."""
+    """Task, datasets and root folder."""
     log: Path | None = None
     cassette: Path | None = None
     with_data: bool = True
-    """Whether the rows of the dataset go in; else their digests."""
+    """Whether to include the dataset rows; otherwise their digests are included."""
 
 
 def write_bundle(contents: Contents, out: Path) -> list[str]:
-    """Write a bundle; returns the names of its members.
+    """Write a bundle, and return the names of its members.
 
     Raises:
-        UsageError: something that was named is not there.
+        UsageError: a named file does not exist.
         EvidenceError: the result cannot be read.
-        SpecError, DatasetError, UnsupportedPlanError: the task cannot be planned, or moved to another folder.
+        SpecError, DatasetError, UnsupportedPlanError: the task cannot be planned, or cannot be moved to
+            another folder.
         OSError: the bundle cannot be written.
     """
     if not contents.result.is_file():
@@ -113,10 +114,10 @@ def _result_files(result: Path) -> Iterator[Path]:
 
 
 def _task_plan(result: Path, task: str, frame: TaskResultLog, materials: Materials) -> TaskPlan:
-    """The plan with the rows of the run.
+    """Return the plan with the rows of the run.
 
     Raises:
-        UsageError: the files of the rows are not named.
+        UsageError: the dataset files are not named.
     """
     own = own_task(task, result, frame, provenance_of(result), materials)
     if own.rows is None and own.elsewhere is not None:
@@ -125,7 +126,9 @@ def _task_plan(result: Path, task: str, frame: TaskResultLog, materials: Materia
 
 
 def _cassette(contents: Contents) -> Path:
-    """The cassette, if it is that of the result's run: no other goes into its bundle."""
+    """Return the cassette. It must belong to the result's run, because a bundle contains no other
+    recording.
+    """
     cassette = contents.cassette
     assert cassette is not None
     if not cassette.is_file():
@@ -141,7 +144,7 @@ def _cassette(contents: Contents) -> Path:
 
 
 def _log_members(log: Path) -> dict[str, Path]:
-    """The files of a native log, the one that names it first."""
+    """Return the files of an engine log, with the main file first."""
     if not log.exists():
         raise UsageError(f"there is no log {str(log)!r}", code=Code.NOTHING_THERE)
     if log.is_dir():
@@ -154,18 +157,20 @@ def _log_members(log: Path) -> dict[str, Path]:
 
 
 def _report_members(result: Path, folder: Path) -> dict[str, Path]:
-    """The report of a result, written into a folder: a page, or of a large result a folder of pages."""
+    """Write the report of a result into a folder: one page, or a folder of pages for a large result."""
     write_report([ResultSource(result, result.name)], folder / "report.html")
     pages = sorted([*folder.glob("report*.html"), *folder.glob("report/*")])
     return {page.relative_to(folder).as_posix(): page for page in pages}
 
 
 def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
-    """How the report in a bundle is not the one that this release writes of the bundle's result."""
+    """Yield a finding for each difference between the bundled report and the report that this release
+    writes.
+    """
     with temporary_folder("aigo-report-") as folder:
         try:
             members = _report_members(bundle.result, folder)
-        except UsageError:  # what is wrong with the result is told with it
+        except UsageError:  # problems of the result are reported by the result's own check
             yield Finding("no report can be written of the result", file="report.html")
             return
         expected = {name: _digest(file) for name, file in members.items()}
@@ -193,7 +198,7 @@ def _plain(data: Mapping[str, Any]) -> Any:
 
 
 def _pack(out: Path, members: Mapping[str, Path], names: Mapping[str, Any]) -> None:
-    """Write the zip: members in the order of their names, without times, owners and comments."""
+    """Write the zip file: members sorted by name, without times, owners and comments."""
     digests = {name: _digest(members[name]) for name in sorted(members)}
     content = {"format": FORMAT, "release": __version__, **names, "members": digests}
     manifest = orjson.dumps({**content, "digest": canonical_digest(content)}, option=orjson.OPT_INDENT_2)
@@ -220,12 +225,12 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-# Opened
+# Reading bundles
 
 
 @dataclass(frozen=True)
 class OpenBundle:
-    """A bundle, unpacked into a folder."""
+    """Bundle unpacked into a folder."""
 
     folder: Path
     result: Path
@@ -233,17 +238,17 @@ class OpenBundle:
     task: Path | None
     """Folder of the packed task."""
     rows: list[Any] | None
-    """Digests of the rows, where the rows are not there."""
+    """Digests of the rows; `None` if the bundle contains the rows."""
     findings: tuple[Finding, ...]
-    """Members that are not those that were bundled."""
+    """Members that differ from the manifest."""
     release: Any = None
-    """The release of aigo-bridge that has written it."""
+    """Release of aigo-bridge that wrote the bundle."""
     cassette: Path | None = None
-    """The calls of the run."""
+    """Recorded calls of the run."""
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a file is a zip."""
+    """Return whether a file is a zip file."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"PK\x03\x04"
@@ -252,10 +257,10 @@ def is_bundle(path: Path) -> bool:
 
 
 def open_bundle(path: Path, folder: Path) -> OpenBundle:
-    """Unpack a bundle into a folder: nothing leads out of it, and no more is unpacked than its bounds.
+    """Unpack a bundle into a folder. Paths outside the folder and contents above the size limit are rejected.
 
     Raises:
-        EvidenceError: it is no bundle, or lies outside of what a bundle may be.
+        EvidenceError: the file is not a bundle, or exceeds the limits of a bundle.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -354,7 +359,9 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
 def _unpacked(
     archive: zipfile.ZipFile, entries: list[zipfile.ZipInfo], members: Mapping[str, Any], folder: Path
 ) -> Iterator[Finding]:
-    """Unpack the members that the manifest lists; whatever is not as it was bundled becomes a finding."""
+    """Unpack the members listed in the manifest. Yield a finding for each member that differs from the
+    manifest.
+    """
     for entry in entries:
         if entry.filename == MANIFEST:
             continue
@@ -389,6 +396,6 @@ def _inside(folder: Path, name: Any) -> Path | None:
 
 
 def bundled_materials(bundle: OpenBundle, materials: Materials) -> Materials:
-    """What a bundle is checked against: what it holds, and what the user names beside it."""
+    """Return the files for checking a bundle: its own contents, and the files that the user names."""
     log = None if bundle.log is None else str(bundle.log)
     return replace(materials, log=materials.log or log, replay=materials.replay or bundle.cassette)

@@ -1,6 +1,4 @@
-"""Whether a result is the one that its provenance was written of, and whether the user's own task, config,
-rows and code are those that it was made of.
-"""
+"""Comparison of a result with its provenance, and with the user's own task, config, rows and code."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"|(?P<digits>\d++\.\d++)(?![e
 
 
 def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[Finding]:
-    """How a result is not that of a provenance, which is sound in itself."""
+    """Return the differences between a result and an intact provenance."""
     result = record["result"]
     findings = [*_sample_findings(texts, result), *_frame_findings(texts, result["frame"])]
     root = tree_root([leaf_digest(sample.text) for sample in texts.samples]).hex()
@@ -47,14 +45,16 @@ def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[F
 
 
 def unaltered_samples(texts: ResultTexts, record: Mapping[str, Any]) -> int:
-    """Return the number of samples that were not altered."""
+    """Return the number of unmodified samples."""
     stored = Counter(record["result"]["leaves"])
     leaves = Counter(leaf_digest(sample.text).hex() for sample in texts.samples)
     return (stored & leaves).total()
 
 
 def _other_digits(content: bytes | mmap.mmap) -> str | None:
-    """The first number that is not written as our writers do: with the fewest digits that are its value."""
+    """Return the first number that aigo-bridge would write differently: it uses the fewest digits that keep
+    the value.
+    """
     for match in _STRING_OR_NUMBER.finditer(content):
         if match["digits"] is None:
             continue
@@ -66,14 +66,14 @@ def _other_digits(content: bytes | mmap.mmap) -> str | None:
 
 
 def _sample_findings(texts: ResultTexts, result: Mapping[str, Any]) -> Iterator[Finding]:
-    """Samples that were altered, added, removed or moved."""
+    """Yield a finding for each sample that was modified, added, removed or moved."""
     stored: Sequence[str] = result["leaves"]
     ids: Sequence[str] = result["ids"]
     leaves = [leaf_digest(sample.text).hex() for sample in texts.samples]
     if leaves == list(stored):
         return
     gone, new = Counter(stored), Counter(leaves)
-    missing = {  # id of a sample that was there → its positions
+    missing = {  # positions of the recorded samples by ID
         place: ids[place] for place, leaf in enumerate(stored) if not new[leaf]
     }
     changed = [place for place, leaf in enumerate(leaves) if not gone[leaf]]
@@ -102,7 +102,7 @@ def _sample_findings(texts: ResultTexts, result: Mapping[str, Any]) -> Iterator[
 
 
 def _changes(parts: Sequence[Part], checksums: str) -> list[Difference]:
-    """Which parts were altered; none where the provenance, a stranger's, has no checksums."""
+    """Return the modified parts. The list is empty if an untrusted provenance lacks checksums."""
     try:
         return differences(parts, unpacked(checksums))
     except ValueError:
@@ -125,7 +125,7 @@ def _altered(sample: SampleText, name: str, checksums: str) -> Iterator[Finding]
 
 
 def _scorer(sample: Any, path: Sequence[str | int]) -> str | None:
-    """The scorer in whose score a place is."""
+    """Return the scorer whose score contains a location."""
     value = sample
     for number, step in enumerate(path):
         try:
@@ -185,7 +185,7 @@ def _metric_scorer(frame: Mapping[str, Any], path: Sequence[str | int]) -> str |
 
 
 def _digest_findings(texts: ResultTexts, record: Mapping[str, Any]) -> Iterator[Finding]:
-    """Digests of the task and the like, against what stands in the result."""
+    """Yield a finding for each digest (such as the task's) that differs from the result's content."""
     specification = texts.frame.get("specification")
     own = specification_digests(specification if isinstance(specification, Mapping) else {})
     own["data"] = rows_digest(row_of(sample) for sample in texts.samples if sample.run in (None, 0))
@@ -200,13 +200,13 @@ def _digest_findings(texts: ResultTexts, record: Mapping[str, Any]) -> Iterator[
 def compare_task(
     texts: ResultTexts, own: OwnTask, engine: str | None, record: Mapping[str, Any] | None
 ) -> tuple[list[Finding], str | None]:
-    """Compare a result with the user's own task: findings, and why its rows cannot be compared.
+    """Compare a result with the user's own task. Return findings, and the reason why rows cannot be compared.
 
     Args:
-        texts: the result.
-        own: the user's own task.
-        engine: its name, as the result has it.
-        record: the provenance; `None`: not given.
+        texts: content of the result.
+        own: user's own task.
+        engine: name of the engine in the result.
+        record: provenance of the result; `None` if not provided.
     """
     plan = own.plan
     specification = texts.frame.get("specification")
@@ -217,7 +217,7 @@ def compare_task(
         value: Any = getattr(expected, name)
         mine = orjson.loads(orjson.dumps(value.model_dump(mode="json") if name == "task" else dict(value)))
         findings += unequal(mine, _without_nulls_of(specification.get(name), mine), ("specification", name))
-    if own.rows is not plan:  # tags also say what kind of rows there are
+    if own.rows is not plan:  # tags also describe the kind of rows
         findings = [finding for finding in findings if finding.path[1:3] != ("task", "tags")]
     planned = None if record is None else record.get("plan")
     if isinstance(planned, Mapping) and planned.get("sha256") not in (None, plan.digest):
@@ -232,7 +232,7 @@ def compare_task(
 
 
 def _without_nulls_of(stored: Any, mine: Any) -> Any:
-    """A stored value with the fields that writers leave out where they are null."""
+    """Return a stored value without null fields that the writer omits."""
     if isinstance(stored, Mapping) and isinstance(mine, Mapping):
         filled = {name: None for name, value in mine.items() if value is None}
         return {
@@ -245,7 +245,7 @@ def _without_nulls_of(stored: Any, mine: Any) -> Any:
 
 
 def unequal(mine: Any, stored: Any, path: tuple[str | int, ...]) -> Iterator[Finding]:
-    """Where the result differs from what it should be."""
+    """Yield a finding for each difference between the result and the expected content."""
     if isinstance(mine, Mapping) and isinstance(stored, Mapping):
         for name in dict.fromkeys([*mine, *stored]):
             if name not in stored or name not in mine:
@@ -273,7 +273,7 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
         return
     solver = plan.benchmark.solver
     if solver is not None and solver.postprocessor is not None:
-        return  # its rows are made in the run
+        return  # rows are generated during the run
     rows = {json.dumps(sample.id, ensure_ascii=False): sample.data for sample in plan.samples}
     seen: set[str] = set()
     for sample in texts.samples:

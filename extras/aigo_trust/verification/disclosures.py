@@ -1,4 +1,4 @@
-"""A disclosed sample in words: task, model, metrics, question, answer and scores."""
+"""Description of a disclosed sample: task, model, metrics, question, answer and scores."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from aigo_trust.provenance.sigstore_bundles import envelope_in
 from aigo_trust.provenance.statement import disclosure_from, read_document, statement_in
 
 LONGEST = 2_000
-"""Characters of a text."""
+"""Maximum number of characters in a text."""
 
 
 def is_disclosure(path: Path) -> bool:
-    """Whether a file is one disclosed sample."""
+    """Return whether a file is a disclosed sample."""
     head = head_of(path)
     names = None if head is None else head.members
     return names is not None and {"format", "proof"} <= set(names)
 
 
 def disclosed_facts(path: Path) -> list[tuple[str, str]]:
-    """Return label and text of everything that a disclosed sample says; its proof is not checked.
+    """Return label and text of each fact in a disclosed sample. This does not check its proof.
 
     Raises:
         EvidenceError: the file is not a disclosed sample.
@@ -44,7 +44,7 @@ def disclosed_facts(path: Path) -> list[tuple[str, str]]:
 
 
 def sample_facts(statement: Mapping[str, Any], sample: Any) -> Iterator[tuple[str, str]]:
-    """Yield label and text of everything that a disclosed sample and its attestation say."""
+    """Yield label and text of each fact in a disclosed sample and its attestation."""
     predicate = statement["predicate"]
     for label, name in (("task", "task"), ("model", "entity")):
         names = member(predicate, name) if isinstance(member(predicate, name), dict) else {}

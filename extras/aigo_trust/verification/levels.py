@@ -1,4 +1,4 @@
-"""What a check of a result comes to: a verdict for each level, with the places of what is wrong."""
+"""Outcome of a verification: a verdict for each level, with the location of each problem."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLES: dict[Name, str] = {
     "native": "the native log says the same",
     "signature": "the signature holds",
 }
-"""Level → its claim, in the order in which levels are shown."""
+"""Claim of each level, in display order."""
 
 FAILURES: dict[Name, str] = {
     "digests": "altered after it was written",
@@ -33,27 +33,27 @@ FAILURES: dict[Name, str] = {
     "metrics": "its metrics do not follow from its samples' scores",
     "log": "it is not a valid result log",
 }
-"""Level → the verdict on a result if it has failed; the first one is the cause of those after it."""
+"""Verdict on a result if a level failed. The first failed level is the cause of later failures."""
 
 MOST_SHOWN = 50
-"""Findings of a level that are kept; the number of all is kept, too."""
+"""Maximum number of findings to keep for a level. The total number is also kept."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it should be."""
+    """One problem in a result."""
 
     message: str
     path: tuple[str | int, ...] = ()
-    """Place in the result."""
+    """Location in the result."""
     sample: str | None = None
-    """Id of the sample as it stands in the result, e.g. `3` or `"a"`; `None`: it is in none."""
+    """Sample ID as JSON text, such as `3` or `"a"`; `None` if the problem is not in a sample."""
     scorer: str | None = None
     """Key of the scorer."""
     field: str | None = None
     """Name of the score, metric or part."""
     file: str | None = None
-    """File in which it is, where that is not the result."""
+    """File with the problem; `None` for the result itself."""
 
     def __str__(self) -> str:
         parts = [
@@ -66,7 +66,7 @@ class Finding:
         return f"{where}: {self.message}" if where else self.message
 
     def to_json(self) -> dict[str, Any]:
-        """For programs; every key is always there."""
+        """Return a JSON-serializable dictionary. All keys are always present."""
         return {
             "message": self.message,
             "path": list(self.path),
@@ -79,31 +79,31 @@ class Finding:
 
 @dataclass(frozen=True)
 class Level:
-    """The verdict of one level."""
+    """Verdict of one level."""
 
     name: Name
     verdict: Verdict
     reason: str | None = None
-    """Why it cannot be checked."""
+    """Reason why the level cannot be checked."""
     findings: tuple[Finding, ...] = ()
-    """What is wrong; the first `MOST_SHOWN`."""
+    """First findings, at most `MOST_SHOWN`."""
     num_findings: int = 0
     notes: tuple[str, ...] = ()
-    """What was checked, and which parts could not be."""
+    """Notes about the checked parts and about parts that could not be checked."""
     failure: str | None = None
-    """The verdict on the result if this level has failed; `None`: the usual one of `FAILURES`."""
+    """Verdict on the result if this level failed; `None` for the default in `FAILURES`."""
     intact: tuple[str, ...] = ()
-    """Statements that still hold although the level has failed."""
+    """Statements that remain true although the level failed."""
     is_asked: bool = False
-    """Whether the user has named something to check this level with."""
+    """Whether the user provided material for this level."""
 
     @property
     def title(self) -> str:
-        """What it claims."""
+        """Claim of the level."""
         return TITLES[self.name]
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             "level": self.name,
             "claim": self.title,
@@ -124,7 +124,7 @@ def level(
     failure: str | None = None,
     intact: Sequence[str] = (),
 ) -> Level:
-    """Return a verdict: failed if there are findings, else proved or, with a reason, not to be checked."""
+    """Return a level: failed with findings, unchecked with a reason, otherwise proved."""
     shown = tuple(findings[:MOST_SHOWN])
     if findings:
         return Level(name, "failed", None, shown, len(findings), tuple(notes), failure, tuple(intact))
@@ -141,7 +141,9 @@ def merged(
     *,
     failure: str | None = None,
 ) -> Level:
-    """Return a level with the outcome of a further check; `failure` is the verdict if only that failed."""
+    """Return a level with the outcome of another check. `failure` is the verdict if only the other check
+    failed.
+    """
     combined = level(
         one.name,
         [*one.findings, *findings],
@@ -158,12 +160,12 @@ def merged(
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of the check of a result."""
+    """Outcome of verifying a result."""
 
     result: Path
     levels: tuple[Level, ...]
     facts: tuple[tuple[str, str], ...] = ()
-    """Label and text of everything that a disclosed sample says; empty for a result."""
+    """Label and text of each fact in a disclosed sample; empty for a result."""
 
     def __repr__(self) -> str:
         return f"<Verification of {str(self.result)!r}: {self.summary}>"
@@ -173,14 +175,14 @@ class Verification:
 
     @property
     def verdict(self) -> Literal["verified", "FAILED", "partly verified"]:
-        """The verdict on the result as a whole."""
+        """Verdict on the whole result."""
         if self._names("failed"):
             return "FAILED"
         return "partly verified" if self._names("cannot be checked") else "verified"
 
     @property
     def summary(self) -> str:
-        """The verdict in one line."""
+        """Verdict in one line."""
         if self.verdict == "verified":
             return "verified"
         if self.verdict == "FAILED":
@@ -192,7 +194,7 @@ class Verification:
 
     @property
     def reliable(self) -> tuple[str, ...]:
-        """Statements that an auditor can still rely on although a level has failed."""
+        """Statements that remain reliable although a level failed."""
         if self.verdict != "FAILED":
             return ()
         proved = [item for item in self.levels if item.verdict == "proved"]
@@ -202,14 +204,16 @@ class Verification:
 
     @property
     def exit_code(self) -> ExitCode:
-        """0: no level has failed; 1: one has; 3: something that was named to check it with was not enough."""
+        """Exit code: 0 if no level failed, 1 if one failed, 3 if provided material was not sufficient for its
+        check.
+        """
         if self.verdict == "FAILED":
             return ExitCode.FAILED
         unchecked = [item for item in self.levels if item.verdict == "cannot be checked"]
         return ExitCode.PARTIAL if any(item.is_asked for item in unchecked) else ExitCode.DONE
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data."""
+        """Return a JSON-serializable dictionary."""
         return {
             "result": str(self.result),
             "verdict": self.verdict,
@@ -221,7 +225,7 @@ class Verification:
 
 
 def worst_exit_code(verifications: Sequence[Verification]) -> ExitCode:
-    """Return the exit code of several results: a failure comes before what could not be checked."""
+    """Return the exit code for several results. A failure has priority over an incomplete check."""
     codes = {verification.exit_code for verification in verifications}
     order = (ExitCode.FAILED, ExitCode.PARTIAL, ExitCode.DONE)
     return next((code for code in order if code in codes), ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""The files that a result is checked with, and the signer that its attestation must be of."""
+"""Materials for verifying a result: files, and the required signer of the attestation."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NO_IDENTITY = "no identity was given (--identity, --issuer): without it, the sig
 
 @dataclass(frozen=True)
 class Signer:
-    """The key or identity whose signature is asked for."""
+    """Required key or identity."""
 
     key: Ed25519PublicKey | None
     identity: Identity | None
 
     @property
     def is_anyone(self) -> bool:
-        """Whether neither a key nor an identity is asked for."""
+        """Whether neither a key nor an identity is required."""
         return self.key is None and self.identity is None
 
     def lacking(self, documents: Sequence[Any]) -> str | None:
-        """Why a signature that is asked for is not among attestations; `None`: each is."""
+        """Return why a required signature is missing from the attestations; `None` if all are present."""
         are_bundles = [is_bundle(document) for document in documents]
         if self.key is not None and False not in are_bundles:
             return "an attestation signed by a key was not found, and --key asks for one"
@@ -42,17 +42,17 @@ class Signer:
         return None
 
     def missing(self, document: Any) -> str | None:
-        """Why a signature cannot be checked; `None`: it can."""
+        """Return why a signature cannot be checked; `None` if it can."""
         if is_bundle(document):
             return NO_IDENTITY if self.identity is None else None
         return NO_KEY if self.key is None else None
 
     def problem(self, document: Any) -> str | None:
-        """Why a signature is not the signer's; `None`: it is.
+        """Return why a signature does not belong to the signer; `None` if it does.
 
         Raises:
             ValueError: the document is not an attestation.
-            UsageError: the package that checks it is missing, or the keys that are trusted cannot be read.
+            UsageError: the required package is missing, or the trusted keys cannot be read.
         """
         if is_bundle(document):
             assert self.identity is not None
@@ -61,7 +61,7 @@ class Signer:
         return signature_problem(document, self.key)
 
     def note(self, document: Any) -> str:
-        """Whose signature it is that holds."""
+        """Return a note that names the signer of a valid signature."""
         if self.identity is not None and is_bundle(document):
             time = logged_at(document)
             when = "" if time is None else f", logged {time}"
@@ -71,7 +71,7 @@ class Signer:
 
 
 def signer_of(key: Path | None, identity: Identity | None) -> Signer:
-    """The signer that options name.
+    """Return the signer for the given options.
 
     Raises:
         UsageError: the key cannot be read.
@@ -80,10 +80,10 @@ def signer_of(key: Path | None, identity: Identity | None) -> Signer:
 
 
 def identity_of(name: str | None, issuer: str | None, trust: Path | None) -> Identity | None:
-    """The identity that options name.
+    """Return the identity for the given options.
 
     Raises:
-        UsageError: one of them is missing.
+        UsageError: a required option is missing.
     """
     if name is None and issuer is None:
         if trust is not None:
@@ -102,31 +102,31 @@ def identity_of(name: str | None, issuer: str | None, trust: Path | None) -> Ide
 
 @dataclass(frozen=True)
 class Materials:
-    """Files and options that a result is checked with."""
+    """Files and options for verifying a result."""
 
     task: str | None = None
-    """The user's own task, as for `run`."""
+    """User's own task, as for `run`."""
     datasets: Mapping[str, str] = field(default_factory=dict)
-    """Dataset key → file given for it."""
+    """Replacement file for each dataset key."""
     root: str | None = None
     log: str | None = None
-    """The native log."""
+    """Engine log."""
     rerun_scorers: bool = False
-    """Whether the task's scorers are run on the stored outputs."""
+    """Whether to run the task's scorers on the stored outputs."""
     replay: Path | None = None
-    """The recording of the run (a cassette)."""
+    """Cassette of the run."""
     provenance: Path | None = None
-    """`None`: the file beside the result, if there is one."""
+    """Provenance file; `None` for the file next to the result, if it exists."""
     attestation: Path | None = None
-    """`None`: the file beside the result, if there is one."""
+    """Attestation file; `None` for the file next to the result, if it exists."""
     key: Path | None = None
-    """Public key that the signature has to be of."""
+    """Public key of the required signer."""
     identity: Identity | None = None
-    """The identity that must have signed without a key."""
+    """Identity of the required keyless signer."""
 
     @property
     def signer(self) -> Signer:
-        """Whose signature is asked for.
+        """Required signer.
 
         Raises:
             UsageError: the key cannot be read.

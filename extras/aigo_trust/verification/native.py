@@ -1,6 +1,4 @@
-"""Whether an engine's native log says what a result says: it is imported once more, and both are compared
-sample by sample.
-"""
+"""Comparison of a result with its engine log: the log is imported again and compared sample by sample."""
 
 from __future__ import annotations
 
@@ -25,20 +23,20 @@ _COMPARED = (
     ("specification", "task"),
     ("specification", "config"),
 )
-"""Places outside of the samples that are compared; all others say of the run how and when it was told."""
+"""Locations outside the samples that are compared. All other locations describe the run and the import."""
 _PLACE = "source_uri"
-"""Where the log lay when it was imported: it may have been moved since."""
+"""Location of the log at import time. The log may have been moved since."""
 _MOST_PATHS = 5
-"""Differences that are told of one sample."""
+"""Maximum number of differences to report for one sample."""
 
 
 def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) -> Level:
-    """The level of the native log.
+    """Return the level of the engine log.
 
     Args:
-        reader: of the result.
-        log: the native log's location.
-        record: the provenance; `None`: there is none.
+        reader: reader of the result.
+        log: location of the engine log.
+        record: provenance of the result; `None` if missing.
     """
     findings = list(_digest_findings(log, record))
     options = _options(record)
@@ -74,7 +72,7 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
 
 
 def _of_several(log: str, outputs: list[ImportReport], record: Mapping[str, Any] | None) -> str | None:
-    """Why a log is not compared by its samples: the result is of several; `None`: it is of one."""
+    """Return why samples are not compared: the result combines several logs. `None` for one log."""
     names = [] if record is None else [_mapping(entry).get("name") for entry in record["logs"]]
     files = [Path(file).name for file in _files(log)]
     given = [report for report in outputs if Path(report.log).name in names]
@@ -89,7 +87,7 @@ def _of_several(log: str, outputs: list[ImportReport], record: Mapping[str, Any]
 
 
 def _report_of(reports: list[ImportReport], result: Path) -> ImportReport:
-    """The report of the log that the result is of: of several, the one with its name."""
+    """Return the report of the matching log. If there are several, its name must match."""
     if len(reports) == 1:
         return reports[0]
     key = LogReader(result).frame().specification.task.key
@@ -105,7 +103,7 @@ def _report_of(reports: list[ImportReport], result: Path) -> ImportReport:
 
 
 def _options(record: Mapping[str, Any] | None) -> ImportOptions:
-    """How the result was imported; a run has taken out what it knew, and nothing else."""
+    """Return the import options of the result. A run only removed secrets known to it."""
     if record is None:
         return ImportOptions()
     stored = record.get("options")
@@ -121,7 +119,7 @@ def _options(record: Mapping[str, Any] | None) -> ImportOptions:
 
 
 def _files(log: str) -> list[str | Path]:
-    """The files of a log on this machine."""
+    """Return the local files of a log."""
     if "://" in log:
         return [log]
     if Path(log).is_dir():
@@ -132,7 +130,7 @@ def _files(log: str) -> list[str | Path]:
 
 
 def _digest_findings(log: str, record: Mapping[str, Any] | None) -> Iterator[Finding]:
-    """Files of the log that are not those of the provenance, by their digests."""
+    """Yield a finding for each log file whose digest differs from the provenance."""
     if record is None:
         return
     stored = {
@@ -142,7 +140,7 @@ def _digest_findings(log: str, record: Mapping[str, Any] | None) -> Iterator[Fin
     }
     digests = [entry for file in _files(log) for entry in log_digests(file) if entry["name"] in stored]
     if not digests and len(stored) == 1 and "://" not in log and Path(log).is_file():
-        # It was renamed.
+        # The file was renamed.
         digests = [{**entry, "name": next(iter(stored))} for entry in log_digests(log)]
     for entry in digests:
         expected = stored[entry["name"]].get("sha256")
@@ -152,7 +150,7 @@ def _digest_findings(log: str, record: Mapping[str, Any] | None) -> Iterator[Fin
 
 
 def _differences(reader: LogReader, imported: LogReader, *, lenient: bool) -> Iterator[Finding]:
-    """Where the log, imported anew, says something else than the result."""
+    """Yield a finding for each difference between the newly imported log and the result."""
     mine, theirs = reader.parts(), imported.parts()
     frames: list[Mapping[str, Any]] = []
     for part in mine:

@@ -1,5 +1,7 @@
-"""Whether every number of a result follows from its samples' scores: aggregates of trials, metrics, counts of
-failures, what action rules exclude, and metrics over runs; all of it computed anew by the core.
+"""Recalculation of all numbers of a result from its sample scores.
+
+The core recalculates aggregates of trials, metrics, failure counts, exclusions by action rules, and metrics
+over runs.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ from aigo_stats.statistics.intervals import NoInterval
 from aigo_trust.verification.levels import Finding, Level, level
 
 FOREIGN = ("inspect", "lighteval", "lm_eval", "every_eval_ever")
-"""Keys in the config of a result that was imported from another tool's log: they hold the log's header."""
+"""Config keys in a result imported from another tool. They contain the header of the tool's log."""
 
 
 @dataclass
 class _Pass:
-    """The samples of a task, or of one of its runs, counted as a run counts them."""
+    """Samples of a task or of one of its runs, counted as in a run."""
 
     tally: Tally
     path: tuple[str | int, ...]
@@ -54,7 +56,7 @@ class _Pass:
     metrics: Metrics | None = None
 
     def counted(self, samples: Iterator[SampleEvidence]) -> None:
-        """Count the samples, and hold what they come to against what stands there."""
+        """Count the samples, and compare the results with the stored values."""
         originals: list[SampleEvidence] = []
 
         def records() -> Iterator[TrialRecord]:
@@ -68,7 +70,7 @@ class _Pass:
                 yield from _records(sample, number)
 
         for number, computed in enumerate(sample_stream(records(), self.tally)):
-            # One record is read ahead: the sample that is computed is the first that waits.
+            # Read one record ahead, so that a computed sample is always the first waiting sample.
             self._compare(number, originals.pop(0), computed)
 
     def _compare(self, number: int, sample: SampleEvidence, computed: SampleEvidence) -> None:
@@ -89,7 +91,7 @@ def _records(sample: SampleEvidence, number: int) -> Iterator[TrialRecord]:
     trials = sample.trials
     for trial in trials:
         yield TrialRecord(
-            # Numbered: what stands in a stranger's file may have one id twice.
+            # Number the samples, because an untrusted file may contain the same ID twice.
             sample_id=number,
             index=trial.index,
             data={} if trial.sample is None else trial.sample.data,
@@ -102,7 +104,7 @@ def _records(sample: SampleEvidence, number: int) -> Iterator[TrialRecord]:
 
 
 def _with_infinities(score: ScoresData) -> ScoresData:
-    """A score as its scorer gave it: evidence has null for infinity, and says so beside it."""
+    """Return a score with infinities restored. Evidence stores infinity as null, with a separate note."""
     infinite = (score.metadata or {}).get("not_finite")
     if not isinstance(infinite, Mapping):
         return score
@@ -119,7 +121,7 @@ def score_differences(
     sample: str,
     path: tuple[str | int, ...],
 ) -> Iterator[Finding]:
-    """Where the scores of a sample, or of a trial, are not those that were computed."""
+    """Yield a finding for each difference between the stored and the computed scores of a sample or trial."""
     by_key = {score.scorer_key: score for score in computed}
     for number, score in enumerate(stored):
         values = by_key.pop(score.scorer_key, None)
@@ -137,12 +139,12 @@ def score_differences(
 
 
 def _plain(value: Any) -> Any:
-    """A value as evidence has it."""
+    """Return a value in the form that evidence uses."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are one in JSON: numbers by what they are, all else by type and content."""
+    """Return whether two values are equal in JSON: numbers by value, everything else by type and content."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -161,14 +163,14 @@ def check_numbers(
     own: TaskPlan | None,
     host: SnippetHost | None,
 ) -> Level:
-    """The level of the metrics.
+    """Return the level of the metrics.
 
     Args:
-        reader: of the result, which is a valid log.
-        frame: it without its samples.
-        raw: the same as it is written.
-        own: the user's own plan, whose action rules are evaluated; `None`: they are taken as they stand.
-        host: where metrics in Python of that plan run; `None`: they are not computed.
+        reader: reader of the result, which is a valid log.
+        frame: result without its samples.
+        raw: raw JSON of the frame.
+        own: user's own plan, whose action rules are evaluated; `None` to use the stored rule outcomes.
+        host: host that runs the plan's Python metrics; `None` to skip these metrics.
     """
     if frame.evidence is None:
         return level("metrics", [], unchecked="the result has no evidence")
@@ -189,7 +191,9 @@ def check_numbers(
 
 
 def _template_values(config: Mapping[str, Any], parameters: Any) -> dict[str, Any]:
-    """What `<< config.x >>` stands for: the value itself, or what a categorical parameter maps it to."""
+    """Return the value of each `<< config.x >>`: the value itself, or its mapped value for a categorical
+    parameter.
+    """
     values = dict(config)
     for parameter in parameters if isinstance(parameters, list) else ():
         mapping = parameter.get("values_mapping") if isinstance(parameter, Mapping) else None
@@ -207,10 +211,12 @@ def _outlined(
     config: Mapping[str, Any],
     raw_task: Mapping[str, Any],
 ) -> LoggedPlan:
-    """What the result says of its plan: names and arithmetic, no code and no template."""
+    """Return an outline of the plan in the result, with names and arithmetic only. It contains no code or
+    template.
+    """
     values = _template_values(config, raw_task.get("config_spec"))
     written = outline_json(definition)
-    # The scorers' own texts alone: a value that stands in code or in a prompt matters to no number.
+    # Fill in parameters in the scorers' own texts only. Values in code or prompts do not affect any number.
     bound = bind_config(written, values)
     bound["entity"] = definition.get("evaluated_entity_type") or written["entity"]
     outline: Outline = outline_from_json(bound)
@@ -349,7 +355,7 @@ def _over_runs(
         zip(reader.samples(), agreements(samples), strict=False)
     ):
         shown = json.dumps(sample.sample_id, ensure_ascii=False)
-        # Without trials it is read as one of older evidence: as a trial.
+        # Without trials, the sample is read like older evidence: the sample itself is one trial.
         stored = sample.scores or (sample.trials[0].scores if sample.trials else None) or ()
         path = ("evidence", "samples", number)
         yield from score_differences(stored, expected_sample.scores or (), shown, path)
@@ -373,7 +379,7 @@ def _notes(one: _Pass, plan: LoggedPlan | TaskPlan) -> list[str]:
 
 
 def _unchecked(evidence: TaskResultEvidence, one: _Pass) -> str | None:
-    """Why the level as a whole is not proved although nothing is wrong."""
+    """Return why the level is not fully proved although no findings exist."""
     assert one.metrics is not None
     code = [key for key, result in one.metrics.of_code.items() if not result.values]
     stored = {(metric.scorer_key, metric.metric_key) for metric in evidence.metrics or ()}
@@ -385,7 +391,7 @@ def _unchecked(evidence: TaskResultEvidence, one: _Pass) -> str | None:
 
 
 def _foreign(columns: Columns) -> Level:
-    """Numbers of another tool: those whose formula is known are proved."""
+    """Return the level for another tool's metrics. Only metrics with a known formula are proved."""
     numbers = stored_numbers(columns)
     labels = metric_labels([identity_of(number) for number in numbers])
     unknown = [
@@ -415,6 +421,8 @@ def _foreign(columns: Columns) -> Level:
 
 
 def _is_settled(number: Quantity) -> bool:
-    """Return whether a metric has had one formula in all releases of Inspect: another value is wrong."""
+    """Return whether a metric has the same formula in all Inspect releases, so that a different value is
+    wrong.
+    """
     identity = identity_of(number)
     return identity.package == "inspect_ai" and (identity.kind or "").rpartition("/")[2] in MEANS

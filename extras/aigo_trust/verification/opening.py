@@ -1,4 +1,4 @@
-"""Check of a result, a bundle, or one disclosed sample, and the Python function `aigo_bridge.verify`."""
+"""Verification of a result, a bundle or a disclosed sample, and the public function `aigo_bridge.verify`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def verify(
     issuer: str | None = None,
     trust_config: StrPath | None = None,
 ) -> Verification:
-    """Check a result level by level: valid log, numbers, scores, answers, digests, native log, signature.
+    """Verify a result level by level: valid log, metrics, scores, answers, digests, engine log, signature.
 
     Code inside a result is never executed. Snippets and templates come from your own task.
 
@@ -74,37 +74,41 @@ def verify(
     checked = aigo_bridge.verify(outcome.result, task="examples/capitals", rerun_scorers=True)
     verdicts = {level.name: level.verdict for level in checked.levels}
     assert verdicts["metrics"] == verdicts["scores"] == verdicts["digests"] == "proved"
-    assert checked.exit_code == 0  # no level has failed
-    assert checked.summary.startswith("partly verified")  # neither a native log nor a key was given
+    assert checked.exit_code == 0  # no failed level
+    assert checked.summary.startswith("partly verified")  # without an engine log and a key
     ```
 
     Args:
-        result: a result log, one of a run file (`run.yaml#KEY`), a bundle of `aigo-bridge bundle`, or one
-            sample of `attest --disclose`.
+        result: path of a result log, of a result in a run file (`run.yaml#KEY`), of a bundle from
+            `aigo-bridge bundle`, or of a sample from `attest --disclose`.
         task: your own task of this result; `FILE#KEY` for a run file.
-        datasets: dataset key → file, which replaces the task's own dataset.
-        root: folder that the task's files may not leave; `None`: the folder of the task.
-        log: native log of the result.
-        rerun_scorers: with `task`, run its scorers and metrics in Python on the stored outputs.
-        replay: the recording of the run (a cassette): the model's answers are compared with it, and the
-            replies of judges are taken from it.
-        provenance: provenance of the result; `None`: the file next to the result, if there is one.
-        attestation: attestation of the result; `None`: the file next to the result, if there is one.
-        key: public key (PEM) that has to have signed the attestation.
-        identity: who has to have signed it without a key: an e-mail address, or the address of a workflow.
-        issuer: with `identity`, the provider that vouches for it.
-        trust_config: with `identity`, keys of other services than sigstore's public ones.
+        datasets: replacement file for each dataset key, e.g. `{"capitals": "capitals.jsonl"}`.
+        root: folder that the task's files may not leave; `None` for the task's folder.
+        log: engine log of the result, e.g. `logs/run.eval`.
+        rerun_scorers: whether to execute the Python scorers and metrics of `task` on the stored outputs.
+        replay: cassette of the run. The model's answers are compared with it, and judge replies are read
+            from it.
+        provenance: provenance file of the result; `None` for the file next to the result, if it exists.
+        attestation: attestation file of the result; `None` for the file next to the result, if it exists.
+        key: public key (PEM) of the required signer.
+        identity: identity of the required keyless signer: an e-mail address or a workflow URL.
+        issuer: identity provider of `identity`, e.g. `https://accounts.google.com`.
+        trust_config: sigstore client trust configuration, for `identity` with your own services.
 
     Returns:
-        `summary` is the verdict in one line. `levels` have each their `verdict`, `findings` and the `reason`
-        why they cannot be checked. `reliable` lists statements that still hold if a level has failed.
-        `exit_code` is 1 if a level has failed, 3 if an argument was given for a level that could not be
-        checked, otherwise 0.
+        Outcome of the verification.
+
+        - `summary` is the verdict in one line.
+        - `levels` contains a `verdict` and `findings` for each level, or the `reason` why it was not
+          checked.
+        - `reliable` lists statements that remain true if a level failed.
+        - `exit_code` is 1 if a level failed. It is 3 if you provided an argument for a level that could not
+          be checked. Otherwise it is 0.
 
     Raises:
-        UsageError: a file is not there, or an argument makes no sense.
+        UsageError: a file does not exist, or an argument is not applicable.
         SpecError: the task cannot be planned.
-        DatasetError: its rows cannot be used.
+        DatasetError: the dataset rows cannot be used.
     """
 
     def path(file: StrPath | None) -> Path | None:
@@ -128,7 +132,7 @@ def verify(
 
 
 def verify_source(source: ResultSource, materials: Materials) -> Verification:
-    """Check a result, a bundle or a disclosed sample, and name it as its source.
+    """Verify a result, a bundle or a disclosed sample, and label the outcome with its source.
 
     Raises:
         UsageError, SpecError, DatasetError: as for `verify_any`.
@@ -138,19 +142,19 @@ def verify_source(source: ResultSource, materials: Materials) -> Verification:
 
 
 def verify_one(location: Path, materials: Materials) -> Verification:
-    """Check the result at a location.
+    """Verify the result at a location.
 
     Raises:
-        UsageError: there are several, or none.
+        UsageError: the location contains no result or several results.
     """
     return verify_source(one_result(location), materials)
 
 
 def verify_any(path: Path, materials: Materials) -> Verification:
-    """Check a result, a bundle or a disclosed sample.
+    """Verify a result, a bundle or a disclosed sample.
 
     Raises:
-        UsageError: it is none of these, or an option makes no sense.
+        UsageError: the file is none of these, or an option is not applicable.
         SpecError, DatasetError: the user's own task cannot be planned.
     """
     if not path.is_file():
@@ -180,7 +184,7 @@ def _verify_bundle(path: Path, materials: Materials) -> Verification:
 
 
 def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
-    """The level of the digests with what the bundle itself has to say."""
+    """Return the level of the digests with the findings of the bundle."""
     findings = [*bundle.findings, *digests.findings]
     notes = list(digests.notes)
     unchecked = digests.reason
@@ -236,8 +240,8 @@ def _config(frame: TaskResultLog) -> dict[str, Any]:
 
 
 def _definition_findings(frame: Mapping[str, Any], spec: TaskSpec) -> Iterator[Finding]:
-    """How the task that stands in a result is not the one in the bundle; what only planning adds is left
-    out.
+    """Yield a finding for each difference between the result's task and the bundled task. Planned fields are
+    ignored.
     """
     stored = frame["specification"]["task"]
     document = orjson.loads(orjson.dumps(spec.model_dump(mode="json", by_alias=True, exclude_unset=True)))

@@ -1,6 +1,4 @@
-"""The user's own task, planned as the run that a result is of was planned: with the options that its
-provenance and the result have recorded.
-"""
+"""User's own task, planned with the recorded options of the result's run."""
 
 from __future__ import annotations
 
@@ -25,36 +23,36 @@ SCORED = "the rows are those of the result that was scored, and the task's datas
 
 @dataclass(frozen=True)
 class OwnTask:
-    """The user's own task, to compare a result with."""
+    """User's own task for comparison with a result."""
 
     plan: TaskPlan
-    """With the rows that were run; with those of the result if the files of the rows are not named."""
+    """Plan with the rows that were run. If the dataset files are not named, it has the rows of the result."""
     rows: TaskPlan | None
-    """The plan that has the rows of the task; `None`: the files of the rows are not named."""
+    """Plan with the rows of the task; `None` if the dataset files are not named."""
     elsewhere: str | None = None
-    """Why the result may have other rows than the task; `None`: it may not."""
+    """Reason why the result may have other rows than the task; `None` if it may not."""
     complete: bool = True
-    """Whether the result must have every row of the task."""
+    """Whether the result must contain every row of the task."""
 
 
 @dataclass(frozen=True)
 class RecordedOptions:
-    """Options of the run that a provenance has recorded."""
+    """Recorded options of the run in a provenance."""
 
     made_by: str | None
     specification: str | None
     """Key of the task specification in a run file."""
     config: Mapping[str, Any]
-    """Values given for the parameters of a run file's evaluation."""
+    """Parameter values in a run file's evaluation."""
     num_trials: int | None
     datasets: Mapping[str, str]
-    """Dataset key → name of the file that was given for it."""
+    """Name of the replacement file for each dataset key."""
     dataset: Mapping[str, Any]
-    """Key and digest of the rows that were planned."""
+    """Key and digest of the planned rows."""
 
 
 def recorded_options(record: Mapping[str, Any] | None) -> RecordedOptions:
-    """Return the options that a provenance, a stranger's, has recorded."""
+    """Return the recorded options in a provenance, which may be untrusted."""
     run, planned = (_mapping((record or {}).get(name)) for name in ("run", "plan"))
     given = _mapping(planned.get("options"))
     num_trials = planned.get("num_trials")
@@ -80,17 +78,17 @@ def _text(value: Any) -> str | None:
 def own_task(
     task: str, result: Path, frame: TaskResultLog, record: Mapping[str, Any] | None, materials: Materials
 ) -> OwnTask:
-    """Plan the user's own task as the run of a result was planned.
+    """Plan the user's own task in the same way as the run of a result.
 
     Args:
-        task: as for `run`.
-        result: the result.
-        frame: the result without its samples.
-        record: the provenance; `None`: there is none.
-        materials: dataset files and the root folder that the user has named.
+        task: task name or file, as for `run`.
+        result: path of the result.
+        frame: result without its samples.
+        record: provenance of the result; `None` if missing.
+        materials: dataset files and root folder that the user named.
 
     Raises:
-        UsageError: the task is a run file of several tasks, and the result does not say which of them.
+        UsageError: the task is a run file with several tasks, and the result does not identify one of them.
         SpecError, DatasetError: the task cannot be planned with these options.
     """
     options = recorded_options(record)
@@ -137,13 +135,13 @@ def _origin(task: str, frame: TaskResultLog, options: RecordedOptions, materials
         subsampling=subsampling if num_samples is not None else None,
         num_trials=num_trials,
         root=materials.root,
-        # Invalid records are left out by name: the description in the result has their number.
+        # Invalid records are skipped. Their number is in the task description, so it is compared as well.
         allow_bad_tasks=not of_run_file and is_record_file(find_task(task)),
     )
 
 
 def _with_rows_of(result: Path, origin: PlanOrigin, options: RecordedOptions) -> TaskPlan:
-    """The plan with the rows of the result, whose digest is that of the rows that were planned."""
+    """Return the plan with the rows of the result and the recorded digest of the planned rows."""
     planned = plan(replace(origin, stored=str(result.resolve()), num_samples=None, datasets={}))
     if planned.dataset is None or not options.dataset:
         return planned

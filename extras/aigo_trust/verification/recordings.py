@@ -1,6 +1,4 @@
-"""Whether a cassette is the one that a result was recorded in, or answered from: its lines against the
-digests in the provenance.
-"""
+"""Comparison of a cassette with the digests in a result's provenance."""
 
 from __future__ import annotations
 
@@ -20,38 +18,39 @@ from aigo_trust.verification.levels import Finding
 NO_DIGEST = "the provenance does not name the cassette of the run"
 
 _CHECKSUM = 8
-"""Hexadecimal digits of each."""
+"""Number of hexadecimal digits in a checksum."""
 _MOST_COMPARED = 2_000
-"""Lines between the first and the last difference up to which those that were moved, added and removed are
-told apart one by one: of a stranger's file it may take the square of it.
+"""Maximum number of lines between the first and the last difference for a detailed comparison.
+
+Telling moved, added and removed lines apart takes quadratic time, and the file may be untrusted.
 """
 
 
 @dataclass(frozen=True)
 class CassetteCheck:
-    """What the check of a cassette came to."""
+    """Outcome of the cassette check."""
 
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     unchecked: str | None = None
-    """Why it cannot be told whether it is that of the result."""
+    """Reason why the cassette cannot be matched with the result; `None` if it was checked."""
 
 
 @dataclass
 class _Lines:
-    """The lines of a cassette."""
+    """Lines of a cassette."""
 
     digests: LineDigests = field(default_factory=LineDigests)
     places: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
-    """Plan → the places of its lines."""
+    """Positions of the lines of each plan."""
 
 
 def check_cassette(path: Path, record: Mapping[str, Any] | None) -> CassetteCheck:
-    """Hold a cassette against the provenance of a result.
+    """Compare a cassette with the provenance of a result.
 
     Args:
-        path: the cassette.
-        record: the provenance; `None`: there is none.
+        path: path of the cassette.
+        record: provenance of the result; `None` if missing.
     """
     lines = _Lines()
     issues: list[Issue] = []
@@ -118,7 +117,9 @@ def _changes(
     start: int,
     end: int,
 ) -> Iterator[Finding]:
-    """Lines that were altered, added, removed or moved, between those at both ends that are the same."""
+    """Yield a finding for each line that was modified, added, removed or moved. Equal lines at both ends are
+    skipped.
+    """
     checksums_then, checksums_now = set(then), set(now)
     old, new = then[start : len(then) - end], now[start : len(now) - end]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)

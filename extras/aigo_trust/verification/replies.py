@@ -1,7 +1,8 @@
-"""What models said to scorers when a result was made, given again: from the result itself, where a judge's
-calls stand in the metadata of its score, or from the cassette of the run.
+"""Stored model replies for scorers, used when a result is scored again.
 
-Nothing is asked. What a scorer asks now is held against what was asked then: another question has no answer.
+The replies come from the result, if its score metadata contains the judge calls, or from the cassette of the
+run. No model is called. Each request of a scorer is compared with the stored request, and a different request
+gets no reply.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from aigo_trust.recording.differences import request_differences
 from aigo_trust.recording.playing import Cassette
 
 CALLS = "judge_calls"
-"""In the metadata of a score: the calls that its judge was asked in."""
+"""Key in a score's metadata that contains the calls of its judge."""
 
 
 class GivenReplies:
-    """The models of one scorer in one trial.
+    """Stored replies for one scorer in one trial.
 
-    Once the scorer has asked, `problem` and `place` say how something else was asked then, and `missing` why
-    a reply is not there.
+    After the scorer has run, `problem` and `place` describe a request that differs from the stored one.
+    `missing` is the reason why a reply is not available.
     """
 
     def __init__(self) -> None:
@@ -55,19 +56,19 @@ class GivenReplies:
         return _GivenModel(self, key)
 
     def name(self, key: str) -> str:
-        """The name of the model behind a key."""
+        """Return the model name for a key."""
         raise NotImplementedError
 
     def reply(self, key: str, request: ModelRequest) -> ModelResponse:
-        """What the model said.
+        """Return the stored reply of the model.
 
         Raises:
-            SampleError: it failed then, or its reply is not there.
+            SampleError: the stored call failed, or its reply is missing.
         """
         raise NotImplementedError
 
     def rest(self) -> str | None:
-        """What is there and was not asked for; `None`: nothing, or it is not known."""
+        """Return a description of unused replies; `None` if all were used or the number is unknown."""
         return None
 
     def _lacks(self, reason: str) -> SampleError:
@@ -80,7 +81,7 @@ class GivenReplies:
 
 
 class _GivenModel:
-    """Stands where a model would be."""
+    """Model that returns stored replies."""
 
     def __init__(self, replies: GivenReplies, key: str):
         self._replies = replies
@@ -99,7 +100,7 @@ class _GivenModel:
 
 
 class NoReplies(GivenReplies):
-    """There are none; `reason` says why."""
+    """Missing replies, with the reason in `reason`."""
 
     def __init__(self, reason: str):
         super().__init__()
@@ -113,7 +114,7 @@ class NoReplies(GivenReplies):
 
 
 class ScoreReplies(GivenReplies):
-    """The calls that stand in the metadata of a score, in their order."""
+    """Stored calls in the metadata of a score, in order."""
 
     def __init__(self, calls: Sequence[Any]):
         super().__init__()
@@ -148,13 +149,13 @@ class ScoreReplies(GivenReplies):
 
 
 class CassetteReplies(GivenReplies):
-    """The calls of one scorer in one trial in a cassette.
+    """Recorded calls of one scorer in one trial of a cassette.
 
     Args:
-        cassette: has the answers.
-        task: the plan's name among those of its run.
-        place: id of the sample, number of the trial from 0, and who asks.
-        any_sample: whether the sample may have another id in the cassette, as rows of a post-processor have.
+        cassette: cassette with the replies.
+        task: name of the plan in its run.
+        place: sample ID, trial number from 0, and caller.
+        any_sample: whether the sample ID may differ in the cassette, as for rows of a post-processor.
     """
 
     def __init__(
@@ -224,7 +225,7 @@ class CassetteReplies(GivenReplies):
 
 
 class _Question:
-    """A call that is looked up and not made."""
+    """Call that is only looked up."""
 
     def __init__(self, asked: AskedCall):
         self.asked = asked
@@ -237,14 +238,14 @@ class _Question:
         return None
 
     def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
-        """Nothing is recorded here."""
+        """Do nothing, because replayed calls are not recorded."""
 
     def lose(self, reason: str) -> None:
-        """As above."""
+        """Do nothing, for the same reason as `keep`."""
 
 
 class _Nothing:
-    """A tape that only says where a call is."""
+    """Tape that only provides the position of a call."""
 
     def __init__(self, task: str):
         self.task = task
@@ -267,7 +268,7 @@ def _response(text: str, usage: Any) -> ModelResponse:
 
 
 def like(stored: Any, computed: Any) -> bool:
-    """Whether a stored value is what was computed; a mask in a stored text stands for any secret."""
+    """Return whether a stored value equals a computed one. A mask in a stored text matches any secret."""
     if isinstance(stored, str) and isinstance(computed, str):
         if stored == computed:
             return True
@@ -286,7 +287,7 @@ def like(stored: Any, computed: Any) -> bool:
 
 
 def _unmasked(parts: Sequence[str], text: str) -> bool:
-    """Whether a text has these parts in their order, the first at its beginning and the ending at its end."""
+    """Return whether a text contains the parts in order, and starts and ends with the outer parts."""
     *inner, ending = parts
     position = 0
     for number, part in enumerate(inner):
@@ -298,7 +299,7 @@ def _unmasked(parts: Sequence[str], text: str) -> bool:
 
 
 def run_name(plan: TaskPlan, run: int | None) -> str:
-    """The name that a plan has in a cassette, in one of its runs (numbered from 0)."""
+    """Return the name of a plan in a cassette for one of its runs (numbered from 0)."""
     specification = plan.specification
     if run is None or specification is None:
         return task_name(plan)

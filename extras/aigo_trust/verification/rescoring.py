@@ -1,8 +1,8 @@
-"""Whether the scorers of the user's own task give the stored scores again, from the stored outputs.
+"""Scoring of stored outputs with the user's own task, and comparison with the stored scores.
 
-Scorers that need nothing but the output are run: our own, and the author's code in the worker, as in a run.
-Judges are not asked: their replies are those of the cassette, where one is given, else those that the result
-itself has. Code that a model wrote is not run.
+Scorers that need only the output are executed: built-in ones directly, and task code in the worker, as in a
+run. Judges are not called. Their replies come from the cassette if one is provided, otherwise from the
+result. Code written by a model is not executed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from aigo_trust.verification.replies import (
 )
 
 _MANY = 64
-"""Samples that are scored at a time."""
+"""Number of samples to score at a time."""
 
 
 def unscorable(plan: TaskPlan, number: int) -> str | None:
-    """Why a scorer of a plan is not run again; `None`: it is."""
+    """Return why a scorer of a plan is not executed again; `None` if it is."""
     if plan.benchmark.scorers[number].runs_answers:
         return "it runs code that the evaluated model wrote, for which a run has a sandbox"
     return None
@@ -57,7 +57,7 @@ async def rescored(
     rows: Sequence[Row],
     models: Sequence[GivenReplies],
 ) -> list[Score | Failure]:
-    """What a scorer says of rows, at a time; each row has its own replies of models."""
+    """Return a scorer's outcome for each row. Each row has separate model replies."""
     program = SampleProgram(plan, None, None, (scorer,), host, {})
     outcomes: list[Score | Failure | None] = [None] * len(rows)
 
@@ -71,10 +71,10 @@ async def rescored(
 
 
 def compiled(plan: TaskPlan, host: SnippetHost, samples: Sequence[Sample]) -> dict[str, CompiledScorer]:
-    """The scorers of a plan that are run again, by their keys.
+    """Return the scorers of a plan that are executed again, by key.
 
     Raises:
-        BridgeError: one cannot be compiled.
+        BridgeError: a scorer cannot be compiled.
     """
     keys = scorer_keys(plan.benchmark.scorers)
     ready: dict[str, CompiledScorer] = {}
@@ -93,13 +93,13 @@ def _place(plan: TaskPlan, number: int, _: int) -> tuple[str, int] | None:
 def check_scores(
     reader: LogReader, plan: TaskPlan, host: SnippetHost, cassette: Cassette | None = None
 ) -> Level:
-    """The level of the scores.
+    """Return the level of the scores.
 
     Args:
-        reader: of the result, which is a valid log.
-        plan: the user's own; its code is run.
-        host: where that runs.
-        cassette: has the replies of judges; `None`: those that stand in the result are taken.
+        reader: reader of the result, which is a valid log.
+        plan: user's own plan, whose code is executed.
+        host: host that executes the code.
+        cassette: cassette with the judge replies; `None` to use the replies in the result.
     """
     if plan.entity == "system":
         return level("scores", [], unchecked="a system task has no scorers")
@@ -108,13 +108,13 @@ def check_scores(
 
 @dataclass
 class _Judged:
-    """What came of the replies of a scorer's models."""
+    """Use of stored replies by a scorer's models."""
 
     num_given: int = 0
     num_missing: int = 0
-    """Trials whose replies are not there."""
+    """Number of trials without stored replies."""
     reason: str = ""
-    """Why the first of them has none."""
+    """Reason for the first trial without replies."""
 
 
 async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassette: Cassette | None) -> Level:
@@ -162,7 +162,7 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
 
 
 def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cassette | None) -> GivenReplies:
-    """What a scorer's models said in a trial."""
+    """Return the stored replies for a scorer's models in a trial."""
     if scorer.spec.judge_key is None:
         return NoReplies(f"scorer {scorer.key!r} calls a model, and its replies are not stored")
     if cassette is not None:
@@ -185,12 +185,12 @@ def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cas
 
 @dataclass(frozen=True)
 class _Trial:
-    """A trial in a result."""
+    """Trial in a result."""
 
     sample: SampleEvidence
     trial: SampleTrialEvidence
     run: int | None
-    """Number of its run from 0; `None`: the task was run once."""
+    """Index of the run; `None` if the task was run once."""
     path: tuple[str | int, ...]
 
 
@@ -213,13 +213,14 @@ def _batches(reader: LogReader) -> Iterator[list[_Trial]]:
 
 
 def _is_scored(trial: SampleTrialEvidence) -> bool:
-    """Whether the scorers were given this trial: its solver did not fail."""
+    """Return whether the trial was scored, because its solver succeeded."""
     return not any(error.stage is not None and error.stage.value == "solver" for error in trial.errors)
 
 
 def _rows_of(plan: TaskPlan) -> Mapping[str, Mapping[str, Any]]:
-    """The task's own rows: evidence has null for what is no number in JSON. Empty where rows are made in the
-    run.
+    """Return the task's own rows; empty if rows are generated during the run.
+
+    They are needed because evidence stores null for numbers that JSON cannot represent.
     """
     solver = plan.benchmark.solver
     if solver is not None and solver.postprocessor is not None:
@@ -228,7 +229,7 @@ def _rows_of(plan: TaskPlan) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _row(trial: SampleTrialEvidence, rows: Mapping[str, Mapping[str, Any]]) -> Row:
-    """What was scored in a trial."""
+    """Return the row that was scored in a trial."""
     data = rows.get(str(trial.sample_id), _data(trial))
     return Row(Sample(trial.sample_id, data), _output(trial))
 
@@ -242,7 +243,7 @@ def _output(trial: SampleTrialEvidence) -> Any:
 
 
 def _stored(scorer: CompiledScorer, trial: SampleTrialEvidence) -> ScoresData | None:
-    """The score that a trial has of a scorer; `None`: there is none."""
+    """Return a scorer's stored score in a trial; `None` if missing."""
     return next((score for score in trial.scores or () if score.scorer_key == scorer.key), None)
 
 
@@ -264,7 +265,7 @@ def _compared(
             yield Finding(message, scores, shown, scorer.key)
         return
     if not stored and each.trial.errors:
-        return  # it failed then: a time limit, say
+        return  # the scorer failed in the run, for example at a time limit
     computed = scores_data(scorer.key, scorer.purpose, scorer.display_name, outcome.values, outcome.metadata)
     yield from score_differences(stored, [computed], shown, each.path)
     if stored and scorer.spec.judge_key is not None:
@@ -280,7 +281,7 @@ def _number(stored: Sequence[ScoresData], trial: SampleTrialEvidence) -> int:
 def _metadata_differences(
     stored: Mapping[str, Any], computed: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where what a judge is said to have said is not what its replies say."""
+    """Yield the differences between the stored and the computed metadata of a judge's score."""
     for name in dict.fromkeys([*stored, *computed]):
         if name == CALLS:
             yield from _call_differences(stored.get(CALLS), computed.get(CALLS))

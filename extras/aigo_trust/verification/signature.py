@@ -1,4 +1,4 @@
-"""Whether an attestation is of a result, and its signature of whom it has to be."""
+"""Check that an attestation belongs to a result and has the required signature."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from aigo_trust.verification.numbers import same
 def check_signature(
     texts: ResultTexts, result: Path, attestation: Path | None, signer: Signer, provenance: Path | None
 ) -> Level:
-    """The level of the signature.
+    """Return the level of the signature.
 
     Args:
-        texts: the result.
-        result: its file.
-        attestation: its attestation; `None`: the files beside it, if there are any.
-        signer: who has to have signed.
-        provenance: of the result; `None`: the file beside it, if there is one.
+        texts: content of the result.
+        result: path of the result.
+        attestation: path of the attestation; `None` for the files next to the result, if they exist.
+        signer: required signer.
+        provenance: path of the provenance; `None` for the file next to the result, if it exists.
 
     Raises:
-        UsageError: what the signature is checked with is missing, or cannot be read.
+        UsageError: a key or package for the check is missing or unreadable.
     """
     beside = (attestation_file(result), bundle_file(result))
     files = [file for file in beside if file.is_file()] if attestation is None else [attestation]
@@ -74,7 +74,7 @@ def check_signature(
         expected = beside[0 if signer.key is not None else 1].name
         findings.append(Finding(f"{lacking} (expected next to the result: {expected})"))
         failure = "no attestation was found for the signer that was asked for"
-    # One that holds is enough; the other, of another kind, is one more.
+    # One valid signature is enough. A signature of the other kind is additional evidence.
     return level(
         "signature",
         findings,
@@ -87,7 +87,7 @@ def check_signature(
 def _statement_findings(
     texts: ResultTexts, statement: Mapping[str, Any], provenance: Path, file: str
 ) -> Iterator[Finding]:
-    """How a statement is not of a result."""
+    """Yield a finding for each difference between a statement and its result."""
     digest = texts.digest()
     if subject_digest(statement) != digest:
         yield Finding(f"it is of a file with another digest than the result's ({digest:.16}…)", file=file)
@@ -143,10 +143,10 @@ def _short(value: Any) -> str:
 
 
 def check_disclosure(path: Path, signer: Signer) -> Verification:
-    """Check whether a disclosed sample belongs to an attested result, and who attests that.
+    """Check that a disclosed sample belongs to an attested result with the required signature.
 
     Raises:
-        UsageError: the package or the keys that the signature is checked with are missing.
+        UsageError: the package or the keys for the check are missing.
     """
     try:
         document = read_document(path)

@@ -1,4 +1,4 @@
-"""The check of a result, level by level."""
+"""Verification of a result, level by level."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from aigo_trust.verification.signature import check_signature
 
 
 def verify(result: Path, materials: Materials) -> Verification:
-    """Check a result.
+    """Verify a result.
 
-    Nothing that stands in the result, in its log or its provenance is run: code and templates are those of
-    the user's own task, where one is given.
+    Code inside the result, its log or its provenance is never executed. Code and templates come from the
+    user's own task, if one is given.
 
     Raises:
-        UsageError: the result is no file of that kind, or an option makes no sense.
+        UsageError: the file is not a result, or an option is not applicable.
         SpecError, DatasetError: the user's own task cannot be planned.
     """
     if materials.rerun_scorers and materials.task is None:
@@ -72,7 +72,7 @@ def verify(result: Path, materials: Materials) -> Verification:
 
 
 def marked_levels(levels: Iterable[Level], materials: Materials) -> tuple[Level, ...]:
-    """Return the levels, marked if the user has named something to check them with."""
+    """Return the levels, marked if the user provided material for them."""
     asked: dict[Name, bool] = {
         "metrics": materials.rerun_scorers,
         "scores": materials.rerun_scorers,
@@ -85,7 +85,7 @@ def marked_levels(levels: Iterable[Level], materials: Materials) -> tuple[Level,
 
 
 def _without_log(issues: list[Issue], result: Path, materials: Materials) -> tuple[Level, ...]:
-    """The levels of a file that is no valid log: its digests may still say where it was altered."""
+    """Return the levels of an invalid log. Its digests may still locate the modification."""
     findings = [
         Finding(issue.message, tuple(issue.path), field=dotted(issue.path) or None) for issue in issues
     ]
@@ -108,7 +108,7 @@ def _frames(reader: LogReader) -> tuple[TaskResultLog, Mapping[str, Any]]:
 
 
 def _record(result: Path, materials: Materials) -> tuple[dict[str, Any] | None, EvidenceError | None]:
-    """The provenance, and what is wrong with it."""
+    """Return the provenance, or the error from reading it."""
     file = materials.provenance or provenance_file(result)
     if materials.provenance is None and not file.is_file():
         return None, None
@@ -125,7 +125,7 @@ def _computed(
     own: TaskPlan | None,
     materials: Materials,
 ) -> tuple[Level, Level]:
-    """The levels of the numbers and of the scores."""
+    """Return the levels of the metrics and of the scores."""
     if own is None or not materials.rerun_scorers:
         reason = "only with --task and --rerun-scorers: code in a result is never executed"
         of_own = None if own is None or own.entity == "system" else own
@@ -139,7 +139,7 @@ def _computed(
 
 @contextmanager
 def _cassette(path: Path | None) -> Iterator[Cassette | None]:
-    """A cassette, as far as it can be read: what is wrong with it is told with its digests."""
+    """Yield the readable part of a cassette. Its damaged lines are reported together with its digests."""
     try:
         cassette = None if path is None else Cassette(path)
     except EvidenceError:
@@ -152,7 +152,7 @@ def _cassette(path: Path | None) -> Iterator[Cassette | None]:
 
 
 def _with_cassette(digests: Level, materials: Materials, record: Mapping[str, Any] | None) -> Level:
-    """The level of the digests with what the cassette has to say."""
+    """Return the level of the digests with the findings of the cassette."""
     if materials.replay is None:
         return digests
     check = check_cassette(materials.replay, record)
