@@ -162,7 +162,7 @@ class _Reader:
             self._lines.append(_Line(start, start + len(line), -1 if is_blank else column))
             start += len(line) + 1
         self._at = 0
-        """Number of the line that is read next."""
+        """Index of the next line to read."""
         self._levels = 0
 
     def document(self) -> Node:

@@ -157,7 +157,7 @@ class Projects:
     def __init__(self) -> None:
         self._sources: dict[Path, tuple[object, ProjectFile]] = {}
         self._listings: dict[Path, _Listing] = {}
-        """By the folder of the file that was asked about."""
+        """File lists, by the folder of the requested file."""
 
     def look_again(self) -> None:
         """Discard the file lists, because files were created or deleted."""

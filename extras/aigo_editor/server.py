@@ -64,9 +64,9 @@ class BridgeServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__(NAME, __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
         self.uris: dict[Path, str] = {}
-        """Files → what the editor calls them."""
+        """URI that the editor uses for each file."""
         self.has_prompts = False
-        """Whether the editor knows the command that shows prompts."""
+        """Whether the editor supports the command for prompt previews."""
         self._session: Session | None = None
 
     @property

@@ -24,8 +24,8 @@ def show_report(report: Report, *, err: bool = False) -> None:
     """Print the path of a report, and the results that could not be read.
 
     Args:
-        report: that was written.
-        err: whether standard output is for programs.
+        report: report that was written.
+        err: whether to use standard error, because standard output contains machine-readable data.
     """
     for problem in report.problems:
         typer.echo(f"error: {printable(problem)}", err=True)
@@ -53,7 +53,7 @@ def print_written(out: Path, written: Written) -> None:
 
 
 def plain_values(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Rows for JSON."""
+    """Yield the rows with JSON-serializable values."""
     return ({name: _plain(value) for name, value in row.items()} for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""One page to look at results with: summary, metrics and every sample; its HTML opens without a network."""
+"""HTML report of results: summary, metrics and every sample. The page works offline."""
 
 from aigo_bridge.results.sources import ResultSource, sources_of
 from aigo_report.page.writing import Report, write_report

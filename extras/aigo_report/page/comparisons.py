@@ -1,6 +1,4 @@
-"""Comparisons as a page for people: all that `aigo-bridge compare` says, in the same words, to be read
-without a script, and to be printed.
-"""
+"""Comparison page: the content of `aigo-bridge compare`, readable without JavaScript and printable."""
 
 from __future__ import annotations
 
@@ -33,17 +31,19 @@ from aigo_stats.statistics.paired import Difference
 from aigo_stats.terminal.comparisons import ComparisonPage
 
 MOST_DIVERGENCES = 500
-"""Fields that differ of which a page lists no more."""
+"""Maximum number of differing fields to list on a page."""
 FLIPS_OF_PAGE = 1_000
-"""Changed samples of each number that a page lists at least, if there are as many."""
+"""Minimum limit of changed samples to list for each metric."""
 MOST_CHARACTERS = 2_000
-"""Of an answer."""
+"""Maximum number of characters of an answer."""
 
 _UNITS = {"total_tokens": "tokens per sample", "total_time": "seconds per sample"}
 
 
 def comparison_page(comparisons: Sequence[Comparison], rankings: Sequence[Ranking], num_flips: int) -> bytes:
-    """A page that loads nothing and runs nothing; arguments as in `comparison_fragment`."""
+    """Return a page without scripts or external files. The arguments are the same as in
+    `comparison_fragment`.
+    """
     style = asset(STYLE)
     digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -74,13 +74,14 @@ _HEAD = """<!doctype html>
 def comparison_fragment(
     comparisons: Sequence[Comparison], rankings: Sequence[Ranking], *, num_flips: int
 ) -> Html:
-    """What stands between the header and the footer of a page, in the classes of the pages' style; without a
-    style or a script of its own.
+    """Return the content between the header and the footer of a page, without a style or script.
+
+    The elements use the CSS classes of the page style.
 
     Args:
-        comparisons: one section each; their p-values adjusted for all of them.
-        rankings: of several results.
-        num_flips: changed samples that are listed of each number.
+        comparisons: comparisons, one section each. Their p-values are already adjusted together.
+        rankings: rankings of several results.
+        num_flips: maximum number of changed samples to list for each metric.
 
     Raises:
         EvidenceError: a result has changed since it was compared.
@@ -93,7 +94,7 @@ def comparison_fragment(
 
 
 def _section(comparison: Comparison, num_flips: int) -> Iterator[Html]:
-    """One comparison; whatever else differs comes before any number."""
+    """Yield one comparison. Other differences between the runs come before the metrics."""
     title = comparison.base.frame.specification.display_name
     yield element("h2", Html("<small>task</small> "), text(title))
     yield _results(comparison)
@@ -181,7 +182,7 @@ def _metrics(comparison: Comparison) -> Html:
 
 
 def _metric_name(metric: MetricComparison) -> Html:
-    """With its scorer, and with what is to be known of it."""
+    """Return the name of a metric with its scorer and remarks."""
     notes = list(metric_notes(metric))
     if metric.paired_values is not None and metric.paired_values != metric.values:
         notes.append(
@@ -213,7 +214,7 @@ def _points(value: float) -> str:
 def _difference(
     difference: Difference | NoInterval, scale: tuple[float, float] | None = None
 ) -> tuple[Html, ...]:
-    """A cell for each of its columns."""
+    """Return the cells of a difference, one for each column."""
     if isinstance(difference, NoInterval):
         return (text(ABSENT), text(ABSENT), NOTHING, text(ABSENT), text(ABSENT), NOTHING, text(ABSENT))
     name = difference.effect_name
@@ -242,8 +243,9 @@ def _difference(
 
 
 def _drawn(difference: Difference) -> Html:
-    """The interval as a line around the difference, no difference being in the middle; the numbers stand
-    beside it.
+    """Return a line that shows the interval around the difference. The middle marks no difference.
+
+    The numbers are displayed next to the line.
     """
     estimate = difference.estimate
     if not isinstance(estimate, Interval):
@@ -319,7 +321,9 @@ def _answer(answer: str | None) -> Html:
 
 
 def _ranking(ranking: Ranking) -> Iterator[Html]:
-    """Value, rank and the difference to every other, and all pairs with their intervals."""
+    """Yield the values, the ranks, the difference to each other result, and all pairs with their
+    intervals.
+    """
     yield element("h2", Html("<small>ranks</small> "), text(ranking.label))
     if ranking.reason is not None:
         yield note(f"Not ranked: {ranking.reason}.")
@@ -346,7 +350,7 @@ def _ranking(ranking: Ranking) -> Iterator[Html]:
 
 
 def _letter(number: int) -> str:
-    """A, B, …, Z, AA, AB, …"""
+    """Return a column letter: A, B, …, Z, AA, AB, …"""
     return (_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
@@ -374,7 +378,7 @@ def _pair(letters: dict[str, str], pair: tuple[str, str], cell: MetricComparison
 
 
 def _explanations(comparisons: Sequence[Comparison]) -> Html:
-    """Which question each column answers."""
+    """Return an explanation of each column as a question."""
     level = level_text(comparisons[0].level) if comparisons else level_text(0.95)
     return element(
         "section",

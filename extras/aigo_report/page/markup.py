@@ -1,5 +1,5 @@
-"""HTML without a script: every text of a stranger stays text, what cannot be seen is made visible, and no
-secret that this process knows is in it.
+"""Safe HTML: untrusted text stays text, invisible characters are made visible, and known secrets are
+removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NewType
 from aigo_bridge.redaction.secrets import redact
 
 Html = NewType("Html", str)
-"""Markup that may stand in a page as it is."""
+"""Markup that can be inserted in a page unchanged."""
 
 NOTHING = Html("")
 
@@ -20,19 +20,20 @@ _INVISIBLE = re.compile(
     "([\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff])"
 )
-"""Control characters, what turns the direction of writing, zero widths, tags, lone surrogates: those that the
-page of results shows, too.
+"""Pattern of control characters, direction marks, zero-width characters, tags and lone surrogates.
+
+The results page makes the same characters visible.
 """
 
 
 def text(content: object, most: int | None = None) -> Html:
-    """A text as it is.
+    """Return a text as escaped HTML.
 
     Args:
-        content: shown as `str` does.
-        most: characters that are shown; how many more there are is said. `None`: all.
+        content: any object, converted with `str`.
+        most: maximum number of characters. The number of omitted characters is displayed. `None` shows all.
     """
-    redacted = redact(str(content))  # before anything is cut, so that no half of a secret stays
+    redacted = redact(str(content))  # before truncation, so that no part of a secret remains
     cut = redacted if most is None else redacted[:most]
     pieces = _INVISIBLE.split(cut)
     shown = "".join(
@@ -47,31 +48,32 @@ def _visible(character: str) -> str:
 
 
 def joined(parts: Iterable[Html]) -> Html:
-    """One after another."""
+    """Return the parts joined together."""
     return Html("".join(parts))
 
 
 def element(tag: str, *content: Html, kind: str | None = None) -> Html:
-    """An element, with a class."""
+    """Return an element with a CSS class."""
     opening = tag if kind is None else f'{tag} class="{escape(kind)}"'
     return Html(f"<{opening}>{joined(content)}</{tag}>")
 
 
 def note(content: object) -> Html:
-    """A remark in words."""
+    """Return a remark."""
     return element("p", text(content), kind="note")
 
 
 def table(
     caption: object, columns: Sequence[str], rows: Iterable[Sequence[Html]], *, kind: str | None = None
 ) -> Html:
-    """A table that scrolls by itself where the page is narrow.
+    """Return a table that scrolls horizontally on a narrow page.
 
     Args:
-        caption: what it shows.
-        columns: our own headings; those that begin with `#` stand over numbers. The first names the rows.
-        rows: a cell for each column.
-        kind: its class.
+        caption: caption of the table.
+        columns: column headings. A heading that starts with `#` marks a numeric column. The first column
+            names the rows.
+        rows: one cell for each column.
+        kind: CSS class of the table.
     """
     numeric = [column.startswith("#") for column in columns]
     headings = joined(
@@ -103,5 +105,5 @@ def _cell(content: Html, right: bool) -> Html:
 
 
 def _plain(content: object) -> str:
-    """For an attribute, in which nothing can be marked."""
+    """Return a text for an attribute, where invisible characters cannot be marked up."""
     return _INVISIBLE.sub("\ufffd", redact(str(content)))

@@ -1,6 +1,4 @@
-"""The numbers of a result as a page shows them: digit for digit, each with its interval, and with what became
-of every sample.
-"""
+"""Metrics of a result for its page: exact values with confidence intervals and sample counts."""
 
 from __future__ import annotations
 
@@ -25,21 +23,21 @@ from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.statistics.ratios import Ratio
 
 MOST_VALUES = 12
-"""Different values of a column that is a breakdown."""
+"""Maximum number of different values in a column used for a breakdown."""
 FEWEST_SAMPLES = 3
-"""Mean number of samples with a value."""
+"""Minimum mean number of samples for each value."""
 MOST_COLUMNS = 6
 
 
 class MetricReader:
-    """The scores of a result, taken in while its samples stream by."""
+    """Collector of a result's scores while its samples are read."""
 
     def __init__(self) -> None:
         self._columns: ColumnsReader | None = ColumnsReader()
         self._frame: Mapping[str, Any] = {}
 
     def add(self, part: SamplePart | FramePart) -> None:
-        """Take in a sample, or the log without its samples."""
+        """Add a sample, or the log without its samples."""
         if isinstance(part, FramePart):
             self._frame = part.value
             return
@@ -48,11 +46,11 @@ class MetricReader:
         try:
             self._columns.add(part)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            # A sample that is shown as it stands, but is not as evidence is: there are no intervals then.
+            # The sample is displayed but is not valid evidence, so no intervals can be computed.
             self._columns = None
 
     def columns(self, path: Path | None, log: TaskResultLog) -> Columns | None:
-        """The scores; `None`: they cannot be made sense of."""
+        """Return the scores; `None` if they cannot be interpreted."""
         if self._columns is None or path is None:
             return None
         columns = self._columns.finished(path, log, self._frame)
@@ -63,13 +61,13 @@ class MetricReader:
 def metric_rows(
     log: TaskResultLog, entry: Json | Mapping[str, Any], columns: Columns | None, counts: Mapping[str, Json]
 ) -> Iterator[Json]:
-    """The metrics of a result.
+    """Yield the metrics of a result.
 
     Args:
-        log: without its samples.
-        entry: of the evaluation's summary.
-        columns: the scores, if they are known.
-        counts: scorer → what became of the samples, where it is not known which of them are in a number.
+        log: log without its samples.
+        entry: entry in the evaluation's summary.
+        columns: scores; `None` if unknown.
+        counts: sample outcomes for each scorer, used if the samples of a metric are unknown.
     """
     evidence = log.evidence
     metrics = (evidence.metrics if evidence is not None else None) or []
@@ -93,13 +91,15 @@ def metric_rows(
 
 
 def run_rows(log: TaskResultLog) -> list[list[Json]]:
-    """The metrics of each run of a repeatability result."""
+    """Return the metrics of each run of a repeatability result."""
     runs = (log.evidence.runs if log.evidence is not None else None) or ()
     return [_rows(log, run.metrics or ()) for run in runs]
 
 
 def label_scores(columns: Columns | None) -> list[Json]:
-    """Which scores hold the true and the predicted label, by the definitions of metrics over labels."""
+    """Return the scores that contain the true and the predicted label, from the definitions of label
+    metrics.
+    """
     if columns is None:
         return []
     pairs = {
@@ -113,7 +113,9 @@ def label_scores(columns: Columns | None) -> list[Json]:
 
 
 def _rows(log: TaskResultLog, metrics: Sequence[MetricData]) -> list[Json]:
-    """Return a row of each metric, its numbers with their names; a standard error is part of its number."""
+    """Return a row for each metric, with named values. A standard error is added to the metric it belongs
+    to.
+    """
     definition = log.specification.task.definition.model_dump(mode="json", exclude_unset=True)
     identities = metric_identities(definition, metrics)
     values = [value for metric in metrics for value in metric.values.values()]
@@ -178,7 +180,7 @@ def _estimate(metric: MetricEstimate | None) -> Json:
 
 @dataclass
 class ColumnValues:
-    """The values of columns with few different ones, collected while samples stream by."""
+    """Values of columns with few different values, collected while samples are read."""
 
     samples: int = 0
     _values: dict[str, list[str]] = field(default_factory=dict)
@@ -217,7 +219,7 @@ def breakdown_rows(columns: Columns | None, values: ColumnValues) -> list[Json]:
     """Return a breakdown for each column that groups samples.
 
     Args:
-        columns: scores of the result; `None`: not known.
+        columns: scores of the result; `None` if unknown.
         values: columns of the dataset.
     """
     texts = values.columns()
@@ -236,7 +238,7 @@ def breakdown_rows(columns: Columns | None, values: ColumnValues) -> list[Json]:
 
 
 def _parts(main: Quantity, column: Any, groups: Any) -> list[Json]:
-    """Return the number on the samples with each value; the most frequent value is first."""
+    """Return the metric for the samples of each value, most frequent value first."""
     assert isinstance(main.content, Ratio)
     of_number = column[main.positions]
     parts: list[Json] = []

@@ -1,5 +1,5 @@
-"""A result as packed blocks: samples and rows of the table, a few at a time, so that who looks at it unpacks
-no more than that.
+"""Compressed blocks of a result: samples and table rows in small groups, so that a viewer only unpacks what
+it needs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from aigo_report.page.summary import (
 )
 
 PART = 1 << 18
-"""Bytes of samples that are packed together, before they are."""
+"""Uncompressed size in bytes of the samples in a block."""
 ROWS = 2_000
-"""Rows of the table that are packed together."""
+"""Number of table rows in a block."""
 
 
 @dataclass
 class Blocks:
-    """Packed samples and rows in a file, in the order in which they came."""
+    """Compressed samples and rows in a file, in order."""
 
     file: BinaryIO
     pack: Callable[[bytes], bytes] = packed
@@ -41,7 +41,7 @@ class Blocks:
     rows: list[Block] = field(default_factory=list)
 
     def put(self, data: bytes, name: str) -> Block:
-        """Pack a block, without what the process knows to be secret."""
+        """Compress and write a block without known secrets."""
         text = self.pack(redact_json(data))
         block = Block(name, self.file.tell(), len(text))
         self.file.write(text)
@@ -49,11 +49,11 @@ class Blocks:
 
 
 def summary_of(sources: Sequence[ResultSource], results: Sequence[Json]) -> Json:
-    """What the first view of a page needs.
+    """Return the data for the first view of a page.
 
     Args:
-        sources: the results.
-        results: what `read_result` gave of each.
+        sources: results.
+        results: output of `read_result` for each result.
     """
     return {
         "format": 1,
@@ -77,14 +77,14 @@ def read_result(
     problems: list[str],
     verify: Verify | None = None,
 ) -> Json:
-    """One result: its samples to the blocks, all else to its summary.
+    """Write the samples of a result to the blocks, and return its summary.
 
     Args:
-        source: the result.
-        number: its position on the page.
-        blocks: where its samples and rows go.
-        problems: gets what cannot be read.
-        verify: check of the result; `None`: it is not checked.
+        source: source of the result.
+        number: position of the result on the page.
+        blocks: file for samples and rows.
+        problems: list to which problems are added.
+        verify: function that verifies the result; `None` to skip verification.
     """
     if source.path is None:
         return broken_summary(source, ["the evaluation has no result for it"])
@@ -111,7 +111,7 @@ def read_result(
 
 
 class _Packing:
-    """Samples and rows of one result, packed as they come."""
+    """Samples and rows of one result, compressed while they are read."""
 
     def __init__(self, blocks: Blocks, prefix: str):
         self._blocks = blocks
@@ -121,12 +121,12 @@ class _Packing:
         self._rows: list[Json] = []
         self._samples = 0
         self.parts: list[list[int | str]] = []
-        """Number of its first sample and name of each block of samples."""
+        """Index of the first sample and name of each block of samples."""
         self.rows: list[str] = []
-        """Names of the blocks of rows."""
+        """Names of the row blocks."""
 
     def add(self, line: bytes, rows: Sequence[Json]) -> None:
-        """Take in a sample."""
+        """Add a sample."""
         self._lines.append(line)
         self._size += len(line)
         self._rows += rows
@@ -136,7 +136,7 @@ class _Packing:
             self._close_rows()
 
     def close(self) -> None:
-        """Pack what is left."""
+        """Write the remaining samples and rows."""
         if self._lines:
             self._close_part()
         if self._rows:

@@ -1,11 +1,11 @@
-"""The HTML of a page: the front end and its data in one file, which loads nothing and runs nothing else.
+"""Report page: front end and data in one HTML file without external resources.
 
 | element | content |
 |---|---|
-| `<meta http-equiv>` | a policy: nothing is loaded; script and style of the page apply, by their digests |
-| `<script id="summary">` | what the first view needs: gzip in base64 |
-| `<script>` | the front end, built from `frontend/` |
-| `<script id="r0p0">` … | samples and rows of the table, unpacked when they are looked at |
+| `<meta http-equiv>` | content security policy: only this script and style, by digest |
+| `<script id="summary">` | data of the first view: gzip in base64 |
+| `<script>` | front end, built from `frontend/` |
+| `<script id="r0p0">` … | samples and table rows, unpacked when displayed |
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ STYLE = "report.css"
 
 @dataclass(frozen=True)
 class Block:
-    """Packed data in a file."""
+    """Compressed data in a file."""
 
     name: str
-    """Identifier of its element."""
+    """ID of its HTML element."""
     place: int
-    """Where it begins."""
+    """Start offset."""
     size: int
 
 
 def packed(data: bytes) -> bytes:
-    """Data as a page holds it: equal data are equal texts."""
+    """Return compressed data as base64 text. Equal data give equal texts."""
     return base64.b64encode(zipped(data))
 
 
 def zipped(data: bytes) -> bytes:
-    """Data in gzip; equal data are equal bytes."""
+    """Return gzip data. Equal data give equal bytes."""
     from zlib_ng import gzip_ng
 
     compress: Any = gzip_ng.compress
@@ -47,12 +47,12 @@ def zipped(data: bytes) -> bytes:
 
 
 def asset(name: str) -> bytes:
-    """A file of the front end."""
+    """Return a front-end file."""
     return files("aigo_report.page").joinpath("page", name).read_bytes()
 
 
 def policy(script: bytes, style: bytes) -> str:
-    """The Content-Security-Policy of a page with one script and one style."""
+    """Return the Content-Security-Policy of a page with one script and one style."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -75,10 +75,10 @@ def write_page(target: BinaryIO, summary: bytes, blocks: Iterable[Block], data: 
     """Write a page.
 
     Args:
-        target: the file.
-        summary: JSON.
-        blocks: the blocks that it holds.
-        data: the file that they stand in.
+        target: file to write.
+        summary: JSON of the summary.
+        blocks: blocks to include.
+        data: file that contains the blocks.
     """
     script, style = asset(BUNDLE), asset(STYLE)
     target.write(_HEAD.replace(b"{policy}", policy(script, style).encode()))

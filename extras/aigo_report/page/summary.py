@@ -1,4 +1,4 @@
-"""Summary of a result for its page: task and model, numbers with their samples, failures, verification."""
+"""Summary of a result for its page: task and model, metrics with sample counts, failures, verification."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ from aigo_report.page.metrics import (
 )
 
 LONGEST = 2_000
-"""Characters of a value of the task, the model or the configuration."""
+"""Maximum number of characters of a value of the task, model or configuration."""
 LARGEST_CHECKED = 64_000_000
-"""Bytes of a result that is checked while its page is written."""
+"""Maximum size in bytes of a result that is verified while its page is written."""
 _SIDECARS = (".provenance.json", ".intoto.json")
 _STATES = {"verified": "verified", "partly verified": "partly verified", "FAILED": "altered"}
 _ENDINGS = (".tasklog.json", ".tasklog.jsonl", ".json", ".jsonl")
 
 Verify = Callable[[Path], Any]
-"""Check of a result: `aigo_bridge.verify`."""
+"""Function that verifies a result: `aigo_bridge.verify`."""
 
 
 @dataclass
 class ModelUse:
-    """What the calls of one model add up to."""
+    """Total usage of one model."""
 
     calls: int = 0
     failed: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     unknown: int = 0
-    """Calls that do not say what they used."""
+    """Number of calls without usage data."""
 
 
 @dataclass
 class ResultTotals:
-    """What the samples of a result add up to; filled while they stream by."""
+    """Totals of a result's samples, counted while they are read."""
 
     samples: int = 0
-    """Samples of the task and of all runs."""
+    """Number of samples of the task and of all runs."""
     tally: ResultTally = field(default_factory=ResultTally)
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
-    """Stage → type of an error → samples with one."""
+    """Number of samples with an error, by stage and error type."""
     rules: Counter[str] = field(default_factory=Counter)
-    """Rule → samples that it excludes."""
+    """Number of excluded samples for each rule."""
     excluded: int = 0
-    """Samples that action rules keep out of the metrics, failed ones included."""
+    """Number of samples that action rules exclude from the metrics, including failed samples."""
     stages: Counter[str] = field(default_factory=Counter)
-    """Stage → samples with an error in it."""
+    """Number of samples with an error in each stage."""
     scored: Counter[str] = field(default_factory=Counter)
-    """Scorer → samples that it gave a value, and that are not excluded."""
+    """Number of samples with a value of each scorer, without excluded samples."""
     models: dict[str, ModelUse] = field(default_factory=dict)
     seconds: array[float] = field(default_factory=lambda: array("d"))
-    """Time of each trial, where it is known."""
+    """Known trial times in seconds."""
     call_seconds: array[float] = field(default_factory=lambda: array("d"))
     digest: Any = field(default_factory=hashlib.sha256)
     values: ColumnValues = field(default_factory=ColumnValues)
@@ -119,7 +119,7 @@ class ResultTotals:
 
 
 def _aggregated(sample: Json) -> frozenset[str]:
-    """Scorers with a value over the trials of a sample."""
+    """Return the scorers with an aggregated value over the trials of a sample."""
     return frozenset(
         str(score.get("scorer_key"))
         for score in mappings(sample.get("scores"))
@@ -128,7 +128,7 @@ def _aggregated(sample: Json) -> frozenset[str]:
 
 
 def _data(sample: Json) -> Any:
-    """The row of a sample."""
+    """Return the dataset row of a sample."""
     trial = next(mappings(sample.get("trials")), sample)
     return member(trial, "sample", "data") or member(sample, "sample", "data")
 
@@ -140,14 +140,14 @@ def result_summary(
     reader: MetricReader,
     verify: Verify | None = None,
 ) -> Json:
-    """A result without its samples, as the page shows it.
+    """Return a result without its samples, as displayed on the page.
 
     Args:
-        source: where it comes from.
-        log: without samples.
-        totals: of the samples of the task and of all runs.
-        reader: of the scores of all samples.
-        verify: check of the result; `None`: it is not checked.
+        source: source of the result.
+        log: log without samples.
+        totals: totals over the samples of the task and of all runs.
+        reader: collector with the scores of all samples.
+        verify: function that verifies the result; `None` to skip verification.
     """
     columns = reader.columns(source.path, log)
     specification = log.specification
@@ -205,13 +205,13 @@ def result_summary(
 
 
 def _specification_name(source: ResultSource) -> str | None:
-    """The name of a result that a run file links: its logs may all have one title."""
+    """Return the name of a result in a run file. The titles of its logs may all be the same."""
     entry = source.entry or {}
     return str(entry.get("display_name") or source.name) if source.run_file is not None else None
 
 
 def scorer_counts(totals: ResultTotals) -> dict[str, Json]:
-    """Samples with a value of each scorer, and what became of the others."""
+    """Return the number of samples with a value for each scorer, and the outcomes of the others."""
     return {
         scorer: {
             "scored": scored,
@@ -223,12 +223,12 @@ def scorer_counts(totals: ResultTotals) -> dict[str, Json]:
 
 
 def asdict_of(failures: Any) -> Json:
-    """Counts of failures as plain data."""
+    """Return failure counts as plain data."""
     return {"failed": failures.num_errors, "total": failures.num_total}
 
 
 def broken_summary(source: ResultSource, problems: Sequence[str]) -> Json:
-    """A result that cannot be read, or that an evaluation does not have."""
+    """Return a summary for a result that is unreadable or missing from an evaluation."""
     entry = source.entry or {}
     return {
         "name": source.name,
@@ -242,7 +242,7 @@ def broken_summary(source: ResultSource, problems: Sequence[str]) -> Json:
 
 
 def evaluation_summary(evaluation: Json) -> Json:
-    """What a run file says beyond its results: its name, and which policies hold."""
+    """Return the facts of a run file beyond its results: its name and its policy outcomes."""
     return {
         "name": str(member(evaluation, "evaluation", "display_name") or ""),
         "key": str(member(evaluation, "evaluation", "key") or ""),
@@ -262,7 +262,7 @@ def evaluation_summary(evaluation: Json) -> Json:
 
 
 def dataset_name(specification: Json) -> str | None:
-    """Return the name of the dataset of a task, as the result has it."""
+    """Return the dataset name of a result's task."""
     dataset = member(specification, "task", "definition", "dataset")
     names = [member(dataset, name) for name in ("display_name", "key", "id")]
     names.append(member(specification, "config", "inspect", "eval", "dataset", "name"))
@@ -271,7 +271,7 @@ def dataset_name(specification: Json) -> str | None:
 
 def _engine(log: TaskResultLog) -> str | None:
     entity = log.specification.evaluated_entity
-    return getattr(entity, "adapter_id", None)  # a dataset is not an adapter's
+    return getattr(entity, "adapter_id", None)  # an adapter is not a dataset
 
 
 def _entity_name(log: TaskResultLog) -> str:
@@ -280,7 +280,7 @@ def _entity_name(log: TaskResultLog) -> str:
 
 
 def _facts(log: TaskResultLog, totals: ResultTotals) -> Iterator[tuple[str, str | None]]:
-    """Label and text of what was evaluated, how and when."""
+    """Yield label and text of each fact about the run: subject, settings and times."""
     specification, execution = log.specification, log.execution
     entity: Json = (
         {}
@@ -308,7 +308,7 @@ _SHOWN = frozenset({"model_key", "url", "connection_type", "adapter_id"})
 
 
 def _configuration(log: TaskResultLog) -> Iterator[tuple[str, Any]]:
-    """Label and value of everything that was configured."""
+    """Yield label and value of each configuration setting."""
     specification = log.specification
     entity = specification.evaluated_entity
     config = {} if entity is None else entity.model_dump(mode="json", exclude_unset=True).get("config") or {}
@@ -326,7 +326,7 @@ def _moment(seconds: int) -> str:
 
 
 def _times(seconds: array[float]) -> Json | None:
-    """Nearest-rank percentiles: every one of them is a time that was measured."""
+    """Return nearest-rank percentiles. Each of them is a measured time."""
     if not seconds:
         return None
     ordered = sorted(seconds)
@@ -368,12 +368,12 @@ def _warnings(entry: Any) -> list[str]:
 
 
 def verification_of(result: Path | None, root: Path | None, verify: Verify | None) -> Json:
-    """Return state, reason and levels of a check; a result without a provenance file is not checked.
+    """Return state, reason and levels of a verification. A result without a provenance file is not verified.
 
     Args:
-        result: the result log.
-        root: folder that the files must be in; `None`: any.
-        verify: the check; `None`: skip it.
+        result: path of the result log.
+        root: folder that must contain the files; `None` for any folder.
+        verify: function that verifies the result; `None` to skip verification.
     """
     if verify is None:
         return _unchecked("not checked when this page was written")

@@ -1,6 +1,4 @@
-"""Results → a page, or a folder of pages where one would be too large; memory is bounded by the rows of the
-table, never by the samples.
-"""
+"""Report writer: one page, or a folder of pages for large results. Memory depends on the table rows only."""
 
 from __future__ import annotations
 
@@ -20,37 +18,38 @@ from aigo_report.page.pages import Block, write_page
 from aigo_report.page.summary import Verify
 
 LARGEST = 48_000_000
-"""Bytes of a page; more become a folder of pages."""
+"""Maximum size of a page in bytes. Larger reports become a folder of pages."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written."""
+    """Report that was written."""
 
     path: Path
-    """The page to open."""
+    """Path of the page to open."""
     pages: int
-    """How many there are."""
+    """Number of pages."""
     samples: int
     problems: Sequence[str] = ()
-    """Results that could not be read, or not to their end."""
+    """Results that could not be read completely."""
 
 
 def write_report(
     sources: Sequence[ResultSource], out: Path, *, largest: int = LARGEST, verify: Verify | None = None
 ) -> Report:
-    """Write a page of results; where it would be too large a folder of pages, named as the page without
-    its suffix, with `index.html` to open.
+    """Write results as one page, or as a folder of pages if the page would be too large.
+
+    The folder has the name of the page without its file extension, and `index.html` is the page to open.
 
     Args:
-        sources: the results.
-        out: the file.
-        largest: bytes of a page.
-        verify: check of each result; `None`: they are not checked.
+        sources: results.
+        out: path of the HTML file.
+        largest: maximum size of a page in bytes.
+        verify: function that verifies each result; `None` to skip verification.
 
     Raises:
-        UsageError: There is no result, or none can be read.
-        OSError: The page cannot be written.
+        UsageError: no result was given, or no result can be read.
+        OSError: the page cannot be written.
     """
     if not sources:
         raise UsageError("found no result, expected at least one", code=Code.MISSING_ARGUMENT)
@@ -75,7 +74,7 @@ def write_report(
             path.parent.mkdir(parents=True, exist_ok=True)
             summary["pages"] = where
             summary["index"] = path.name
-        # The page that is opened comes last: where it is, all of them are.
+        # Write the main page last. If it exists, all pages exist.
         for name, page in reversed(list(zip(names, pages, strict=True))):
             with open_for_replacing(path.with_name(name)) as target:
                 write_page(target, redact_json(json_line(summary)), page, file)
@@ -84,12 +83,14 @@ def write_report(
 
 def _folder(out: Path) -> Path:
     folder = out.with_suffix("")
-    # `x.tasklog.json.html` stands beside the result that it is called like.
+    # `x.tasklog.json.html` may be next to the result with the same name.
     return out.with_name(f"{out.name}-pages") if folder == out or folder.is_file() else folder
 
 
 def _pages(blocks: Blocks, largest: int) -> Iterator[list[Block]]:
-    """The blocks of each page: all on one, or the rows on the first and the samples on the others."""
+    """Yield the blocks of each page: all blocks on one page, or rows on the first page and samples on the
+    others.
+    """
     total = sum(block.size for block in (*blocks.rows, *blocks.parts))
     if total <= largest:
         yield [*blocks.rows, *blocks.parts]

@@ -1,1 +1,1 @@
-"""Results as tables: for data frames, files, SQL and charts; read sample by sample, whatever asks."""
+"""Tables of results for data frames, files, SQL and charts. Results are read sample by sample."""

@@ -1,8 +1,6 @@
-"""Charts of results for papers: specifications in Vega-Lite, drawn by vl-convert without a browser or a
-network, and the numbers that they show.
+"""Charts of results for papers: Vega-Lite specifications, drawn offline by vl-convert, and their numbers.
 
-A specification is data. Names and labels are strangers': they are values of the data alone, never part of an
-expression or of a field's name.
+Names and labels are untrusted. They are used only as data values, never in an expression or a field name.
 """
 
 from __future__ import annotations
@@ -29,32 +27,32 @@ from aigo_report.tables.rows import Row
 ChartName = Literal["metrics", "scores", "stages", "tokens"]
 CHART_NAMES: tuple[ChartName, ...] = get_args(ChartName)
 VEGA_LITE = "5.20"
-"""Version of the grammar; vl-convert has it in itself."""
+"""Vega-Lite version that vl-convert includes."""
 SCALE = 2
-"""Pixels of a PNG for each of a drawing."""
+"""Number of PNG pixels for each pixel of the drawing."""
 _BINS = 20
 _MOST_VALUES = 20
-"""Values of a score that get a bar each; more are counted in bins."""
+"""Maximum number of score values with a separate bar. More values are grouped in bins."""
 _MOST_BARS = 400
 _LABEL = 200
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn, and how."""
+    """Chart with its data and its drawing instructions."""
 
     rows: list[Row]
-    """Its numbers; the columns have the names of the specification's fields."""
+    """Rows of numbers. Column names are the field names in the specification."""
     columns: tuple[str, ...]
     encoding: dict[str, Any]
-    """Of the marks."""
+    """Common encoding of the marks."""
     layers: tuple[dict[str, Any], ...]
-    """Marks, each with what it has beside the common encoding."""
+    """Marks, each with its additional encoding."""
     facet: str | None = None
-    """Field whose every value has a drawing of its own, with a scale of its own."""
+    """Field that splits the chart into several drawings, each with a separate scale."""
 
     def specification(self) -> dict[str, Any]:
-        """In Vega-Lite, with the numbers in it."""
+        """Return the Vega-Lite specification, including the numbers."""
         values = [{name: _shown(value) for name, value in row.items()} for row in redact_value(self.rows)]
         drawing: dict[str, Any] = {
             "width": 420,
@@ -83,7 +81,7 @@ class Chart:
 
 
 def _shown(value: Any) -> Any:
-    """A value as it is drawn; texts that differ stay different, however long they are."""
+    """Return a value for drawing. Different texts stay different after shortening."""
     if not isinstance(value, str):
         return value
     if len(value) > _LABEL:
@@ -92,11 +90,11 @@ def _shown(value: Any) -> Any:
 
 
 def chart(name: ChartName, results: Results) -> Chart:
-    """A chart of results.
+    """Return a chart of results.
 
     Raises:
-        UsageError: there is nothing to draw.
-        EvidenceError: a result cannot be read, or is damaged.
+        UsageError: the results contain no values to draw.
+        EvidenceError: a result cannot be read or is damaged.
     """
     drawn = _CHARTS[name](results)
     if not drawn.rows:
@@ -114,34 +112,34 @@ def chart(name: ChartName, results: Results) -> Chart:
 
 
 def draw(drawn: Chart, out: Path) -> None:
-    """Write a chart as a picture.
+    """Write a chart as an image file.
 
     Args:
-        drawn: the chart.
-        out: ends in `.svg` or `.png`.
+        drawn: chart to draw.
+        out: path that ends in `.svg` or `.png`.
 
     Raises:
-        UsageError: it has another suffix, or vl-convert is not installed.
+        UsageError: the file extension is different, or vl-convert is not installed.
         OSError: the file cannot be written.
     """
     kind = format_of(out)
     convert = package("vl_convert", "a chart", "plot")
-    options = {"vl_version": VEGA_LITE, "allowed_base_urls": []}  # no data from elsewhere
+    options = {"vl_version": VEGA_LITE, "allowed_base_urls": []}  # no external data
     specification = drawn.specification()
     if kind == ".svg":
         picture = convert.vegalite_to_svg(specification, **options).encode()
     else:
         picture = convert.vegalite_to_png(specification, scale=SCALE, **options)
-    # Texts are cleaned before they are drawn.
+    # Remove secrets from texts before drawing.
     with open_for_replacing(out, clean=False) as file:
         file.write(picture)
 
 
 def format_of(out: Path) -> str:
-    """The suffix of a picture.
+    """Return the file extension of an image.
 
     Raises:
-        UsageError: it is another one.
+        UsageError: the file extension is not supported.
     """
     kind = out.suffix.lower()
     if kind not in (".svg", ".png"):
@@ -164,7 +162,7 @@ def _count(field: str) -> dict[str, Any]:
 
 
 def _metrics(results: Results) -> Chart:
-    """Every number with its 95 % interval, where it has one."""
+    """Return a chart of all metrics, with 95 % intervals if available."""
     rows = list(_estimated(results))
     title = "value and its 95 % interval"
     layers = (
@@ -212,7 +210,7 @@ def _estimated(results: Results) -> Iterator[Row]:
 
 
 def _scores(results: Results) -> Chart:
-    """How often each value of a score is given; of many values, ranges of them."""
+    """Return a chart of the score distribution. Many different values are grouped in ranges."""
     numbers: dict[tuple[str, str], Counter[float]] = {}
     for score in results.scores():
         if score["counted"] and score["value"] is not None:
@@ -239,8 +237,9 @@ def _bars(result: str, name: str, counts: Counter[float]) -> Iterator[Row]:
 
 
 def _binned(counts: Counter[float]) -> Iterator[tuple[str, int]]:
-    """Samples in ranges of equal width, whose ends are as they are written; a value at one is in the upper
-    range.
+    """Yield the number of samples in ranges of equal width. A value at a boundary belongs to the upper range.
+
+    The displayed boundaries are the exact boundaries.
     """
     low, high = min(counts), max(counts)
     width = (high - low) / _BINS
@@ -257,7 +256,7 @@ def _binned(counts: Counter[float]) -> Iterator[tuple[str, int]]:
 
 
 def _stages(results: Results) -> Chart:
-    """Samples by what became of them."""
+    """Return a chart of sample outcomes by stage."""
     counts = Counter[tuple[str, str]]()
     for sample in results.samples():
         state = f"failed: {sample['stage'] or 'unknown'}" if sample["failed"] else sample["state"]
@@ -272,7 +271,7 @@ def _stages(results: Results) -> Chart:
 
 
 def _tokens(results: Results) -> Chart:
-    """Tokens of the trials; of those that say them."""
+    """Return a chart of the tokens of trials with known token counts."""
     counts = Counter[tuple[str, str]]()
     for trial in results.trials():
         for kind in ("prompt", "completion"):

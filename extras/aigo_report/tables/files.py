@@ -1,7 +1,6 @@
-"""Tables as files: CSV, JSON lines, Parquet and XLSX, without secrets, and in their place at once.
+"""Table files: CSV, JSON lines, Parquet and XLSX, written atomically and without secrets.
 
-In CSV and XLSX a text that a spreadsheet would take for a formula gets an apostrophe in front: texts are
-strangers'.
+In CSV and XLSX, untrusted text that looks like a formula gets a leading apostrophe.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from aigo_bridge.results.values import json_line, number_text
 from aigo_report.tables.results import Table, batched
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-"""What begins a cell that spreadsheets may take for a formula."""
+"""First characters of a cell that spreadsheets may treat as a formula."""
 SHEET_ROWS = 1_048_576
-"""Rows of a sheet, its head included."""
+"""Maximum number of rows in a sheet, including the header."""
 CELL = 32_767
-"""Characters of a cell of a sheet."""
+"""Maximum number of characters in a cell."""
 _EXACT = 1 << 53
-"""From here on a spreadsheet loses digits of whole numbers."""
+"""Integers above this limit lose digits in a spreadsheet."""
 
 
 @dataclass(frozen=True)
@@ -40,42 +39,42 @@ class Sheet:
     columns: Sequence[str]
     rows: Iterable[Mapping[str, Any]]
     schema: Callable[[], Any]
-    """Their schema, of Arrow."""
+    """Function that returns the Arrow schema."""
 
     def clean(self) -> Iterator[dict[str, Any]]:
-        """The rows without what the process knows to be secret."""
+        """Yield the rows without known secrets."""
         return (redact_value(dict(row)) for row in self.rows)
 
 
 @dataclass
 class Written:
-    """What was written."""
+    """Summary of a written file."""
 
     rows: int = 0
     cut: int = 0
-    """Texts that did not fit in a cell."""
+    """Number of texts truncated to the cell size."""
 
 
 def sheet_of(table: Table) -> Sheet:
-    """A table of results."""
+    """Return a table of results as a sheet."""
     return Sheet(table.name, table.columns, table, table.arrow_schema)
 
 
 def write_tables(out: Path, sheets: Sequence[Sheet]) -> Written:
-    """Write tables; several only to XLSX, each as a sheet.
+    """Write tables. Only XLSX supports several tables, one in each sheet.
 
     Args:
-        out: the file; its name says the format.
-        sheets: the tables.
+        out: path of the file. The file extension selects the format.
+        sheets: tables to write.
 
     Raises:
-        UsageError: there is no such format, its package is not installed, or it cannot hold the rows.
-        EvidenceError: a result cannot be read; then nothing is written.
+        UsageError: the format is unknown, its package is not installed, or it cannot contain this many rows.
+        EvidenceError: a result cannot be read. No file is written.
         OSError: the file cannot be written.
     """
     kind = format_of(out)
     written = Written()
-    # Texts are cleaned before they become part of an archive.
+    # Remove secrets before the texts are packed into an archive.
     with open_for_replacing(out, clean=False) as file:
         if kind == ".xlsx":
             _write_xlsx(file, out, sheets, written)
@@ -86,10 +85,10 @@ def write_tables(out: Path, sheets: Sequence[Sheet]) -> Written:
 
 
 def format_of(out: Path) -> str:
-    """The suffix that says the format.
+    """Return the file extension, which selects the format.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: the format is unknown.
     """
     name = out.name.lower()
     for suffix in COMPRESSIONS:
@@ -116,7 +115,7 @@ def _write_csv(file: BinaryIO, sheet: Sheet, written: Written) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """A value as text for CSV; numbers stay numbers, so that a minus sign is no formula."""
+    """Return a CSV cell. Numbers stay numbers, because a minus sign does not make them formulas."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, (str, int)):
@@ -125,13 +124,13 @@ def _cell(value: Any) -> Any:
 
 
 class _Digits(str):
-    """A number's digits: no formula, whatever it begins with."""
+    """Digits of a number, which are never a formula."""
 
     __slots__ = ()
 
 
 def harmless(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
+    """Return a cell that spreadsheets do not treat as a formula."""
     if isinstance(value, str) and not isinstance(value, _Digits) and value.startswith(FORMULA):
         return f"'{value}"
     return value
@@ -164,7 +163,7 @@ _WRITERS = {".csv": _write_csv, ".jsonl": _write_lines, ".parquet": _write_parqu
 
 def _write_xlsx(file: BinaryIO, out: Path, sheets: Sequence[Sheet], written: Written) -> None:
     options = {
-        # Rows go to a temporary file as they come.
+        # Rows are written to a temporary file as they arrive.
         "constant_memory": True,
         "strings_to_formulas": False,
         "strings_to_urls": False,

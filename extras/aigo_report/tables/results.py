@@ -1,4 +1,4 @@
-"""Results as tables, which are read row by row each time you iterate over them."""
+"""Results as tables. Each iteration reads the rows from the result files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 5_000
 BATCH_CHARACTERS = 16 << 20
-"""Of the texts of rows that are held together."""
+"""Maximum number of text characters in a batch of rows."""
 _PREVIEW_ROWS, _PREVIEW_CHARACTERS = 20, 200
 
 
 class Table:
-    """A table of results. Iterating gives its rows, each a mapping from columns to values, and reads the
-    results anew; nothing is kept.
+    """Table of results. Each iteration reads the results again and yields rows as mappings. Rows are not
+    cached.
     """
 
     def __init__(self, name: TableName, results: Results):
@@ -45,11 +45,11 @@ class Table:
             yield from rows_of(self.name, LogReader(path), name)
 
     def batches(self) -> Iterator[Any]:
-        """The rows as record batches of Arrow, a few thousand at a time.
+        """Yield the rows as Arrow record batches of some thousand rows.
 
         Raises:
             UsageError: pyarrow is not installed.
-            EvidenceError: a result cannot be read, or is damaged.
+            EvidenceError: a result cannot be read or is damaged.
         """
         schema = self.arrow_schema()
         arrow = package("pyarrow", "a table of Arrow", "parquet")
@@ -57,7 +57,7 @@ class Table:
             yield arrow.RecordBatch.from_pylist(rows, schema=schema)
 
     def reader(self) -> Any:
-        """The rows as a stream of record batches: a `pyarrow.RecordBatchReader`.
+        """Return the rows as a stream of record batches: a `pyarrow.RecordBatchReader`.
 
         Raises:
             UsageError: pyarrow is not installed.
@@ -66,7 +66,7 @@ class Table:
         return arrow.RecordBatchReader.from_batches(self.arrow_schema(), self.batches())
 
     def arrow_schema(self) -> Any:
-        """The columns and their types, as a `pyarrow.Schema`.
+        """Return the columns with their types as a `pyarrow.Schema`.
 
         Raises:
             UsageError: pyarrow is not installed.
@@ -80,20 +80,20 @@ class Table:
         return arrow.schema(fields)
 
     def to_arrow(self) -> Any:
-        """All rows as a `pyarrow.Table`.
+        """Return all rows as a `pyarrow.Table`.
 
         Raises:
             UsageError: pyarrow is not installed.
-            EvidenceError: a result cannot be read, or is damaged.
+            EvidenceError: a result cannot be read or is damaged.
         """
         return self.reader().read_all()
 
     def to_pandas(self) -> Any:
-        """All rows as a `pandas.DataFrame`; whole numbers stay whole, also beside null.
+        """Return all rows as a `pandas.DataFrame`. Integer columns stay integers, even with null values.
 
         Raises:
             UsageError: pandas or pyarrow is not installed.
-            EvidenceError: a result cannot be read, or is damaged.
+            EvidenceError: a result cannot be read or is damaged.
         """
         frames = package("pandas", "a data frame of pandas")
         arrow = package("pyarrow", "a data frame of pandas", "parquet")
@@ -105,11 +105,11 @@ class Table:
         return self.to_arrow().to_pandas(types_mapper=kinds.get)
 
     def to_polars(self) -> Any:
-        """All rows as a `polars.DataFrame`.
+        """Return all rows as a `polars.DataFrame`.
 
         Raises:
             UsageError: polars or pyarrow is not installed.
-            EvidenceError: a result cannot be read, or is damaged.
+            EvidenceError: a result cannot be read or is damaged.
         """
         frames = package("polars", "a data frame of polars")
         return frames.from_arrow(self.to_arrow())
@@ -125,7 +125,7 @@ class Table:
 
 
 def batched(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows a few thousand at a time, fewer where their texts are long."""
+    """Yield batches of some thousand rows, or fewer rows with long texts."""
     batch: list[Row] = []
     size = 0
     for row in rows:
@@ -139,34 +139,32 @@ def batched(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 class Results:
-    """Result logs, as tables. Nothing is read before it is asked for, and never more than a few samples at a
-    time.
-    """
+    """Result logs as tables. Results are read when a table is used, a few samples at a time."""
 
     def __init__(self, sources: Sequence[ResultSource]):
         self.sources = tuple(source for source in sources if source.path is not None)
         self.paths = tuple(source.path for source in sources if source.path is not None)
-        """The result logs."""
+        """Paths of the result logs."""
         self.names = tuple(source.label for source in self.sources)
-        """Names of the results: paths, or of a run file `run.yaml#quiz`."""
+        """Names of the results: paths, or `run.yaml#quiz` for results in a run file."""
         self.missing = tuple(source.name for source in sources if source.path is None)
-        """Tasks of evaluations that have no result."""
+        """Tasks of evaluations without a result."""
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __repr__(self) -> str:
-        """Return the places of the results; nothing is read."""
+        """Return the locations of the results without reading them."""
         names = [repr(str(path)) for path in self.paths[:_PREVIEW_ROWS]]
         more = [f"{len(self.paths) - _PREVIEW_ROWS} more"] if len(self.paths) > _PREVIEW_ROWS else []
         missing = f"; without a result: {', '.join(map(repr, self.missing))}" if self.missing else ""
         return f"<Results: {', '.join([*names, *more]) or 'none'}{missing}>"
 
     def table(self, name: TableName) -> Table:
-        """One of the tables, by its name.
+        """Return a table by name.
 
         Raises:
-            UsageError: there is no such table.
+            UsageError: the table name is unknown.
         """
         if name not in SCHEMAS:
             raise UsageError(
@@ -176,43 +174,49 @@ class Results:
         return Table(name, self)
 
     def results(self) -> Table:
-        """A row for each result: what was evaluated, when, and how many samples failed."""
+        """Return the results table, with a row for each result: subject, times and number of failed
+        samples.
+        """
         return self.table("results")
 
     def metrics(self) -> Table:
-        """A row for each number, with the samples that stand behind it."""
+        """Return the metrics table, with a row for each metric and its number of samples."""
         return self.table("metrics")
 
     def samples(self) -> Table:
-        """A row for each sample."""
+        """Return the samples table, with a row for each sample."""
         return self.table("samples")
 
     def trials(self) -> Table:
-        """A row for each trial of a sample: question, answer, tokens."""
+        """Return the trials table, with a row for each trial of a sample: question, answer, tokens."""
         return self.table("trials")
 
     def scores(self) -> Table:
-        """A row for each score; `counted` says whether metrics take it."""
+        """Return the scores table, with a row for each score. `counted` is true if metrics include the
+        score.
+        """
         return self.table("scores")
 
     def events(self) -> Table:
-        """A row for each event of the traces: calls of models and functions, spans."""
+        """Return the events table, with a row for each trace event: model calls, function calls and spans."""
         return self.table("events")
 
     def to_arrow(self, table: TableName = "trials") -> Any:
-        """A table as a `pyarrow.Table`; see `Table.to_arrow`."""
+        """Return a table as a `pyarrow.Table`; see `Table.to_arrow`."""
         return self.table(table).to_arrow()
 
     def to_pandas(self, table: TableName = "trials") -> Any:
-        """A table as a `pandas.DataFrame`; see `Table.to_pandas`."""
+        """Return a table as a `pandas.DataFrame`; see `Table.to_pandas`."""
         return self.table(table).to_pandas()
 
     def to_polars(self, table: TableName = "trials") -> Any:
-        """A table as a `polars.DataFrame`; see `Table.to_polars`."""
+        """Return a table as a `polars.DataFrame`; see `Table.to_polars`."""
         return self.table(table).to_polars()
 
     def _repr_html_(self) -> str:
-        """The numbers of every result; of the samples only how many there are, which needs no reading."""
+        """Return the metrics of every result as HTML. It contains only sample counts, so no samples are
+        read.
+        """
         columns = ("result", "task", "model", "metric", "value", "samples", "failed")
         return _html(
             columns,
@@ -237,14 +241,14 @@ def _overview(path: Path, result: str) -> Iterator[list[str]]:
 
 
 def _html(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table for a notebook: all that stands in it is text."""
+    """Return a notebook table with all content as plain text."""
 
     def cells(tag: str, texts: Iterable[str]) -> str:
         return "".join(f"<{tag}>{_text(text)}</{tag}>" for text in texts)
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     head = f"<thead><tr>{cells('th', columns)}</tr></thead>"
-    # Notebooks look for mathematics between dollar signs.
+    # Notebooks treat text between dollar signs as mathematics.
     return f'<table class="mathjax_ignore tex2jax_ignore">{head}<tbody>{body}</tbody></table>'
 
 
@@ -253,11 +257,13 @@ def _text(text: str) -> str:
 
 
 def results_at(locations: Iterable[str | os.PathLike[str]]) -> Results:
-    """Return the results at some locations: files, folders, evaluations, run files with task result logs, and
-    patterns (`out/*.tasklog.json`).
+    """Return the results at some locations.
+
+    A location is a file, folder, evaluation, run file with task result logs, or pattern
+    (`out/*.tasklog.json`).
 
     Raises:
-        UsageError: a location has no results.
+        UsageError: a location does not contain results.
         EvidenceError: a summary cannot be read.
         SpecError: a run file is invalid.
     """
@@ -285,18 +291,22 @@ def open_results(*locations: StrPath) -> Results:
     ```
 
     Args:
-        locations: result logs (also `.gz`, `.zst`), folders of them, patterns (`out/*.tasklog.json`),
-            summaries of evaluations (`evaluation.json`), run files with task result logs (`run.yaml`, or
-            `run.yaml#KEY` for one task specification).
+        locations: one or more of these:
+
+            - a result log, also compressed (`.gz`, `.zst`), or a folder with result logs
+            - a pattern, e.g. `out/*.tasklog.json`
+            - the summary of an evaluation (`evaluation.json`)
+            - a run file with task result logs (`run.yaml`, or `run.yaml#KEY` for one task specification)
 
     Returns:
-        The results: `results()`, `metrics()`, `samples()`, `trials()`, `scores()` and `events()` are tables.
-        Iterating over a table gives its rows as mappings; `to_pandas()`, `to_polars()` and `to_arrow()` give
-        all of it, `batches()` in batches of Arrow. These raise `EvidenceError` if a result cannot
-        be read, and `UsageError` if a package is missing.
+        Results with six tables: `results()`, `metrics()`, `samples()`, `trials()`, `scores()` and `events()`.
+
+        Iterate over a table for its rows as mappings. Use `to_pandas()`, `to_polars()` or `to_arrow()` for
+        the whole table, and `batches()` for Arrow record batches. These methods raise `EvidenceError` if a
+        result cannot be read, and `UsageError` if a package is missing.
 
     Raises:
-        UsageError: a location has no results.
+        UsageError: a location does not contain results.
         EvidenceError: the summary of an evaluation cannot be read.
         SpecError: a run file is invalid, or its task result logs are missing or outside its folder.
     """

@@ -1,4 +1,4 @@
-"""The rows of tables, made of the samples of a result as they stream by."""
+"""Rows of all tables, created from the samples of a result while they are read."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ from aigo_report.tables.schema import SCHEMAS, Kind, TableName
 from aigo_report.tables.trials import data_of, last_text, value_text, values_of
 
 Row = dict[str, Any]
-"""Column → value, of the column's type; every column is there, in the table's order."""
+"""Row with a value for each column. All columns are present in table order, with values of the column's
+type."""
 
 _INTEGERS = {"int32": 1 << 31, "int64": 1 << 63}
 
 
 def rows_of(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
-    """The rows of a table that one result has.
+    """Yield the rows of one table of a result.
 
     Args:
-        table: which one.
-        reader: of the result.
-        name: of the result, for its rows.
+        table: name of the table.
+        reader: reader of the result.
+        name: name of the result in its rows.
 
     Raises:
-        EvidenceError: the result cannot be read, or is damaged; rows before that place have come out.
+        EvidenceError: the result cannot be read or is damaged. Rows before the damage have been yielded.
     """
     columns = {column.name: column.kind for column in SCHEMAS[table].columns}
     for row in _rows(table, reader, name):
@@ -64,16 +65,16 @@ def rows_of_all(
     first: int = 0,
     counts: dict[int | None, SampleCounts] | None = None,
 ) -> Iterator[tuple[TableName, Row]]:
-    """The rows of all tables that one result has, each with its table, of one reading.
+    """Yield the rows of all tables of a result with their table names. The result is read once.
 
     Args:
-        reader: of the result.
-        name: of the result, for its rows.
-        first: position of its first sample: of a result whose samples are read in parts.
-        counts: run → what stands behind its metrics, of samples before these; these are added.
+        reader: reader of the result.
+        name: name of the result in its rows.
+        first: index of the first sample, for a result that is read in parts.
+        counts: sample counts of earlier parts for each run. The counts of these samples are added.
 
     Raises:
-        EvidenceError: as `rows_of`.
+        EvidenceError: as for `rows_of`.
     """
     kinds = {table: {column.name: column.kind for column in SCHEMAS[table].columns} for table in SCHEMAS}
 
@@ -124,7 +125,7 @@ def _rows(table: TableName, reader: LogReader, name: str) -> Iterator[Row]:
 
 
 def _fitting(value: Any, kind: Kind) -> Any:
-    """A value of a column's type; null for a number that does not fit."""
+    """Return a value of the column's type; null for a number outside its range."""
     if value is None:
         return None
     match kind:
@@ -140,7 +141,7 @@ def _fitting(value: Any, kind: Kind) -> Any:
 
 
 def _plain(text: str) -> str:
-    """A text that has a form in UTF-8: halves of characters become escapes."""
+    """Return a text that can be encoded in UTF-8. Lone surrogates become escapes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -148,7 +149,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-# Of a result as a whole
+# Rows of the whole result
 
 
 def _head(log: TaskResultLog, name: str) -> Row:
@@ -190,13 +191,13 @@ def _moment(seconds: int) -> str:
 
 @dataclass
 class SampleCounts:
-    """What stands behind the metrics of a task, or of one of its runs."""
+    """Sample counts for the metrics of a task or of one of its runs."""
 
     tally: CountsTally = field(default_factory=CountsTally)
     samples: int = 0
     excluded: int = 0
     scored: Counter[str] = field(default_factory=Counter)
-    """Scorer → samples with a score of it that metrics take."""
+    """Number of samples whose score is included in metrics, for each scorer."""
 
     def add(self, sample: Json) -> None:
         """Count a sample."""
@@ -208,14 +209,14 @@ class SampleCounts:
         )
 
     def merge(self, counts: SampleCounts) -> None:
-        """Add the counts of other samples of the same metrics."""
+        """Add the counts of other samples for the same metrics."""
         self.samples += counts.samples
         self.tally.merge(counts.tally)
         self.excluded += counts.excluded
         self.scored.update(counts.scored)
 
     def of(self, scorer: str | None) -> Row:
-        """What stands behind a metric; nothing where no sample says it."""
+        """Return the sample counts of a metric; nulls if no sample contains it."""
         if scorer is None or not self.samples:
             return {}
         scored = self.scored[scorer]
@@ -229,7 +230,7 @@ class SampleCounts:
 
 
 def result_counts_of(counts: Mapping[int | None, SampleCounts], num_scorers: int) -> Counts:
-    """Return the counts of a result from those of its runs, or of the task itself if it has none."""
+    """Return the sample counts of a result: from its runs, or from the task without runs."""
     runs = [one.tally.counts(num_scorers) for run, one in counts.items() if run is not None]
     own = counts.get(None)
     if runs:
@@ -287,7 +288,7 @@ def _values(
         }
 
 
-# Of a sample
+# Rows of a sample
 
 
 def _samples(sample: Json, num_scorers: int) -> Iterator[Row]:
@@ -346,15 +347,16 @@ def _trials(sample: Json, _: int) -> Iterator[Row]:
 
 
 def _tokens(calls: Sequence[Json], name: str) -> int | None:
-    """The tokens of all calls; unknown where one does not say them, or none is there."""
+    """Return the token count of all calls; null without calls, or if the count of a call is unknown."""
     counts = [member(call, "usage", name) for call in calls]
     return total_of(count if isinstance(count, int) else None for count in counts) if counts else None
 
 
 def _scores(sample: Json, _: int = 0, *, graded: bool) -> Iterator[Row]:
-    """The scores of the trials, then those over the trials. Metrics take the latter, or of a lone trial the
-    former; of samples that are excluded, or of which a rule could not say whether they are, none. If the
-    scores are graded, letters also have their number.
+    """Yield the scores of the trials, then the scores over the trials.
+
+    Metrics include the scores over the trials, or the score of a single trial. Scores of excluded samples are
+    not included, nor are scores of samples whose exclusion is unknown. Graded letters also get their number.
     """
     trials = trials_of(sample)
     is_legacy = not sample.get("trials")
@@ -379,7 +381,7 @@ def _score(score: Json, trial: Any, *, counted: bool, graded: bool) -> Iterator[
             "text": None if value is None else value_text(value),
             "counted": counted and not is_missing(value),
             "truth": _first(metadata, TRUTHS),
-            # What a judge says is its verdict, no prediction.
+            # The output of a judge is its verdict, not a prediction.
             "prediction": None if member(metadata, "judge_calls") else _first(metadata, PREDICTIONS),
             "metadata": None if metadata is None else _json(metadata),
         }
@@ -402,7 +404,7 @@ _EVENT = {
     **{name: name for name in ("span_id", "parent_span_id", "type", "name", "timestamp")},
     **{name: name for name in ("call_id", "arguments", "status", "error")},
 }
-"""Column → field of the event."""
+"""Event field of each column."""
 _LEFT_OUT = frozenset({*_EVENT.values(), "input_context", "usage", "total_time", "working_time"})
 
 

@@ -1,6 +1,4 @@
-"""The tables of results: what each has a row for, and its columns with their types; the same whatever the
-results hold.
-"""
+"""Table schemas: the rows and typed columns of each table, independent of the results."""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Kind = Literal["string", "int32", "int64", "double", "bool"]
-"""Type of a column, as Arrow calls it."""
+"""Arrow name of a column type."""
 TableName = Literal["results", "metrics", "samples", "trials", "scores", "events"]
 TABLE_NAMES: tuple[TableName, ...] = get_args(TableName)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; every one of them may be null."""
+    """Column. All columns are nullable."""
 
     name: str
     kind: Kind
@@ -24,7 +22,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """A table."""
+    """Table."""
 
     meaning: str
     columns: tuple[Column, ...]

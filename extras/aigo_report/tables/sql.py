@@ -1,6 +1,7 @@
-"""SQL over results, by DuckDB: the tables that a query names are filled in a temporary database, which is
-then opened for reading alone. The query may be a stranger's: it reaches no file, no network, no variable of
-this process, and can change no setting.
+"""SQL queries over results with DuckDB.
+
+The tables named in a query are loaded into a temporary database, which is then opened read-only. The query
+may be untrusted. It cannot access files, the network or environment variables, and cannot change settings.
 """
 
 from __future__ import annotations
@@ -29,28 +30,28 @@ _LOCKED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
-    # Last: from then on nothing can be set.
+    # Must be last: afterwards no setting can be changed.
     "lock_configuration": "true",
 }
 
 
 SECONDS = 60.0
-"""Time limit of a query."""
+"""Time limit of a query in seconds."""
 GRACE = 5.0
-"""Seconds that DuckDB has to obey an interrupt: it looks for one between its operations only."""
+"""Seconds that DuckDB has to react to an interrupt. It only checks for one between operations."""
 
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """How long a query may run."""
+    """Time limit of a query."""
 
     seconds: float = SECONDS
     give_up: Callable[[UsageError], None] | None = None
-    """Called from another thread if DuckDB does not obey the interrupt: it ends the process."""
+    """Callback that ends the process if DuckDB ignores the interrupt. It is called from another thread."""
 
     @property
     def error(self) -> UsageError:
-        """Error that a query which runs for too long ends with."""
+        """Return the error for a query that exceeded the time limit."""
         message = f"the query: it takes longer than {self.seconds:g} s; allow more with --timeout SECONDS"
         return UsageError(message, code=Code.WRONG_QUERY)
 
@@ -60,48 +61,48 @@ DEFAULT_LIMIT = TimeLimit()
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query gives."""
+    """Answer to a query."""
 
     columns: tuple[str, ...]
     schema: Any
-    """A `pyarrow.Schema`."""
+    """Schema as a `pyarrow.Schema`."""
     batches: Iterator[Any]
 
     @property
     def rows(self) -> Iterator[Row]:
-        """The rows, each a mapping from columns to values; they can be read once."""
+        """Yield the rows as mappings. They can be read only once."""
         for batch in self.batches:
             for row in batch.to_pylist():
                 yield {name: _whole(value) for name, value in row.items()}
 
 
 def _whole(value: Any) -> Any:
-    """Whole numbers as such: sums of them come as decimals."""
+    """Return integers as `int`, because DuckDB returns sums of integers as decimals."""
     if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
         return int(value)
     return value
 
 
 class Shown(Protocol):
-    """Tables that are read while a query runs."""
+    """Source of tables that are read while a query runs."""
 
     def show(self, connection: Any, names: Sequence[TableName]) -> None:
-        """Have a database of DuckDB know the tables of these names; nothing is read yet."""
+        """Register the tables with a DuckDB connection without reading them."""
         ...
 
 
 @contextmanager
 def answered(query: str, results: Results | Shown, limit: TimeLimit = DEFAULT_LIMIT) -> Iterator[Answer]:
-    """Ask results.
+    """Run a query over results.
 
     Args:
-        query: one `SELECT` (also `WITH`, `FROM`, `DESCRIBE`, `SHOW`) in DuckDB's SQL.
-        results: what its tables are of, or what shows them to the database.
-        limit: time limit of the query; reading the results takes no part of it.
+        query: one `SELECT` (also `WITH`, `FROM`, `DESCRIBE`, `SHOW`) in DuckDB SQL.
+        results: results, or another source of tables.
+        limit: time limit of the query. Time for reading results is not counted.
 
     Raises:
-        UsageError: DuckDB is not installed, or the query is something else, or wrong, or takes too long.
-        EvidenceError: a result cannot be read, or is damaged.
+        UsageError: DuckDB is not installed, the query is not a valid `SELECT`, or it takes too long.
+        EvidenceError: a result cannot be read or is damaged.
     """
     duckdb = package("duckdb", "SQL", "sql")
     package("pyarrow", "SQL", "sql")
@@ -128,12 +129,12 @@ def answered(query: str, results: Results | Shown, limit: TimeLimit = DEFAULT_LI
 
 
 Fault = Callable[[BaseException], UsageError]
-"""From an error of DuckDB to the user's error."""
+"""Function that converts a DuckDB error to a usage error."""
 
 
 @contextmanager
 def _interrupted(connection: Any, limit: TimeLimit) -> Iterator[Fault]:
-    """Interrupt the query of a block when its time is over."""
+    """Interrupt the query of a block at its time limit."""
     ended, expired = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -159,16 +160,16 @@ def _interrupted(connection: Any, limit: TimeLimit) -> Iterator[Fault]:
 
 
 def _batches(relation: Any) -> Any:
-    # Releases have called it by different names.
+    # The name of this class depends on the DuckDB release.
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return read(BATCH_ROWS)
 
 
 def _computed(duckdb: Any, batches: Any, fault: Fault) -> Iterator[Any]:
-    """Batches; what goes wrong while they are computed is the query's fault."""
+    """Yield batches. Errors while computing them are reported as errors in the query."""
     try:
         yield from batches
-    except (duckdb.Error, OSError, ValueError) as error:  # Arrow passes on its errors as one of the latter
+    except (duckdb.Error, OSError, ValueError) as error:  # Arrow re-raises DuckDB errors as one of the latter
         raise fault(error) from error
 
 
@@ -182,10 +183,12 @@ def _check_names(columns: tuple[str, ...]) -> None:
 
 
 def tables_of(query: str, limit: TimeLimit = DEFAULT_LIMIT) -> list[TableName]:
-    """The tables of results that a query may name: its words decide, as DuckDB does not say of all queries.
+    """Return the result tables that a query may use, from the words of its text.
+
+    DuckDB itself cannot list the tables of every query.
 
     Raises:
-        UsageError: DuckDB is not installed, or the query is no single `SELECT`, or wrong, or takes too long.
+        UsageError: DuckDB is not installed, the query is not one valid `SELECT`, or it takes too long.
     """
     duckdb = package("duckdb", "SQL", "sql")
     with duckdb.connect(":memory:") as connection, _interrupted(connection, limit) as fault:
@@ -197,7 +200,7 @@ def tables_of(query: str, limit: TimeLimit = DEFAULT_LIMIT) -> list[TableName]:
             for name in SCHEMAS:
                 connection.execute(_definition(name))
             _lock(connection)
-            # Faults of the query are found here, before anything is read.
+            # Find errors in the query here, before any result is read.
             connection.sql(query)
         except duckdb.Error as error:
             raise fault(error) from error
@@ -233,7 +236,7 @@ def _wrong(error: BaseException) -> UsageError:
 
 
 def schema_text() -> str:
-    """The tables and their columns, for people."""
+    """Return the tables and their columns as display text."""
     return "\n\n".join(
         "\n".join(
             [

@@ -1,5 +1,6 @@
-"""Parts of a sample as it is written in a result: row, scores and texts; also in the legacy form, and where a
-value is not of the type that AI GO expects.
+"""Parts of a sample in a result: row, scores and texts.
+
+The functions also accept the legacy format and values of types that AI GO does not expect.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from aigo_bridge.results.values import value_text as cut_text
 
 
 def data_of(sample: Json, trial: Json) -> Json:
-    """The row of the dataset."""
+    """Return the dataset row."""
     for data in (member(trial, "sample", "data"), member(sample, "sample", "data")):
         if isinstance(data, dict):
             return data
@@ -30,18 +31,18 @@ def data_of(sample: Json, trial: Json) -> Json:
 
 
 def values_of(score: Json) -> Iterator[tuple[str, Any]]:
-    """Name and value of what a scorer says."""
+    """Yield name and value of each score."""
     values = score.get("values")
     yield from values.items() if isinstance(values, dict) else ()
 
 
 def mean_score(part: SamplePart, score: str, *, graded: bool) -> float | None:
-    """The mean of a score over the trials of a sample that have it as a number; `None`: none of them has.
+    """Return the mean of a numeric score over the trials of a sample; `None` if no trial has a number.
 
     Args:
-        part: the sample.
-        score: `scorer.score`.
-        graded: whether the scores are Inspect's, whose letters count as numbers.
+        part: sample.
+        score: score name as `scorer.score`.
+        graded: whether the scores are Inspect's, so that letters count as numbers.
     """
     numbers = [
         double
@@ -63,13 +64,13 @@ _CUSTOM = {"custom_task_input_message": "user", "custom_task_output_message": "a
 
 
 def role_of(item: Json) -> str:
-    """Who a message is of; the type of what is no message."""
+    """Return the role of a message, or the type of another item."""
     kind = str(item.get("type"))
     return _CUSTOM.get(kind) or str(item.get("role") or kind)
 
 
 def last_text(outputs: Sequence[Json], role: str) -> str | None:
-    """The text of the last message of a role, in the last conversation that has one."""
+    """Return the last message text of a role, from the last conversation with such a message."""
     for output in reversed(outputs):
         for item in reversed(list(items_of(output))):
             if role_of(item) == role:
@@ -78,7 +79,7 @@ def last_text(outputs: Sequence[Json], role: str) -> str | None:
 
 
 def message_text(content: Any) -> str:
-    """The texts of a message, one line after the other; a custom task's value as JSON."""
+    """Return the texts of a message, one in each line. A value of a custom task is returned as JSON."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -88,13 +89,13 @@ def message_text(content: Any) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value in full: a text as it is, all else as JSON."""
+    """Return the full value: text unchanged, other types as JSON."""
     return cut_text(value, sys.maxsize)
 
 
 Field = str | float | bool | None
 Condition = Callable[[Callable[[str], Field]], bool]
-"""Test of a trial: gets a function from names to values."""
+"""Function that tests a trial, given a function from names to values."""
 
 _TOKEN = re.compile(
     r"""\s+|(?P<sign>==|!=|<=|>=|=|<|>|\(|\)|,)|(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])"""
@@ -125,13 +126,14 @@ class _Token:
 
 
 def condition_of(text: str) -> Condition:
-    """Return the test of a condition such as `score < 0.5 and topic == "law"`, as the pages have it.
+    """Return a test for a condition such as `score < 0.5 and topic == "law"`, with the same syntax as on the
+    pages.
 
     Args:
-        text: the condition. A comparison with a missing value is false, except `== null`.
+        text: condition. A comparison with a missing value is false, except `== null`.
 
     Raises:
-        UsageError: the condition cannot be read; the message has the position.
+        UsageError: the condition has a syntax error; the message contains the position.
     """
     return _Parser(list(_tokens(text))).parsed()
 
@@ -171,7 +173,7 @@ def _mistake(problem: str, at: int) -> UsageError:
 
 
 class _Parser:
-    """Reads a condition by descent: or, and, not, comparison."""
+    """Recursive-descent parser of a condition: or, and, not, comparison."""
 
     def __init__(self, tokens: Sequence[_Token]):
         self._tokens = tokens
@@ -179,7 +181,7 @@ class _Parser:
         self._depth = 0
 
     def parsed(self) -> Condition:
-        """Return the test of all tokens."""
+        """Return the test for all tokens."""
         test = self._any()
         if self._token.kind != "end":
             raise self._expected("and, or or the end")
@@ -194,7 +196,7 @@ class _Parser:
         return _mistake(f"expected {what}, found {shown}", self._token.at)
 
     def _take(self, kind: str, text: str) -> bool:
-        """Go to the next token if this one is such a sign or word."""
+        """Consume the next token if it has this kind and text, and return whether it does."""
         if self._token.kind != kind or self._token.text != text:
             return False
         self._place += 1
@@ -279,14 +281,14 @@ class _Parser:
 
 
 def _text(value: Field) -> str:
-    """Return a value as the pages write it."""
+    """Return a value in the same format as on the pages."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _compares(field: Field, value: Field, holds: Callable[[int], bool]) -> bool:
-    """Return whether two values are in an order; numbers in texts are numbers."""
+    """Return whether two values are in the given order. Numeric texts are compared as numbers."""
     if field is None:
         return False
     if isinstance(value, bool):
@@ -312,18 +314,18 @@ _FIXED = {
     "prediction": "p",
     "seconds": "w",
 }
-"""Name in a condition → cell of a row of the table of samples."""
+"""Cell in the samples table for each name in a condition."""
 _NUMERIC = ("trial", "run", "seconds")
 FIXED_NAMES = (*_FIXED, "status", "stage", "error", "score")
 
 
 def field_of(cells: Json, name: str, *, graded: bool) -> Field:
-    """Return the value of a name for a trial; `None`: missing.
+    """Return the value of a name for a trial; `None` if missing.
 
     Args:
-        cells: of the trial in the table of samples (`aigo_bridge.results.rows`).
-        name: of a condition.
-        graded: whether the scores are Inspect's, whose letters count as numbers.
+        cells: cells of the trial in the samples table (`aigo_bridge.results.rows`).
+        name: name in a condition.
+        graded: whether the scores are Inspect's, so that letters count as numbers.
     """
     if name in _FIXED:
         value = cells.get(_FIXED[name])

@@ -1,4 +1,4 @@
-"""Results, logs and runs in a folder, as pages that follow it while it changes, for this machine alone."""
+"""Local viewer: results, engine logs and runs in a folder as live pages, for this machine only."""
 
 from aigo_report.viewing.serving import ViewServer
 

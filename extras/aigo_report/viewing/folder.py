@@ -1,7 +1,7 @@
-"""What there is to look at in a folder: results, evaluations, logs of engines, runs that go on.
+"""Items to view in a folder: results, evaluations, engine logs and runs in progress.
 
-Names alone lead nowhere: an entry is known by a number made of its name, and only what a look into the folder
-found can be asked for. Links are followed as far as they stay in the folder.
+An item is requested by an ID derived from its name. Only items found by scanning the folder can be requested.
+Links are followed inside the folder only.
 """
 
 from __future__ import annotations
@@ -25,61 +25,61 @@ from aigo_bridge.results.values import Json, mappings, member, number_text
 from aigo_report.page.summary import dataset_name
 
 MOST_FILES = 50_000
-"""Files and folders that are looked at."""
+"""Maximum number of files and folders to scan."""
 MOST_ENTRIES = 2_000
 MOST_LINKS = 20
-"""Links out of the folder that are named."""
+"""Maximum number of external links to list."""
 
 Kind = Literal["result", "evaluation", "log"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to look at."""
+    """Item to view."""
 
     id: str
     kind: Kind
     path: Path
     name: str
-    """Path in the folder."""
+    """Path relative to the folder."""
     stamp: str
-    """Changes with the file."""
+    """Version stamp that changes with the file."""
     size: int
     modified: float
-    """Seconds since 1970."""
+    """Modification time in seconds since 1970."""
     engine: str | None = None
-    """Whose log it is."""
+    """Engine of a log."""
     run: RunState | None = None
-    """Of a log whose run has not ended."""
+    """State of a run in progress."""
     reference: Path | None = None
     """Task specification of a run file that links the result: `run.yaml#quiz`."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A folder at one moment."""
+    """Content of a folder at one moment."""
 
     entries: dict[str, Entry]
     links: tuple[str, ...] = ()
-    """Links that lead out of the folder, and are not followed."""
+    """Links out of the folder, which are not followed."""
     cut: bool = False
-    """Whether there is more than is looked at."""
+    """Whether the folder contains more files than the limit."""
 
 
 @dataclass
 class Folder:
-    """A folder that changes."""
+    """Folder that may change."""
 
     root: Path
-    """Absolute, links resolved."""
+    """Absolute path with links resolved."""
     _logs: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    """Name and stamp of a file → the engine whose log it is."""
+    """Engine of a log file, by name and stamp."""
     _heads: dict[tuple[str, str], Json] = field(default_factory=dict)
     _linked: dict[tuple[str, str], Mapping[Path, Path] | None] = field(default_factory=dict)
-    """Name and stamp of a YAML file → results that it links with their references; `None`: no run file."""
+    """Linked results of a run file with their references, by name and stamp; `None` for other YAML files."""
 
     def listing(self) -> Listing:
-        """What there is now."""
+        """Return the current content."""
         entries: list[Entry] = []
         links: list[str] = []
         cut = False
@@ -136,7 +136,9 @@ class Folder:
         return self._logs[key]
 
     def head(self, entry: Entry) -> Json:
-        """What a result says of itself, where that can be had without reading its samples; else nothing."""
+        """Return the basic facts of a result, if available without reading its samples; otherwise an empty
+        dictionary.
+        """
         if entry.kind != "result":
             return {}
         key = (entry.id, entry.stamp)
@@ -148,12 +150,12 @@ class Folder:
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """Which version of which file it is."""
+    """Return a stamp that identifies a version of a file."""
     return f"{status.st_dev}.{status.st_ino}.{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
 
 
 def stamp_at(path: Path) -> str | None:
-    """The stamp of a file; `None`: there is none."""
+    """Return the stamp of a file; `None` if missing."""
     try:
         return stamp_of(path.stat())
     except OSError:
@@ -161,8 +163,8 @@ def stamp_at(path: Path) -> str | None:
 
 
 def _files(root: Path, links: list[str]) -> Iterator[tuple[Path, os.stat_result]]:
-    """The regular files below a folder, by name; hidden ones left out, and folders that were seen by another
-    name.
+    """Yield the regular files below a folder, sorted by name. Hidden files and duplicate folders are
+    skipped.
     """
     seen: set[tuple[int, int]] = set()
     waiting = [root]
@@ -195,18 +197,18 @@ def _files(root: Path, links: list[str]) -> Iterator[tuple[Path, os.stat_result]
 
 
 def _run_files_first(name: str) -> tuple[bool, str]:
-    """Sort key: run files name the results in their folder."""
+    """Return a sort key that puts run files first, because they name the results in their folder."""
     return not name.lower().endswith(YAML_SUFFIXES), name
 
 
 def _linked_by(file: Path, root: Path) -> Mapping[Path, Path] | None:
-    """Return the results that a YAML file links; `None`: it links none."""
+    """Return the results that a YAML file links; `None` for other YAML files."""
     if not links_results(file, root):
         return None
     try:
         sources = sources_of([file], root)
     except BridgeError:
-        return {}  # the page of the run file shows the problem
+        return {}  # the page of the run file displays the problem
     return {
         Path(os.path.realpath(source.path)): Path(source.label)
         for source in sources

@@ -1,13 +1,13 @@
-"""Who may ask: this machine's user alone, by the address that the command printed.
+"""Access control: only this machine's user has access, with the printed URL.
 
-| refused | what for |
+| refused request | attack |
 |---|---|
-| another name in `Host` than that of this machine itself | pages whose name was made to point to 127.0.0.1 |
-| an `Origin` that is not this server, a fetch that another page began | pages that are open beside it |
-| no token, or a wrong one | other users and programs of this machine |
+| `Host` with a name other than this machine's | a website whose name resolves to 127.0.0.1 (DNS rebinding) |
+| `Origin` of another server, or a fetch from another page | other pages in the same browser |
+| missing or wrong token | other users and programs on this machine |
 
-The token stands in the address once. In exchange the browser gets a cookie, for paths below a name that only
-this server has, so that no other server of this machine is sent it.
+The URL contains the token once. The browser then gets a cookie for paths below a name that only this server
+uses. Browsers therefore do not send the cookie to other servers on this machine.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from urllib.parse import parse_qs
 
 COOKIE = "aigo-bridge-view"
 _ELSEWHERE = frozenset({"cross-site", "same-site"})
-"""Values of `Sec-Fetch-Site` of a request that another page began; other ports are `same-site`."""
+"""Values of `Sec-Fetch-Site` in requests from another page. Other ports are `same-site`."""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """What a request must have."""
+    """Requirements for a request."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """In the address that is printed."""
+    """Token in the printed URL."""
     session: str = field(default_factory=lambda: secrets.token_hex(8))
-    """First folder of all other addresses; no secret."""
+    """First folder of all other URLs; not secret."""
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """What the browser shows instead of the token."""
+    """Cookie value that the browser sends instead of the token."""
 
     @property
     def origins(self) -> frozenset[str]:
-        """Of this server's own pages."""
+        """Origins of this server's own pages."""
         return frozenset(f"http://{host}" for host in self.hosts)
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Names by which it is asked."""
+        """Accepted host names."""
         names = ("127.0.0.1", "localhost")
         return frozenset(f"{name}:{self.port}" for name in names) | (
             frozenset(names) if self.port == 80 else frozenset()
@@ -51,11 +51,11 @@ class Guard:
 
     @property
     def address(self) -> str:
-        """To be opened."""
+        """URL to open."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
     def refusal(self, headers: Message) -> str | None:
-        """Why a request is refused, whatever it asks for; `None`: it is not."""
+        """Return why a request is refused, independent of its path; `None` if it is accepted."""
         hosts = headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].strip().lower() not in self.hosts:
             return "this server answers to 127.0.0.1 alone"
@@ -65,11 +65,11 @@ class Guard:
         return None
 
     def from_elsewhere(self, headers: Message) -> bool:
-        """Whether a page of somebody else began the request."""
+        """Return whether another website's page sent the request."""
         return any(site.strip().lower() in _ELSEWHERE for site in headers.get_all("Sec-Fetch-Site") or [])
 
     def has_token(self, query: str) -> bool:
-        """Whether an address has the token."""
+        """Return whether a URL contains the token."""
         try:
             tokens = parse_qs(query, max_num_fields=10).get("token", [])
         except ValueError:
@@ -77,7 +77,7 @@ class Guard:
         return len(tokens) == 1 and _equal(tokens[0], self.token)
 
     def has_cookie(self, headers: Message) -> bool:
-        """Whether a request comes from a browser that had the token."""
+        """Return whether a request has the cookie of this server."""
         cookies = "; ".join(headers.get_all("Cookie") or [])
         return any(
             _equal(value.strip(), self.cookie)
@@ -87,7 +87,7 @@ class Guard:
 
     @property
     def cookie_header(self) -> str:
-        """The value of `Set-Cookie`."""
+        """Return the value of `Set-Cookie`."""
         return f"{COOKIE}={self.cookie}; Path=/{self.session}/; HttpOnly; SameSite=Strict"
 
 
@@ -96,7 +96,7 @@ def _equal(text: str, secret: str) -> bool:
 
 
 def safe_headers(policy: str) -> Mapping[str, str]:
-    """Headers of every answer."""
+    """Return the headers of every response."""
     return {
         "Content-Security-Policy": policy,
         "X-Content-Type-Options": "nosniff",

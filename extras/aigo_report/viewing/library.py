@@ -1,5 +1,6 @@
-"""What was prepared of the entries of a folder: kept while it is current, made anew when it is not, by a few
-processes at a time however many readers wait for it.
+"""Cache of prepared items: each item is prepared again when it changes.
+
+A few processes do the work, independent of the number of waiting readers.
 """
 
 from __future__ import annotations
@@ -24,35 +25,35 @@ from aigo_report.viewing.preparing import BLOCKS, SUMMARY, Prepared, compared, p
 PREFIX = "aigo-bridge-view-"
 PROCESSES = 2
 MOST_PREPARED = 64
-"""Entries that are kept; the one that was looked at longest ago goes first."""
+"""Maximum number of items to keep. The least recently viewed one is removed first."""
 MOST_BYTES = 8 << 30
-"""Bytes on disk of what is kept."""
+"""Maximum number of bytes on disk."""
 LEAST_PAUSE = 1.5
-"""Seconds between two looks at a run that goes on."""
+"""Minimum number of seconds between two updates of a run in progress."""
 SHARE = 4
-"""A run is looked at anew after this many times as long as the last look took."""
+"""Pause between two updates of a run, as a multiple of the duration of the last update."""
 RETRIED = 10.0
-"""Seconds after which what could not be read is read again."""
+"""Seconds before an unreadable item is read again."""
 _LISTED = 0.5
-"""Seconds for which a look into the folder holds."""
+"""Seconds to reuse a folder scan."""
 _ENDED = "the process that read it was ended: the file changed under it, or memory ran out"
 
 
 class Work:
-    """Something that is being prepared, or was."""
+    """Preparation of an item, in progress or finished."""
 
     def __init__(self, number: int, future: Future[Any]):
         self.number = number
-        """What was prepared later has a higher one."""
+        """Sequence number. Later preparations have higher numbers."""
         self.future = future
         self.began = time.monotonic()
 
 
 class Library:
-    """The entries of a folder, ready to be looked at. All methods may be called by any thread.
+    """Prepared items of a folder. All methods are thread-safe.
 
     Raises:
-        OSError: there is no room for temporary files.
+        OSError: temporary files cannot be created.
     """
 
     def __init__(self, root: Path):
@@ -63,7 +64,7 @@ class Library:
         self._listing: tuple[float, Listing] | None = None
         self._numbers = itertools.count(1)
         self._latest: OrderedDict[str, Work] = OrderedDict()
-        """Entry → what was prepared of it last, or is being prepared."""
+        """Last preparation of each item, in progress or finished."""
         self._kept: OrderedDict[tuple[str, int], Prepared] = OrderedDict()
         self._comparisons: OrderedDict[Any, Work] = OrderedDict()
         self._workers: SimpleQueue[Worker] = SimpleQueue()
@@ -72,10 +73,10 @@ class Library:
             self._workers.put(worker)
         self._threads = ThreadPoolExecutor(PROCESSES, thread_name_prefix="preparing")
         self.private = Path(make_folder(PREFIX))
-        """Nobody else's, and gone with this library."""
+        """Private temporary folder, deleted with this library."""
 
     def close(self) -> None:
-        """End everything that goes on, and remove what was written."""
+        """Stop all work and delete all temporary files."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for worker in self._all_workers:
             with suppress(BaseException):
@@ -83,10 +84,10 @@ class Library:
         self._threads.shutdown(wait=True)
         remove_folder(str(self.private))
 
-    # The folder
+    # Folder
 
     def listing(self) -> Listing:
-        """What there is in the folder, as of less than a second ago."""
+        """Return the content of the folder, less than a second old."""
         with self._listing_lock:
             if self._listing is None or time.monotonic() - self._listing[0] > _LISTED:
                 listing = self._folder.listing()
@@ -94,14 +95,14 @@ class Library:
             return self._listing[1]
 
     def head(self, entry: Entry) -> dict[str, Any]:
-        """What an entry says of itself, where that is quickly known."""
+        """Return the basic facts of an item, if they are quickly available."""
         with self._listing_lock:
             return self._folder.head(entry)
 
-    # Entries
+    # Items
 
     def work(self, entry: Entry) -> Work:
-        """What is prepared of an entry now, or is being prepared."""
+        """Return the current preparation of an item, started if necessary."""
         with self._lock:
             work = self._latest.get(entry.id)
             if work is None or (work.future.done() and not self._holds(entry, work)):
@@ -114,7 +115,7 @@ class Library:
             return work
 
     def _holds(self, entry: Entry, work: Work) -> bool:
-        """Whether what was prepared may be shown still."""
+        """Return whether a finished preparation may still be displayed."""
         if work.future.exception() is not None:
             return False
         prepared: Prepared = work.future.result()
@@ -141,7 +142,9 @@ class Library:
         return prepared
 
     def _superfluous(self, latest: str) -> list[Prepared]:
-        """What goes: all but the last two of an entry; beyond the bounds what was prepared longest ago."""
+        """Return the preparations to delete: all but the last two of an item, and the oldest ones above the
+        limits.
+        """
         own = [key for key in self._kept if key[0] == latest]
         going = own[:-2]
         sizes = {key: _size(block.folder) for key, block in self._kept.items()}
@@ -155,22 +158,22 @@ class Library:
         return [self._kept.pop(key) for key in going]
 
     def prepared(self, entry_id: str, number: int) -> Prepared | None:
-        """What was prepared of an entry, by its number; `None`: it is not kept any more."""
+        """Return a finished preparation of an item by number; `None` if it was deleted."""
         with self._lock:
             prepared = self._kept.get((entry_id, number))
             if prepared is not None:
                 self._kept.move_to_end((entry_id, number))
             return prepared
 
-    # Two of them
+    # Comparisons
 
     def comparison(self, key: Any, base: Path, new: Path) -> Work:
-        """Two results side by side.
+        """Return the comparison of two results.
 
         Args:
-            key: of the two, as they were prepared.
-            base: the first result log.
-            new: the other one.
+            key: key of the two preparations.
+            base: path of the first result log.
+            new: path of the second result log.
         """
         with self._lock:
             work = self._comparisons.get(key)
@@ -190,12 +193,12 @@ class Library:
 
 
 def summary_file(prepared: Prepared) -> Path:
-    """The gzipped summary of what was prepared."""
+    """Return the gzipped summary file of a preparation."""
     return prepared.folder / SUMMARY
 
 
 def blocks_file(prepared: Prepared) -> Path:
-    """The file with its blocks."""
+    """Return the block file of a preparation."""
     return prepared.folder / BLOCKS
 
 

@@ -1,12 +1,11 @@
-"""An entry of a folder → what its page needs, in another process: what a stranger wrote may end that one,
-and no other.
+"""Preparation of an item for its page. It runs in another process, because untrusted content may crash it.
 
-What is written for an entry into the private folder of the server:
+Files written to the server's private folder for each item:
 
 | file | content |
 |---|---|
-| `summary` | what the first view needs, in JSON, gzipped |
-| `blocks` | samples and rows of the table, each block gzipped |
+| `summary` | data of the first view: gzipped JSON |
+| `blocks` | samples and table rows: gzipped blocks |
 | `logs/` | results of imported logs |
 """
 
@@ -44,48 +43,48 @@ SUMMARY = "summary"
 BLOCKS = "blocks"
 _TRIES = 3
 _ENDING = frozenset({"Ended", "Took"})
-"""Facts of a result that a run that goes on does not have yet."""
+"""Facts of a result that a run in progress does not have yet."""
 _DEPTH = 12
-"""Folders above a log in which importers look for what belongs to it: all of them are the server's own."""
+"""Number of parent folders that importers search for related files. All of them belong to the server."""
 
 
 class ChangedError(BridgeError):
-    """A file changed again and again while it was read."""
+    """File changed repeatedly while it was read."""
 
     usual_code = Code.UNREADABLE_LOG
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a page needs, on disk."""
+    """Data of a page, on disk."""
 
     folder: Path
     stamps: tuple[tuple[Path, str | None], ...]
-    """Files that were read → which version."""
+    """Files that were read, with their stamps."""
     run: str | None
-    """How far the run was, where it goes on."""
+    """Progress of a run; `None` for a finished run."""
     blocks: dict[str, tuple[int, int]]
-    """Name → where it stands in the file."""
+    """Position in the block file for each block name."""
     results: tuple[Path | None, ...]
-    """Result log of each result of the page."""
+    """Result log of each result on the page."""
     seconds: float
-    """How long it took."""
+    """Duration in seconds."""
     problem: str | None = None
-    """Why there is nothing to show."""
+    """Reason why there is no content to display."""
 
     @property
     def is_current(self) -> bool:
-        """Whether the files are as they were."""
+        """Return whether the files are unchanged."""
         return all(stamp_at(path) == stamp for path, stamp in self.stamps)
 
 
 def prepare(entry: Entry, root: Path, folder: Path) -> Prepared:
-    """Read an entry.
+    """Prepare an item.
 
     Args:
-        entry: of the folder.
-        root: the folder; nothing outside is read.
-        folder: new, for what is written.
+        entry: item of the folder.
+        root: the folder. No file outside is read.
+        folder: new folder for the output.
     """
     learn_environment()
     began = time.monotonic()
@@ -138,7 +137,7 @@ def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
         stamps = _mirrored(logs.parts(str(entry.path)), root, mirror)
         log = mirror / entry.path.relative_to(root)
     reports: list[ImportReport] = []
-    # One process: this one.
+    # Use this process only.
     logs.import_logs([str(log)], folder / "logs", ImportOptions(jobs=1), reports.append)
     files = [report.output for report in reports if report.output is not None]
     if not files:
@@ -157,13 +156,13 @@ def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
 
 
 def _mirrored(files: Sequence[str], root: Path, mirror: Path) -> dict[Path, str | None]:
-    """Copies of the files of a log, each as it was at one moment; what lies outside the folder is left out.
+    """Copy the files of a log, each at one moment. Files outside the folder are skipped.
 
     Returns:
-        The stamps of the files.
+        Stamps of the files.
 
     Raises:
-        OSError: the log itself cannot be read, or lies outside.
+        OSError: the log itself cannot be read, or is outside the folder.
     """
     stamps: dict[Path, str | None] = {}
     for number, name in enumerate(files):
@@ -203,13 +202,13 @@ def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tup
         run["done"] = sum(each["trials"] - each["unfinished_trials"] for each in counts)
     if run is not None and run["alive"]:
         for result in results:
-            # For an import a log without an end is a failure; here its end is yet to come.
+            # An import reports a log without an end as a failure, but this run has not ended yet.
             result["status"] = "running"
             result["errors"] = [
                 error for error in result.get("errors", ()) if error["type"] not in UNFINISHED_RUNS
             ]
             result["facts"] = [fact for fact in result.get("facts", ()) if fact[0] not in _ENDING]
-            # They would be of the samples that happened to end first.
+            # These values would cover only the samples that happened to finish first.
             result["metrics"] = []
     summary = {**summary_of(sources, results), "run": run}
     (folder / SUMMARY).write_bytes(zipped(redact_json(json_line(summary))))
@@ -217,15 +216,15 @@ def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tup
 
 
 def compared(base: Path, new: Path, root: Path) -> bytes:
-    """Two results side by side, as JSON.
+    """Return the comparison of two results as JSON.
 
     Args:
-        base: a result log of the folder, or one that the server imported.
-        new: the other one.
+        base: path of a result log in the folder, or of one that the server imported.
+        new: path of the other result log.
         root: the folder.
 
     Raises:
-        BridgeError: they cannot be compared, or change meanwhile.
+        BridgeError: the results cannot be compared, or change during the comparison.
     """
     learn_environment()
     from aigo_stats.comparison.as_json import comparison_json

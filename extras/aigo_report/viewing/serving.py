@@ -1,14 +1,14 @@
-"""The server behind `aigo-bridge view`: it answers this machine alone, and can do nothing but read.
+"""Web server of `aigo-bridge view`. It is read-only and available on this machine only.
 
-| address below `/<session>/` | answer |
+| path below `/<session>/` | response |
 |---|---|
-| ``, `r/<entry>`, `compare/<result>/<result>…` | the page: all of them are the same file |
-| `data/folder` | what there is in the folder |
-| `data/entry/<entry>` | the first view of an entry; 202 while it is prepared |
-| `data/block/<entry>/<number>/<block>` | packed samples, or rows of the table |
-| `data/compare/<result>/<result>` | two results side by side; a result is `<entry>.<its position>` |
+| ``, `r/<entry>`, `compare/<result>/<result>…` | the page, always the same file |
+| `data/folder` | content of the folder |
+| `data/entry/<entry>` | first view of an item; 202 while it is prepared |
+| `data/block/<entry>/<number>/<block>` | compressed samples or table rows |
+| `data/compare/<result>/<result>` | comparison of two results; a result is `<entry>.<its position>` |
 
-No part of an address becomes a path. What an entry is, the last look into the folder has said.
+No part of a URL is used as a file path. Item IDs come from the last folder scan.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from aigo_report.viewing.library import Library, Work, blocks_file, summary_file
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 200
 IDLE = 60.0
-"""Seconds after which a connection that says nothing is closed."""
+"""Seconds before an idle connection is closed."""
 STRANGER_SECONDS = 5.0
-"""Seconds that a connection has until a request on it has shown the token or the cookie."""
+"""Seconds in which a new connection must present the token or the cookie."""
 PATIENCE = 1.0
-"""Seconds for which an answer waits for what is being prepared."""
+"""Seconds that a response waits for an item being prepared."""
 _STEP = 1 << 20
 
 _ENTRY = r"(?P<entry>[0-9a-f]{16})"
@@ -60,12 +60,12 @@ _DATA_BLOCK = re.compile(rf"data/block/{_ENTRY}/(?P<number>[0-9]{{1,12}})/(?P<bl
 _DATA_COMPARISON = re.compile(rf"data/compare/(?P<base>{_RESULT})/(?P<new>{_RESULT})")
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-"""The policy of what is no page."""
+"""Content security policy of responses that are not pages."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent."""
+    """Response."""
 
     status: HTTPStatus
     kind: str
@@ -73,11 +73,11 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
     policy: str = NOTHING
     file: tuple[Path, int, int] | None = None
-    """A range of a file instead of a body."""
+    """Range of a file to send instead of a body."""
 
     @property
     def length(self) -> int:
-        """Bytes of the body."""
+        """Length of the body in bytes."""
         return len(self.body) if self.file is None else self.file[2]
 
 
@@ -90,15 +90,15 @@ def _json(content: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
 
 
 class ViewServer(ThreadingHTTPServer):
-    """Serves one folder.
+    """Server for one folder.
 
     Args:
-        root: the folder.
-        port: 0: any that is free.
+        root: folder to serve.
+        port: port number; 0 for any free port.
 
     Raises:
-        UsageError: the port is taken, or there is no such folder.
-        OSError: there is no room for temporary files.
+        UsageError: the port is in use, or the folder does not exist.
+        OSError: temporary files cannot be created.
     """
 
     daemon_threads = True
@@ -111,8 +111,8 @@ class ViewServer(ThreadingHTTPServer):
             raise UsageError(f"{root}: the folder does not exist", code=Code.NOTHING_THERE)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._strangers: dict[socket.socket, float] = {}
-        """Connections that have shown neither token nor cookie → when they came; the oldest first."""
-        # Before the port: where that cannot be had, `server_close` is called.
+        """Unauthenticated connections with their start time, oldest first."""
+        # Set before the port is opened, because `server_close` is called if that fails.
         self.library = Library(root.resolve())
         try:
             super().__init__((HOST, port), _Handler)
@@ -126,12 +126,14 @@ class ViewServer(ThreadingHTTPServer):
         self.page = _page()
 
     def server_close(self) -> None:
-        """Stop answering, end what is being read, and remove all temporary files."""
+        """Stop the server, cancel all work and delete all temporary files."""
         super().server_close()
         self.library.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for each connection; if there are too many, the oldest stranger makes room."""
+        """Start a thread for each connection. At the limit, the oldest unauthenticated connection is
+        closed.
+        """
         if not self._connections.acquire(blocking=False):
             self._close_strangers(most=1)
             if not self._connections.acquire(timeout=1.0):
@@ -146,7 +148,7 @@ class ViewServer(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer the requests of a connection."""
+        """Handle the requests of a connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -154,15 +156,15 @@ class ViewServer(ThreadingHTTPServer):
             self._connections.release()
 
     def service_actions(self) -> None:
-        """Close connections that have been strangers for too long; called twice a second."""
+        """Close connections without authentication after a time limit. Called twice a second."""
         self._close_strangers(before=time.monotonic() - STRANGER_SECONDS)
 
     def admit(self, request: socket.socket) -> None:
-        """Note that a connection is no stranger's."""
+        """Mark a connection as authenticated."""
         self._strangers.pop(request, None)
 
     def _close_strangers(self, *, before: float = math.inf, most: int | None = None) -> None:
-        """Close the oldest strangers: their threads end, and their places are free."""
+        """Close the oldest unauthenticated connections, so that their threads end."""
         for request, since in list(self._strangers.items())[:most]:
             if since < before:
                 self.admit(request)
@@ -170,19 +172,19 @@ class ViewServer(ThreadingHTTPServer):
                     request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A reader that went away is no error; of anything else one line is enough."""
+        """Ignore clients that disconnect. Print one line for other errors."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             sys.stderr.write(f"error: a request failed: {type(error).__name__}: {error}\n")
 
-    # Answers
+    # Responses
 
     def answer(self, path: str, headers: Any) -> Answer:
-        """The answer to a request of a browser that may ask.
+        """Return the response to an authorized request.
 
         Args:
-            path: below the folder of the session.
-            headers: of the request.
+            path: path below the session folder.
+            headers: headers of the request.
         """
         if _PAGE.fullmatch(path):
             html, page_policy = self.page
@@ -239,7 +241,7 @@ class ViewServer(ThreadingHTTPServer):
             return _json(problem, HTTPStatus.UNPROCESSABLE_ENTITY)
         try:
             body = summary_file(prepared).read_bytes()
-        except OSError:  # it went while we looked
+        except OSError:  # deleted in the meantime
             return _busy()
         return Answer(HTTPStatus.OK, "application/json", body, (*extra, ("Content-Encoding", "gzip")))
 
@@ -300,14 +302,14 @@ class ViewServer(ThreadingHTTPServer):
             return {}
         try:
             summary = orjson.loads(gzip.decompress(summary_file(prepared).read_bytes()))
-        except OSError:  # removed in the meantime
+        except OSError:  # deleted in the meantime
             return {}
         return {name: summary["results"][position].get(name) for name in ("title", "model")}
 
 
 @contextmanager
 def _opened(answer: Answer) -> Iterator[tuple[int | None, int]]:
-    """The file of an answer before its first byte is sent, and where to begin."""
+    """Yield the file of a response and its start offset, before the first byte is sent."""
     if answer.file is None:
         yield None, 0
         return
@@ -320,7 +322,7 @@ def _opened(answer: Answer) -> Iterator[tuple[int | None, int]]:
 
 
 def _ended(work: Work) -> Answer | None:
-    """The answer where something is not prepared, or cannot be; `None`: it is."""
+    """Return the response for an item that is not ready or has failed; `None` if it is ready."""
     try:
         error = work.future.exception(PATIENCE)
     except (FutureTimeoutError, CancelledError):
@@ -342,12 +344,14 @@ def _gone() -> Answer:
 
 
 def _shown(name: str) -> str:
-    """A name that JSON can hold."""
+    """Return a name that can be written as JSON."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _page() -> tuple[bytes, str]:
-    """The page, and its policy: its own script and style, data of this server, images that are in the log."""
+    """Return the page and its policy: its own script and style, data from this server, and images in the
+    log.
+    """
     script, style = asset(BUNDLE), asset(STYLE)
     html = (
         b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -371,11 +375,11 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Send a response."""
         self._send(self._answer())
 
     def do_HEAD(self) -> None:
-        """Answer without the body."""
+        """Send a response without its body."""
         self._send(self._answer())
 
     def _answer(self) -> Answer:
@@ -399,7 +403,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.answer(path.removeprefix(prefix), self.headers)
 
     def _welcome(self) -> Answer:
-        # Not a redirect: to one that another program began, a browser would not show the cookie.
+        # Not a redirect: for a request started by another program, the browser would not send the cookie.
         target = f"/{self.server.guard.session}/"
         html = f'<!doctype html><meta http-equiv="refresh" content="0;url={target}"><title>Results</title>'
         return Answer(
@@ -438,7 +442,7 @@ class _Handler(BaseHTTPRequestHandler):
             start += len(data)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the standard library refuses: another method, a malformed request."""
+        """Send the errors of the standard library, for example for other methods or malformed requests."""
         self.close_connection = True
         allow = (("Allow", "GET, HEAD"),) if code == HTTPStatus.NOT_IMPLEMENTED else ()
         status = HTTPStatus.METHOD_NOT_ALLOWED if allow else HTTPStatus(code)
@@ -447,4 +451,4 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(answer)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's name
-        """Nothing: addresses have the token in them."""
+        """Log nothing, because URLs contain the token."""

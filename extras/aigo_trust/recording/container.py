@@ -80,7 +80,7 @@ class CassetteWriter:
         self.path = path
         self._taken_over = taken_over
         self.problem: str | None = None
-        """Why nothing is written any more; `None`: it is."""
+        """Reason why lines can no longer be written; `None` without a problem."""
         self._lock = threading.Lock()
         parameters = zstandard.ZstdCompressionParameters.from_level(
             _LEVEL, window_log=WINDOW_LOG, write_checksum=True
@@ -89,13 +89,13 @@ class CassetteWriter:
         self._frame = self._zstd.compressobj()
         self._in_frame = 0
         self._size = self._num_lines = 0
-        """Of what stands in the file."""
+        """Size and number of lines of the file."""
         self._waiting: list[bytes] = []
         """Lines that are not packed yet."""
         self._num_waiting = 0
-        """Their bytes."""
+        """Total bytes of these lines."""
         self._packed, self._num_packed = b"", 0
-        """What is packed and could not be written, and its lines."""
+        """Packed data that could not be written yet, and its number of lines."""
         self._is_closed = False
         first = orjson.dumps(head)
         self._checksum = f"{zlib.crc32(first):08x}"

@@ -74,25 +74,25 @@ class Cassette:
         self.path = path
         self.runs: list[RecordedRun] = []
         self.lost: Counter[str] = Counter()
-        """Why calls are not in it → how many."""
+        """Number of lost calls for each reason."""
         self.digests = LineDigests()
-        """Of its lines."""
+        """Digests of the lines."""
         self.is_complete = False
-        """Whether the recording came to its end."""
+        """Whether the recording was finished."""
         self._spool: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the cassette
         self._starts, self._lengths = array("Q"), array("Q")
         self._trials = array("q")
-        """Of each call the hash of its trial."""
+        """Hash of the trial for each call."""
         self._by_request: dict[bytes, list[int]] = {}
         self._by_place: dict[bytes, int] = {}
-        """Place and request → the call; of several the last one: the trial was begun anew."""
+        """Call for each position and request. If a trial was restarted, the last call is used."""
         self._at: dict[bytes, int] = {}
-        """Place → the call."""
+        """Call for each position."""
         self._replaced: set[int] = set()
         self._lost_at: dict[bytes, str] = {}
-        """Place → why the call there is not in the cassette."""
+        """Reason for each position whose call is not in the cassette."""
         self._tasks: dict[tuple[str, str], MLTask] = {}
-        """Plan and model key → what the model is for, where that is no chat."""
+        """Task type of each plan and model key, if it is not chat."""
         self._lock = threading.Lock()
         try:
             with ExitStack() as undone:
@@ -233,11 +233,11 @@ class Player:
     def __init__(self, cassette: Cassette, *, notes_asked: bool = False):
         self.cassette = cassette
         self.asked: dict[CallSite, int | bytes] | None = {} if notes_asked else None
-        """Place → the record that has answered, or the request that none has; `None`: not noted."""
+        """Record that answered at each position, or the request without a record; `None` if not kept."""
         self.num_given = 0
-        """Calls that were answered."""
+        """Number of answered calls."""
         self.num_missing = 0
-        """Calls that were not in the cassette."""
+        """Number of calls missing from the cassette."""
         self._used: set[int] = set()
         self._searches = 0
         self._lock = threading.Lock()

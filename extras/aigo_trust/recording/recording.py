@@ -41,15 +41,15 @@ class Recorder:
         self._digests = LineDigests()
         self._file = CassetteWriter(path, head, append=append, taken_over=self._take_over)
         self._order = threading.Lock()
-        """Held while a line is written and counted: digests are of the lines as they follow each other."""
+        """Lock for writing and counting a line, so that digests follow the order of the lines."""
         self.num_calls = 0
-        """Calls that were recorded."""
+        """Number of recorded calls."""
         self.num_redacted = 0
-        """Those of them in which a mask stands for a secret."""
+        """Number of recorded calls with a masked secret."""
         self.num_lost = 0
-        """Calls that could not be recorded."""
+        """Number of calls that could not be recorded."""
         self.reasons: dict[str, None] = {}
-        """Why they could not; the first few different ones."""
+        """First different reasons for calls that could not be recorded."""
 
     @property
     def path(self) -> Path:

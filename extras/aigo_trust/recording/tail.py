@@ -88,7 +88,7 @@ class TailWriter:
     def __init__(self, path: Path):
         self.path = tail_of(path)
         self.num_bytes = 0
-        """Written since it was begun anew."""
+        """Number of bytes written since the tail was last emptied."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | CLOSED_IN_CHILDREN | NO_LINK
         self._file = os.open(self.path, flags, 0o600)
         start = os.read(self._file, _CHECKSUM + len(_START))

@@ -45,11 +45,11 @@ class GivenReplies:
 
     def __init__(self) -> None:
         self.problem: str | None = None
-        """How something else was asked then; `None`: it was not."""
+        """Difference between the current and the stored request; `None` if they match."""
         self.place: tuple[str | int, ...] = (CALLS,)
-        """Of that in the metadata of the score."""
+        """Location of the difference in the score's metadata."""
         self.missing: str | None = None
-        """Why a reply is not there; `None`: all that were asked for are."""
+        """Reason why a reply is missing; `None` if all requests have replies."""
         self.num_given = 0
 
     def __call__(self, key: str) -> Model:
