@@ -1,1 +1,1 @@
-"""What stands in results: their metrics with intervals, and two or more of them side by side."""
+"""Metrics of results with intervals, and comparisons of two or more results."""

@@ -1,4 +1,4 @@
-"""A comparison as plain data, with the samples that changed."""
+"""JSON form of a comparison, including changed samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from aigo_stats.comparison.flipped import flipped_samples
 
 
 def comparison_json(comparison: Comparison, num_flips: int) -> dict[str, Any]:
-    """For programs.
+    """Return a JSON-serializable dictionary.
 
     Args:
-        comparison: of two results, with p-values that hold for all that is compared.
-        num_flips: samples that changed to list of each number.
+        comparison: comparison of two results with corrected p-values.
+        num_flips: maximum number of changed samples to list for each metric.
     """
     return {
         "task": comparison.base.frame.specification.task.key,

@@ -1,4 +1,4 @@
-"""What else differs between two results than their numbers: to be read before any of them."""
+"""Differences between two evaluations other than their metrics. They are displayed before the metrics."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KINDS = (
     (("run_config",), "how much was run"),
     (("repeatability_config",), "how much was run"),
 )
-"""Beginning of a path in the specification → what it is about."""
+"""Subject of each path prefix in the specification."""
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """One thing that differs."""
+    """One difference between two evaluations."""
 
     kind: str
     """Subject, for example `scorers`."""
@@ -43,12 +43,14 @@ class Divergence:
     new: str
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {"kind": self.kind, "place": self.place, "base": self.base, "new": self.new}
 
 
 def divergences(base: Columns, new: Columns) -> list[Divergence]:
-    """Return the differences between two evaluations: one for each, also if several fields show it."""
+    """Return the differences between two evaluations. A difference that appears in several fields is listed
+    once.
+    """
     entities = base.specification.get("evaluated_entity"), new.specification.get("evaluated_entity")
     engines = _adapter(entities[0]), _adapter(entities[1])
     differing = [*_of_entity(*entities), *_of_engine(*engines)]
@@ -57,7 +59,7 @@ def divergences(base: Columns, new: Columns) -> list[Divergence]:
     explained = {path: (one, other) for path, one, other in differences if path[0] == "config"}
     for path, one, other in differences:
         follows = _follows(path, {place for place, _, _ in differences}, other_trials=other_trials)
-        # A parameter that names the data also changes the task.
+        # A parameter that names the dataset also changes the task.
         of_config = path[:3] == ("task", "definition", "dataset") and (one, other) in explained.values()
         if path[0] != "evaluated_entity" and not follows and not of_config:
             differing.append(Divergence(_kind(path), dotted(path), _shown(one), _shown(other)))
@@ -72,7 +74,7 @@ def divergences(base: Columns, new: Columns) -> list[Divergence]:
 
 
 def _follows(path: tuple[str | int, ...], paths: set[tuple[str | int, ...]], *, other_trials: bool) -> bool:
-    """Whether another difference, or the fact that these are two runs, explains this one."""
+    """Return whether a difference follows from another difference, or only from being a separate run."""
     match path:
         case ("run_config", "trials_config", *_) | ("task", "definition", "trials", *_):
             return other_trials
@@ -102,7 +104,9 @@ def _of_engine(base: str | None, new: str | None) -> Iterator[Divergence]:
 
 
 def _of_entity(base: Any, new: Any) -> Iterator[Divergence]:
-    """The model or dataset that was evaluated: its name, or the fields that differ under one name."""
+    """Yield the differences of the evaluated model or dataset: its name, or the fields under the same
+    name.
+    """
     kind = "model" if any(isinstance(one, Mapping) and "config" in one for one in (base, new)) else "data"
     names = _entity_name(base), _entity_name(new)
     if names[0] != names[1]:
@@ -129,7 +133,7 @@ def _kind(path: tuple[str | int, ...]) -> str:
 
 
 class _Absent:
-    """Stands for a field that is not there."""
+    """Missing field."""
 
 
 _ABSENT = _Absent()
@@ -145,7 +149,7 @@ def _different(
     if isinstance(base, Mapping) and isinstance(new, Mapping):
         if "type" in base and "type" in new and base["type"] != new["type"]:
             yield (*path, "type"), base["type"], new["type"]
-            return  # its fields follow from the type
+            return  # the fields depend on the type
         for name in dict.fromkeys([*base, *new]):
             if name not in _UNIMPORTANT:
                 yield from _different(base.get(name, _ABSENT), new.get(name, _ABSENT), (*path, name))
@@ -158,7 +162,7 @@ def _different(
 def _different_items(
     base: list[Any], new: list[Any], path: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
-    """The differences of lists: an inserted or removed item does not change the items after it."""
+    """Yield the differences of two lists. An inserted or removed item does not affect later items."""
     base_texts = [json.dumps(item, sort_keys=True, default=str) for item in base]
     new_texts = [json.dumps(item, sort_keys=True, default=str) for item in new]
     matcher = difflib.SequenceMatcher(None, base_texts, new_texts, autojunk=False)

@@ -1,6 +1,4 @@
-"""The scores of a result as columns, read sample by sample: of the samples themselves nothing stays but their
-ids and digests.
-"""
+"""Scores of a result as columns. Samples are read one by one, and only their IDs and digests are kept."""
 
 from __future__ import annotations
 
@@ -27,54 +25,56 @@ from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 
 SampleId = str | int | None
 Score = tuple[str, str]
-"""Key of a scorer, and name of one of its scores."""
+"""Key of a scorer and name of one of its scores."""
 
 _ROW = re.compile(r"(?P<source>.+)#\d+")
-"""Id of a row that a post-processor made of a sample."""
+"""Pattern of the ID of a row that a post-processor created from a sample."""
 
 _NO_DATA = 0
 
 GRADE = "grade"
 
 METADATA = "metadata."
-"""Prefix of the name of a column in the metadata of a sample of Inspect."""
+"""Name prefix of columns from the metadata of an Inspect sample."""
 
 USAGE = ("total_tokens", "total_time")
-"""What a trace says of its cost."""
+"""Cost fields in a trace."""
 
 
 @dataclass
 class Column:
-    """One score over the samples; a sample without it is not in `positions`."""
+    """One score over the samples. `positions` contains only samples with this score."""
 
     positions: array[int] = field(default_factory=lambda: array("q"))
     values: list[Any] = field(default_factory=list)
-    """What metrics see: with several trials what they come to."""
+    """Values used by metrics. For several trials, this is the aggregated value."""
     trials: dict[int, list[Any]] = field(default_factory=dict)
-    """Position of a sample with several trials → the values that they gave."""
+    """Trial values for each sample with several trials, by sample index."""
     types: set[object] = field(default_factory=set)
-    """Types of the values that scorers gave in single trials; `GRADE` for a text that Inspect counts."""
+    """Types of the trial values from scorers; `GRADE` for text that Inspect counts as a number."""
 
 
 @dataclass
 class Columns:
-    """A result without its samples' texts."""
+    """Result without the texts of its samples."""
 
     path: Path
     frame: TaskResultLog
-    """The log without its samples."""
+    """Log without its samples."""
     specification: Mapping[str, Any]
-    """What was evaluated, as it is written."""
+    """Raw specification of the evaluation."""
     ids: list[SampleId]
     digests: NDArray[np.int64]
-    """Of the values in the dataset; equal for equal rows within one process, 0 for a sample without any."""
+    """Digest of the dataset row of each sample; 0 without a row. Digests are comparable within one
+    process."""
     states: NDArray[np.int8]
-    """A `State` each (see `results.counts`)."""
+    """`State` of each sample (see `results.counts`)."""
     excluded: NDArray[np.bool_]
-    """Whether an action rule keeps each sample out of the metrics; failed samples can be among them."""
+    """Whether an action rule excludes each sample from the metrics. Failed samples may be included."""
     counted: NDArray[np.bool_]
-    """Whether each sample is in the metrics, if it has scores: no action rule excludes it, and all could
-    be evaluated."""
+    """Whether the scores of each sample count in metrics: no action rule excludes it, and all rules were
+    evaluated.
+    """
     trials: NDArray[np.int64]
     """Number of trials of each sample."""
     failed_trials: NDArray[np.int64]
@@ -84,42 +84,43 @@ class Columns:
     counts: Counts
     scores: dict[Score, Column]
     scored_by: dict[str, array[int]]
-    """Key of a scorer → positions of the samples that it gave scores to."""
+    """Indices of the samples with scores from each scorer."""
     values: dict[str, list[Any]]
-    """Column of the dataset that was asked for → its value in each sample."""
+    """Requested dataset columns, with one value for each sample."""
     num_trials: int
-    """The most trials that a sample has."""
+    """Maximum number of trials of a sample."""
     runs: int = 0
-    """Runs of a repeatability result; their samples are not here."""
+    """Number of runs of a repeatability result. Their samples are not included here."""
 
     name: str | None = None
-    """Name of the result, e.g. `export/run.yaml#quiz`; `None`: its path."""
+    """Name of the result, e.g. `export/run.yaml#quiz`; `None` for its path."""
 
     usage: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    """`total_tokens` and `total_time` (seconds) of each sample over its trials; NaN where unknown."""
+    """`total_tokens` and `total_time` (seconds) of each sample, summed over its trials; NaN if unknown."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def label(self) -> str:
-        """Name of the result as it is shown."""
+        """Display name of the result."""
         return str(self.path) if self.name is None else self.name
 
     @property
     def graded(self) -> bool:
-        """Whether scores are Inspect's, whose letters count as numbers."""
+        """Whether scores are Inspect's, so that letters count as numbers."""
         return is_graded(self.frame.specification.config)
 
     @property
     def definition(self) -> Mapping[str, Any]:
-        """The task's definition as it is written."""
+        """Raw definition of the task."""
         definition = (self.specification.get("task") or {}).get("definition")
         return definition if isinstance(definition, dict) else {}
 
     def groups(self, column: str | None) -> NDArray[np.int64] | None:
-        """Number of each sample's group: those with one value in a column, or rows made of one sample;
-        `None`: each stands for itself.
+        """Return the group number of each sample; `None` for independent samples.
+
+        A group has the same value in a column, or consists of rows created from one sample.
         """
         if column is not None:
             return _numbered(_hashable(value) for value in self.values[column])
@@ -145,15 +146,15 @@ def _hashable(value: Any) -> Any:
 
 
 def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
-    """Read a result; columns that its metrics group samples by are read with it.
+    """Read a result, including the columns by which its metrics group samples.
 
     Args:
-        path: a result log.
-        names: of columns of the dataset whose values are needed.
+        path: path of a result log.
+        names: names of additional dataset columns to read.
 
     Raises:
-        EvidenceError: the file cannot be read, is cut off or malformed.
-        UsageError: the suffix is not that of a result log.
+        EvidenceError: the file cannot be read, is truncated or malformed.
+        UsageError: the file extension does not belong to a result log.
     """
     columns = _read(path, names)
     missing = group_columns(columns.specification) - columns.values.keys()
@@ -161,7 +162,7 @@ def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
 
 
 def group_columns(specification: Mapping[str, Any]) -> set[str]:
-    """Return the columns of the dataset that metrics of Inspect group samples by."""
+    """Return the dataset columns by which Inspect metrics group samples."""
     definition = (specification.get("task") or {}).get("definition") or {}
     names: set[str] = set()
     for scorer in definition.get("scorers") or ():
@@ -183,7 +184,7 @@ def _read(path: Path, names: Collection[str]) -> Columns:
             try:
                 columns.add(part)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
-                # Samples are read unchecked, for speed: this one does not fit.
+                # Samples are read without validation for speed, and this one does not fit.
                 reader.typed_sample(part)
                 issue = Issue(
                     f"cannot be read: {error}", file=str(path), path=part.path, code=Code.DAMAGED_RESULT
@@ -193,7 +194,7 @@ def _read(path: Path, names: Collection[str]) -> Columns:
 
 
 class ColumnsReader:
-    """Columns while they are filled, sample by sample."""
+    """Reader that fills columns sample by sample."""
 
     def __init__(self, names: Collection[str] = ()):
         self._ids: list[SampleId] = []
@@ -210,7 +211,7 @@ class ColumnsReader:
         self._runs = 0
 
     def add(self, part: SamplePart) -> None:
-        """Take in a sample."""
+        """Add a sample."""
         if part.run is not None:
             self._runs = max(self._runs, part.run + 1)
             self._tally_of_runs.add(sample_facts(part.value))
@@ -275,12 +276,12 @@ class ColumnsReader:
                         values.append(value)
 
     def finished(self, path: Path, frame: TaskResultLog, raw: Mapping[str, Any]) -> Columns:
-        """The columns of all samples.
+        """Return the columns of all samples.
 
         Args:
-            path: of the result.
-            frame: the log without its samples.
-            raw: the same as it is written.
+            path: path of the result.
+            frame: log without its samples.
+            raw: raw JSON of the frame.
         """
         runs = (frame.evidence.runs if frame.evidence is not None else None) or ()
         specification = raw.get("specification") or {}
@@ -322,7 +323,7 @@ def _trace_metadata(trial: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:
-    """Return a value of a row; `metadata.NAME` also finds a name in the metadata of a sample of Inspect."""
+    """Return a value of a row. The name `metadata.NAME` also matches the metadata of an Inspect sample."""
     metadata = row.get("metadata")
     if name in row or not name.startswith(METADATA) or not isinstance(metadata, dict):
         return row.get(name)

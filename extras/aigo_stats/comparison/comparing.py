@@ -1,4 +1,4 @@
-"""Two results of a task, number by number, on the samples that both have."""
+"""Comparison of two results of a task, metric by metric, on their common samples."""
 
 from __future__ import annotations
 
@@ -27,54 +27,54 @@ from aigo_stats.statistics.ratios import Ratio, f1_of
 from aigo_stats.statistics.smooth import Smooth
 
 MOST_PARTS = 50
-"""Values that a column of a breakdown may have."""
+"""Maximum number of values in a column used for a breakdown."""
 
 
 @dataclass(frozen=True)
 class Flips:
-    """Samples that are right in one result and wrong in the other, as pairs of positions."""
+    """Samples that changed between right and wrong, as pairs of indices."""
 
     lost: NDArray[np.int64]
-    """Right in the first, wrong in the second: rows of two positions."""
+    """Rows of two indices: right in the first result, wrong in the second."""
     gained: NDArray[np.int64]
-    """The other way."""
+    """Rows of two indices: wrong in the first result, right in the second."""
     agreement: float
-    """Share of the pairs with the same verdict."""
+    """Proportion of pairs with the same verdict."""
     kappa: float | None
-    """Cohen's, the agreement beyond chance; `None` where one verdict is all there is."""
+    """Cohen's kappa, the agreement beyond chance; `None` if all verdicts are equal."""
     right: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
-    """Right in both."""
+    """Rows of two indices: right in both results."""
     wrong: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
-    """Wrong in both."""
+    """Rows of two indices: wrong in both results."""
 
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """One number in both results."""
+    """One metric in both results."""
 
     identity: MetricIdentity
     values: tuple[float | None, float | None]
-    """As they stand in the two results, over all their samples."""
+    """Values in the two results over all their samples."""
     paired_values: tuple[float, float] | None
-    """On the pairs alone."""
+    """Values over the common samples only."""
     difference: Difference | NoInterval
     num_unpaired: int
-    """Pairs of samples of which only one is in its number."""
+    """Number of sample pairs with only one sample in its metric."""
     flips: Flips | None = None
     adjusted_p: float | None = None
-    """Holm's, over all numbers of all tasks that are compared."""
+    """P-value with Holm's correction over all metrics of all compared tasks."""
     parts: tuple[tuple[Any, Difference], ...] = ()
-    """Value of the column of a breakdown → the difference on its samples."""
+    """Difference on the samples with each value of the breakdown column."""
     part_values: tuple[tuple[float, float], ...] = ()
-    """The number in both results, on the samples of each part."""
+    """Values of the metric in both results, for each part of the breakdown."""
     label: str = ""
-    """Its name, unique in the comparison."""
+    """Display name, unique in the comparison."""
     scale: tuple[float, float] | None = None
-    """Lowest and highest value that both results declare for it; `None`: not declared, or not the same."""
+    """Lowest and highest value declared by both results; `None` if not declared or different."""
 
     @property
     def name(self) -> str:
-        """Name of the number."""
+        """Name of the metric."""
         return self.identity.name
 
     @property
@@ -83,7 +83,7 @@ class MetricComparison:
         return self.identity.scorer
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             **self.identity.to_json(),
             "label": self.label,
@@ -109,7 +109,7 @@ class MetricComparison:
 
 
 def difference_json(difference: Difference | NoInterval) -> dict[str, Any]:
-    """A difference for programs, or why there is none."""
+    """Return a JSON-serializable dictionary with the difference, or the reason why it is missing."""
     if isinstance(difference, NoInterval):
         return {"difference": None, **estimate_json(difference), "p_value": None, "test": None, "pairs": 0}
     return {
@@ -125,7 +125,7 @@ def difference_json(difference: Difference | NoInterval) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two results side by side."""
+    """Comparison of two results."""
 
     base: Columns
     new: Columns
@@ -133,9 +133,9 @@ class Comparison:
     divergences: tuple[Divergence, ...]
     metrics: tuple[MetricComparison, ...]
     usage: tuple[tuple[str, Difference], ...]
-    """`total_tokens` and `total_time` per sample, where both results have them."""
+    """`total_tokens` and `total_time` of each sample, if both results contain them."""
     level: float = LEVEL
-    """Of confidence of its intervals."""
+    """Confidence level of the intervals."""
     by: str | None = None
     """Column of the breakdown."""
 
@@ -149,18 +149,18 @@ def compare(
     by: str | None = None,
     level: float = LEVEL,
 ) -> Comparison:
-    """Compare two results; p-values are adjusted for the numbers of these two.
+    """Compare two results. P-values are corrected over the metrics of this comparison.
 
     Args:
-        base: the first result.
-        new: the second.
-        by_id: whether ids alone pair samples, also where the rows differ.
-        cluster: column whose equal values make samples of the first result a group.
+        base: first result.
+        new: second result.
+        by_id: whether to pair samples by ID only, even if their rows differ.
+        cluster: column that groups samples of the first result by value.
         by: column for a breakdown, read with the first result.
-        level: of confidence.
+        level: confidence level.
 
     Raises:
-        UsageError: the column of the breakdown has too many values.
+        UsageError: the breakdown column has too many values.
     """
     pairing = pair(base, new, by_id=by_id)
     groups = base.groups(cluster)
@@ -180,7 +180,9 @@ def compare(
 def _partners(
     base: Sequence[Quantity], new: Sequence[Quantity]
 ) -> Iterator[tuple[Quantity | None, Quantity | None]]:
-    """Yield the numbers of both results; only numbers of the same score, metric and reducer are partners."""
+    """Yield the paired metrics of both results. Only metrics with the same score, metric and reducer are
+    paired.
+    """
     partners = {_identity_key(quantity): quantity for quantity in new}
     for quantity in base:
         yield quantity, partners.pop(_identity_key(quantity), None)
@@ -201,13 +203,13 @@ def _labelled(comparisons: Sequence[MetricComparison]) -> tuple[MetricComparison
 
 
 def adjusted_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Comparisons whose p-values hold for all of them together."""
+    """Return the comparisons with p-values corrected over all of them."""
     corrected = adjusted([comparison.metrics for comparison in comparisons])
     return [replace(one, metrics=metrics) for one, metrics in zip(comparisons, corrected, strict=True)]
 
 
 def adjusted(tasks: Sequence[tuple[MetricComparison, ...]]) -> list[tuple[MetricComparison, ...]]:
-    """The numbers of several tasks with p-values that hold for all of them together."""
+    """Return the metrics of several tasks with p-values corrected over all of them."""
     p_values = [
         metric.difference.p_value if isinstance(metric.difference, Difference) else None
         for task in tasks
@@ -273,7 +275,7 @@ def _known(quantity: Quantity | None) -> Quantity:
 
 
 def _rows(quantity: Quantity, count: int) -> NDArray[np.int64]:
-    """Sample → its row in the number; -1 where it is not in it."""
+    """Return the row of each sample in the metric; -1 for samples that are not in it."""
     rows = np.full(count, -1, dtype=np.int64)
     rows[quantity.positions] = np.arange(len(quantity.positions))
     return rows
@@ -319,7 +321,7 @@ def _numerators(quantity: Quantity, rows: NDArray[np.int64]) -> Numbers:
 
 
 def _influences(quantity: Quantity, rows: NDArray[np.int64]) -> tuple[float, Numbers] | NoInterval:
-    """The number on some samples, and what each of them adds to it."""
+    """Return the metric over some samples, and the contribution of each sample."""
     content = quantity.content
     if isinstance(content, Smooth):
         part = replace(content, kinds=content.kinds[rows])
@@ -333,7 +335,7 @@ def _influences(quantity: Quantity, rows: NDArray[np.int64]) -> tuple[float, Num
 
 
 def influences(ratio: Ratio, rows: NDArray[np.int64]) -> tuple[float, Numbers]:
-    """A ratio on some samples, and what each of them adds to it."""
+    """Return a ratio over some samples, and the contribution of each sample."""
     top, bottom = ratio.numerator[rows], ratio.denominator[rows]
     value = float(top.sum() / bottom.sum())
     parts = (top - value * bottom) / bottom.mean()
@@ -356,7 +358,7 @@ def _flips(base: Quantity, new: Quantity, pairs: _Rows, positions: NDArray[np.in
 def _parts(
     base: Quantity, new: Quantity, pairs: _Rows, labels: list[Any], level: float
 ) -> list[tuple[tuple[Any, Difference], tuple[float, float]]]:
-    """Each value of a column, with the difference and both numbers on its samples."""
+    """Return each value of a column with the difference and both metrics on its samples."""
     texts = np.array([str(label) for label in labels])
     different = np.unique(texts).tolist()
     if len(different) > MOST_PARTS:

@@ -1,4 +1,4 @@
-"""How each number of a result is computed, from the task that stands in it; nothing of it is run."""
+"""Definitions of a result's metrics, from the task in the result. No code of the task is executed."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from aigo_stats.comparison.columns import Columns
 _PARAMETER = re.compile(r"\s*<<\s*config\.(?P<name>\w+)\s*>>\s*")
 
 MetricKey = tuple[str, str]
-"""Key of a scorer, and of one of its metrics."""
+"""Key of a scorer and of one of its metrics."""
 
 
 @dataclass(frozen=True)
 class ForeignMetric:
-    """A metric that this process does not know, or not in this form: another tool's, or a newer one."""
+    """Unknown metric, or a known metric in an unknown form: from another tool or a newer release."""
 
     key: str | None
     type: str
     score: str | None = None
-    """Score that it is computed from, e.g. the key of a dictionary; `None`: not recorded."""
+    """Score used by the metric, e.g. the key of a dictionary; `None` if not recorded."""
     reducer: str | None = None
-    """Inspect's name of the function that made one score of several epochs."""
+    """Name of the Inspect reducer that combined several epochs into one score."""
     group: str | None = None
-    """Inspect's metric that gave this number and others, e.g. `grouped`."""
+    """Inspect metric that returned this value together with others, e.g. `grouped`."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the metric."""
     package: str | None = None
-    """Package that the metric is defined in; `None`: not recorded."""
+    """Package that defines the metric; `None` if not recorded."""
 
 
 def metric_definitions(columns: Columns) -> dict[MetricKey, MetricSpec | ForeignMetric]:
-    """Scorer and metric → its definition, the task's parameters put in."""
+    """Return the definition of each metric by scorer and metric key, with task parameters filled in."""
     scorers = [scorer for scorer in columns.definition.get("scorers") or () if isinstance(scorer, dict)]
     keys = default_keys([(scorer.get("key"), str(scorer.get("type"))) for scorer in scorers])
     config = columns.frame.specification.config
@@ -80,7 +80,7 @@ def _metric(written: Mapping[str, Any]) -> MetricSpec | ForeignMetric:
 
 
 def _example(columns: Columns, scorer_key: str) -> dict[str, Any]:
-    """The scores of a scorer, each with one value that is a number where there is one."""
+    """Return the scores of a scorer, each with one example value. Numbers are preferred."""
     example: dict[str, Any] = {}
     for (scorer, name), column in columns.scores.items():
         if scorer == scorer_key:
@@ -90,7 +90,7 @@ def _example(columns: Columns, scorer_key: str) -> dict[str, Any]:
 
 
 def _bound(value: Any, config: Mapping[str, Any]) -> Any:
-    """What is written, with the values of parameters in the place of `<< config.x >>`."""
+    """Return a value with each `<< config.x >>` replaced by the parameter's value."""
     if isinstance(value, str) and (match := _PARAMETER.fullmatch(value)):
         return config.get(match["name"], value)
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
-"""The numbers of one result, each with its interval, its denominator, and its bounds if every sample without
-a score had scored worst or best.
+"""Metrics of one result with interval, sample counts, and bounds.
+
+The bounds assume the worst or the best score for every sample without a score.
 """
 
 from __future__ import annotations
@@ -25,52 +26,52 @@ from aigo_stats.statistics.smooth import Smooth, smooth_interval
 
 @dataclass(frozen=True)
 class Denominator:
-    """Samples of a result by their part in one number; the first six counts add up to all of them."""
+    """Sample counts of a metric. The first six counts add up to all samples."""
 
     scored: int
-    """In the number."""
+    """Samples included in the metric."""
     failed: int
     excluded: int
     unfinished: int
     no_aggregate: int
-    """Scored in trials, but their scores have no aggregate (labels)."""
+    """Samples whose trials have scores without an aggregate (labels)."""
     no_value: int
-    """Without this score, although the scorer did not fail: null, NaN, or a label that the metric does not
-    know."""
+    """Samples without this score although the scorer succeeded: null, NaN, or a label unknown to the
+    metric."""
     unscored: int
-    """Samples that should be in the number and are not: all but those that are scored or excluded."""
+    """Samples that are missing in the metric: all except scored and excluded samples."""
     trials: int
-    """Trials of the samples in the number."""
+    """Trials of the included samples."""
     missing_trials: int
-    """Those of them that gave no value for it."""
+    """Trials of the included samples without a value."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether samples or trials are missing in the number."""
+        """Whether samples or trials are missing in the metric."""
         return bool(self.unscored or self.missing_trials)
 
 
 @dataclass(frozen=True)
 class MetricEstimate:
-    """One number of a result."""
+    """One metric of a result."""
 
     identity: MetricIdentity
     label: str
-    """Its name, unique in the result."""
+    """Display name, unique in the result."""
     value: float | int
     estimate: Estimate
     denominator: Denominator | None
-    """`None`: it is not known which samples are in the number."""
+    """Sample counts; `None` if the included samples are unknown."""
     bounds: tuple[float, float] | None
-    """The number if every missing sample and trial had scored worst, and best; `None`: not known."""
+    """Value if every missing sample and trial had the worst or the best score; `None` if unknown."""
     reported_error: tuple[str, float] | None = None
-    """Name and value of the standard error that another tool reports with it."""
+    """Name and value of the standard error that another tool reported."""
     scale: tuple[float, float] | None = None
-    """Lowest and highest value that the number can have, by declaration; `None`: not declared."""
+    """Lowest and highest possible value by declaration; `None` if not declared."""
 
     @property
     def name(self) -> str:
-        """Name of the number."""
+        """Name of the metric."""
         return self.identity.name
 
     @property
@@ -85,13 +86,13 @@ class MetricEstimate:
 
     @property
     def shown_error(self) -> float | None:
-        """The standard error to show: the reported one, otherwise the interval's."""
+        """Standard error to display: the reported one, or else the interval's."""
         if self.reported_error is not None:
             return self.reported_error[1]
         return None if isinstance(self.estimate, NoInterval) else self.estimate.standard_error
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         name, error = self.reported_error or (None, None)
         return {
             **self.identity.to_json(),
@@ -105,7 +106,7 @@ class MetricEstimate:
 
 
 def missing_json(metric: MetricEstimate) -> dict[str, Any]:
-    """Return the samples in a number, and its bounds if those that are missing had scored worst and best."""
+    """Return the sample counts and the bounds of a metric as plain data."""
     return {
         "samples": None if metric.denominator is None else asdict(metric.denominator),
         "bounds": None if metric.bounds is None else list(metric.bounds),
@@ -113,7 +114,7 @@ def missing_json(metric: MetricEstimate) -> dict[str, Any]:
 
 
 def estimate_json(estimate: Estimate) -> dict[str, Any]:
-    """An interval for programs, or its reason."""
+    """Return a JSON-serializable dictionary with the interval, or the reason why it is missing."""
     if isinstance(estimate, NoInterval):
         return {"interval": None, "standard_error": None, "method": None, "reason": estimate.reason}
     return {
@@ -126,19 +127,19 @@ def estimate_json(estimate: Estimate) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class MissingNumber:
-    """A metric of a result that has no value at all."""
+    """Metric of a result without a value."""
 
     scorer: str | None
     metric: str
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {"scorer": self.scorer, "metric": self.metric, "reason": self.reason}
 
 
 def missing_numbers(columns: Columns) -> list[MissingNumber]:
-    """The metrics without a value, with what the result says of them, and with how many samples failed."""
+    """Return the metrics without a value, with the reported reason and the number of failed samples."""
     evidence = columns.frame.evidence
     counts = outcome_text(columns)
     return [
@@ -153,7 +154,7 @@ def missing_numbers(columns: Columns) -> list[MissingNumber]:
 
 
 def outcome_text(columns: Columns) -> str:
-    """Return the outcome of a result's samples in words."""
+    """Return a sentence about the outcome of a result's samples."""
     counts = columns.counts
     text = (
         f"of {plural(counts.samples, 'sample')} {counts.failed} failed, {counts.excluded} are"
@@ -163,13 +164,13 @@ def outcome_text(columns: Columns) -> str:
 
 
 def estimates(columns: Columns, *, cluster: str | None = None, level: float = LEVEL) -> list[MetricEstimate]:
-    """Every number of a result with its interval; without scipy those alone that are shares of samples.
+    """Return every metric of a result with its interval. Without scipy, return only proportions of samples.
 
     Args:
         columns: the result.
-        cluster: column of the dataset, read with it, whose equal values make samples a group; `None`: rows
-            of one sample are a group.
-        level: of confidence.
+        cluster: dataset column that groups samples by value, read with the result. `None` groups rows of one
+            sample.
+        level: confidence level.
     """
     groups = columns.groups(cluster)
     numbers = quantities(columns)
@@ -181,7 +182,7 @@ def estimates(columns: Columns, *, cluster: str | None = None, level: float = LE
 
 
 def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate, label: str) -> MetricEstimate:
-    """A number with its interval, its denominator and its bounds."""
+    """Return a metric with its interval, sample counts and bounds."""
     denominator = denominator_of(columns, quantity) if len(quantity.positions) else None
     return MetricEstimate(
         identity_of(quantity),
@@ -196,17 +197,17 @@ def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate, l
 
 
 def declared_scale(quantity: Quantity) -> tuple[float, float] | None:
-    """Return the lowest and highest value that a number can have, by declaration; `None`: not declared."""
+    """Return the lowest and highest possible value by declaration; `None` if not declared."""
     return quantity.content.bounds() if isinstance(quantity.content, Ratio) else None
 
 
 def part_estimate(quantity: Quantity, rows: NDArray[np.bool_], groups: NDArray[np.int64] | None) -> Estimate:
-    """Return the number on some of its samples, with its interval.
+    """Return the interval of a metric over some of its samples.
 
     Args:
-        quantity: a ratio.
-        rows: for each sample in the number, whether it is in the part.
-        groups: number of the group of every sample of the result; `None`: each sample is its own group.
+        quantity: metric that is a ratio.
+        rows: whether the part contains each sample of the metric.
+        groups: group number of every sample of the result; `None` for independent samples.
     """
     assert isinstance(quantity.content, Ratio)
     part = replace(
@@ -227,7 +228,7 @@ def _interval(quantity: Quantity, groups: NDArray[np.int64] | None, level: float
 def interval_of(
     quantity: Quantity, groups: NDArray[np.int64] | None = None, level: float = LEVEL
 ) -> Estimate:
-    """The interval of a number; `groups` has a number for every sample of the result."""
+    """Return the interval of a metric. `groups` contains a group number for every sample of the result."""
     numbers = None if groups is None else _renumbered(groups[quantity.positions])
     match quantity.content:
         case Ratio():
@@ -243,7 +244,7 @@ def _renumbered(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
-    """Return the part of all samples in a number."""
+    """Return the sample counts of a metric."""
     others = np.ones(len(columns), dtype=bool)
     others[quantity.positions] = False
     state = {state: int((others & (columns.states == state)).sum()) for state in State}
@@ -268,7 +269,7 @@ def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
 
 
 def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
-    """Return how many trials of each sample in a number gave no value for it."""
+    """Return the number of trials without a value for each sample of a metric."""
     positions = quantity.positions
     missing = (columns.failed_trials + columns.unfinished_trials)[positions]
     if columns.num_trials == 1:
@@ -283,10 +284,10 @@ def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
 
 
 def _bounds(columns: Columns, quantity: Quantity, denominator: Denominator) -> tuple[float, float] | None:
-    """Return a number if every missing sample and trial had scored worst, and best; `None` if unknown.
+    """Return the metric if every missing sample and trial had the worst or the best score; `None` if unknown.
 
-    Known for means on a scale with ends, for proportions, and for ratios to which a sample adds at most one.
-    With missing trials it is known for means of scores that are the mean of the sample's trials.
+    Bounds exist for means on a bounded scale, for proportions, and for ratios with at most one for each
+    sample. Missing trials also require that a sample's score is the mean of its trial scores.
     """
     if not denominator.is_partial:
         return float(quantity.value), float(quantity.value)
@@ -307,7 +308,7 @@ def _bounds(columns: Columns, quantity: Quantity, denominator: Denominator) -> t
 
 
 def _are_means_of_trials(columns: Columns, quantity: Quantity, content: Ratio) -> bool:
-    """Return whether each sample's part in a number is the mean of the numbers that its trials gave."""
+    """Return whether each sample's contribution is the mean of its trial scores."""
     if not content.is_mean or len(quantity.fields) != 1:
         return False
     column = columns.scores[quantity.scorer or "", quantity.fields[0]]

@@ -1,4 +1,4 @@
-"""Samples that changed between right and wrong, with what was answered."""
+"""Samples that changed between right and wrong, with their answers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from aigo_stats.comparison.comparing import Comparison, Flips
 
 @dataclass(frozen=True)
 class FlippedSample:
-    """One of them."""
+    """Sample that changed between right and wrong."""
 
     is_gain: bool
-    """Whether it is right in the second result."""
+    """Whether the second result is right."""
     base_id: SampleId
     new_id: SampleId
     base_answer: str | None
-    """`None`: there is none to show."""
+    """Answer in the first result; `None` if not available."""
     new_answer: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             "change": "wrong to right" if self.is_gain else "right to wrong",
             "base_id": self.base_id,
@@ -39,15 +39,15 @@ class FlippedSample:
 
 
 def flipped_samples(comparison: Comparison, flips: Flips, count: int) -> list[FlippedSample]:
-    """The first samples that changed, right to wrong before wrong to right.
+    """Return the first changed samples, losses before gains.
 
     Args:
-        comparison: of the two results; their answers are read from the files.
-        flips: of one of its numbers.
-        count: the most samples.
+        comparison: comparison of the two results. The answers are read from their files.
+        flips: changed samples of one metric.
+        count: maximum number of samples.
 
     Raises:
-        EvidenceError: a file has changed since it was compared.
+        EvidenceError: a file has changed since the comparison.
     """
     rows = [(False, *row) for row in flips.lost[:count].tolist()]
     rows += [(True, *row) for row in flips.gained[: count - len(rows)].tolist()]
@@ -62,10 +62,11 @@ def flipped_samples(comparison: Comparison, flips: Flips, count: int) -> list[Fl
 
 
 def answers(path: Path, positions: Collection[int]) -> dict[int, str]:
-    """Position of a sample → its answer in the first trial; without those that have none to show.
+    """Return the answer in the first trial of each sample by index, without samples that have no answer to
+    show.
 
-    Read from the file again: of a result's texts nothing is kept while it is compared. Reading ends with the
-    last of them.
+    The file is read again, because a comparison does not keep texts. Reading stops after the last requested
+    sample.
 
     Raises:
         EvidenceError: the file has changed since it was read.
@@ -78,7 +79,7 @@ def answers(path: Path, positions: Collection[int]) -> dict[int, str]:
     for part in reader.parts():
         if not isinstance(part, SamplePart) or part.run is not None or part.position not in wanted:
             continue
-        # A group of answers, none, or a sample that is damaged has no answer to show.
+        # A group of answers, a missing answer or a damaged sample cannot be displayed.
         with contextlib.suppress(SampleError, EvidenceError):
             trials = reader.typed_sample(part).trials
             solver = trials[0].solver if trials else None

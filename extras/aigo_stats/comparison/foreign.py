@@ -1,6 +1,7 @@
-"""Metrics of other tools as functions of their samples' scores. A metric is known by its name and definition:
-Inspect's by name and package, lighteval's and lm-evaluation-harness's by the function that the configuration
-names. The value of a metric never decides how it was computed.
+"""Metrics of other tools, recomputed from sample scores.
+
+A metric is identified by its name and definition: Inspect's by name and package, lighteval's and
+lm-evaluation-harness's by the function in the configuration. Its value never decides which formula is used.
 """
 
 from __future__ import annotations
@@ -38,15 +39,14 @@ _OF_ERROR = "an interval of a standard error is not computed"
 def foreign_source(
     columns: Columns, scorer: str, metric: ForeignMetric | None, data: MetricData, name: str
 ) -> Source:
-    """Return the samples of a number, the number as a function of them, and the scores that it reads; or why
-    that is not known.
+    """Return the samples, the formula and the input scores of a metric, or the reason why they are unknown.
 
     Args:
         columns: the result.
         scorer: key of the scorer.
-        metric: the definition in the result; `None`: the result does not define it.
-        data: the stored metric.
-        name: of the number.
+        metric: definition in the result; `None` if not defined.
+        data: stored metric.
+        name: name of the value.
     """
     if columns.graded:
         return _of_inspect(columns, scorer, metric or ForeignMetric(None, data.metric_type or name), data)
@@ -75,7 +75,7 @@ def _base_name(kind: str) -> str:
 def _field(
     columns: Columns, scorer: str, metric: ForeignMetric | None, data: MetricData, name: str
 ) -> str | None:
-    """Return the score that a metric is computed from: the recorded one, one of its name, or the only one."""
+    """Return the score used by a metric: the recorded one, one with the metric's name, or the only one."""
     recorded = metric.score if metric is not None else None
     for candidate in (recorded, name, data.scorer_name):
         if candidate is not None and (scorer, candidate) in columns.scores:
@@ -120,14 +120,15 @@ def _of_inspect(columns: Columns, scorer: str, metric: ForeignMetric, data: Metr
 
 
 def _without_interval(content: Any, reason: str) -> Any:
-    """Return a number that can be computed again, but whose interval would be of something else."""
+    """Return a metric that can be recomputed, but without a meaningful interval."""
     is_known = isinstance(content, Ratio | Smooth) and content.value is not None
     return Recomputed(reason, content.value) if is_known else content
 
 
 def _is_unreduced(columns: Columns, scorer: str) -> bool:
-    """Return whether metrics without a reducer are over all epochs: if the run is without reducers, or other
-    metrics of the scorer name theirs.
+    """Return whether metrics without a reducer cover all epochs.
+
+    This is the case if the run was without reducers, or if other metrics of the scorer name their reducer.
     """
     header = columns.frame.specification.config.get("inspect") or {}
     config = (header.get("eval") or {}).get("config") or {}
@@ -155,7 +156,7 @@ def _of_all_trials(
 def _reduced(
     columns: Columns, scorer: str, field: str, name: str | None
 ) -> tuple[NDArray[np.int64], Numbers, Any] | NoInterval:
-    """Return the samples with a score, the score of each over its epochs, and a text that counts as 0."""
+    """Return the samples with a score, the reduced score of each, and a text that counts as 0."""
     column = columns.scores.get((scorer, field))
     trials = {} if column is None else column.trials
     if not trials:
@@ -179,7 +180,7 @@ def _reduced(
 def _stored(
     columns: Columns, scorer: str, field: str, name: str
 ) -> tuple[NDArray[np.int64], Numbers, Any] | NoInterval:
-    """Return the scores that a reducer of the evaluated task gave, as the log has them."""
+    """Return the reduced scores that are stored in the log."""
     for key in ((scorer, f"{field}_{name}"), (scorer, field)):
         if key in columns.scores and columns.scores[key].values:
             positions, values = present(columns, columns.scores[key])
@@ -197,7 +198,7 @@ def _formula(
     numbers: Numbers,
     scale: Scale,
 ) -> Any:
-    """Return one of Inspect's metrics as a function of reduced scores."""
+    """Return an Inspect metric as a function of reduced scores."""
     if "to_float" in parameters:
         return NoInterval("it counts scores by a function of the evaluated task")
     match kind:
@@ -229,7 +230,7 @@ def _standard_error(
 
 
 def standard_error(numbers: Numbers, groups: NDArray[np.int64] | None = None) -> float:
-    """Return the standard error of a mean, clustered if there are groups; 0 of a single sample or group."""
+    """Return the standard error of a mean, clustered if groups are given; 0 for a single sample or group."""
     if groups is None:
         return float(numbers.std(ddof=1) / np.sqrt(len(numbers))) if len(numbers) > 1 else 0.0
     sums = sums_of(groups, numbers - numbers.mean())
@@ -253,7 +254,7 @@ def _grouped(
     name: str,
     scale: Scale,
 ) -> Any:
-    """Return one number of `grouped`: of a group, or of all."""
+    """Return one value of `grouped`: of a group or of all samples."""
     parameters = metric.parameters
     inner = parameters.get("metric")
     inner = inner if isinstance(inner, dict) else {}

@@ -1,4 +1,4 @@
-"""Scores of a result beside labels that people gave to some of its samples."""
+"""Comparison of scores with human labels of some samples."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ from aigo_stats.statistics.quantiles import LEVEL
 from aigo_stats.statistics.ratios import Scale
 
 MOST_CLASSES = 20
-"""Different labels and scores up to which there is a confusion of them, and Cohen's kappa."""
+"""Maximum number of different labels and scores for a confusion matrix and Cohen's kappa."""
 
 _WORDS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a score and the labels go together, on the samples that have both."""
+    """Agreement between a score and the labels, on samples that have both."""
 
     same: float
-    """Share of the samples on which they are the same."""
+    """Proportion of samples with equal score and label."""
     kappa: float | None
-    """Cohen's; `None`: there are too many classes, or only one."""
+    """Cohen's kappa; `None` with too many classes or only one."""
     alpha: float | None
-    """Krippendorff's; between numbers with squared distances."""
+    """Krippendorff's alpha, with squared distances between numbers."""
     classes: tuple[str, ...]
-    """Of both; none where there are too many."""
+    """Classes of scores and labels; empty if there are too many."""
     confusion: tuple[tuple[int, ...], ...]
-    """A row for each label, a column for each score."""
+    """Confusion matrix: a row for each label and a column for each score."""
 
 
 @dataclass(frozen=True)
 class JudgeQuality:
-    """One score of a result, held against labels."""
+    """Comparison of one score with the labels."""
 
     scorer: str
     name: str
     num_labelled: int
-    """Samples with a label and this score."""
+    """Number of samples with a label and this score."""
     num_unlabelled: int
-    """Samples with this score alone."""
+    """Number of samples with this score but without a label."""
     num_unscored: int
-    """Samples with a label alone: they failed, or a rule keeps them out."""
+    """Number of samples with a label but without this score, because they failed or were excluded."""
     agreement: Agreement | NoInterval
     judged_mean: float | None
-    """Of the score, over all samples that have it; `None`: it is text."""
+    """Mean score over all samples that have it; `None` for text."""
     labelled_mean: float | None
-    """Of the labels, over the samples that have both."""
+    """Mean label over the samples with both values."""
     corrected_mean: float | None
-    """The score's mean without the error that the labels show; `None`: not known."""
+    """Mean score, corrected by the error that the labels show; `None` if unknown."""
     estimate: Estimate
-    """Of the corrected mean."""
+    """Interval of the corrected mean."""
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         agreement = self.agreement
         described: dict[str, Any] = {"agreement": None, "why_no_agreement": None}
         if isinstance(agreement, NoInterval):
@@ -99,13 +99,14 @@ class JudgeQuality:
 def judge_quality(
     columns: Columns, labels: str, *, cluster: str | None = None, level: float = LEVEL
 ) -> list[JudgeQuality]:
-    """Every score of a result beside the labels.
+    """Compare every score of a result with the labels.
 
     Args:
         columns: the result.
-        labels: column of the dataset, read with it, that has them; a sample without one is unlabelled.
-        cluster: as in `estimates`.
-        level: of confidence.
+        labels: dataset column with the labels, read with the result. A sample with an empty value is
+            unlabelled.
+        cluster: grouping column, as in `estimates`.
+        level: confidence level.
     """
     groups = columns.groups(cluster)
     values = columns.values[labels]
@@ -144,7 +145,7 @@ def _of_means(
     level: float,
     scale: Scale,
 ) -> JudgeQuality:
-    """Of scores and labels that have a mean."""
+    """Return the quality of a score if scores and labels are numeric."""
     if not len(targets):
         reason = NoInterval("no sample with this score has a label")
         return JudgeQuality(*score, *counts, reason, float(numbers.mean()), None, None, reason)
@@ -162,7 +163,7 @@ def _of_means(
 
 
 def _floats(scores: list[Any], *, graded: bool) -> Numbers | NoInterval:
-    """Return scores as numbers, grades of Inspect among them."""
+    """Return scores as numbers, including Inspect grades."""
     return as_floats([graded_number(score) if graded and is_grade(score) else score for score in scores])
 
 
@@ -174,7 +175,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _numbers(values: list[Any]) -> Numbers | None:
-    """Labels as numbers, also those that a file has as text; `None` where one is no number."""
+    """Return labels as numbers, including numbers stored as text; `None` if a label is not a number."""
     numbers = []
     for value in values:
         text = value.strip().casefold() if isinstance(value, str) else value

@@ -1,6 +1,4 @@
-"""Numbers over pairs of a true and a predicted label, as functions of the samples; formulas as in
-`metrics.compute`.
-"""
+"""Metrics over pairs of a true and a predicted label. The formulas are the same as in `metrics.compute`."""
 
 from __future__ import annotations
 
@@ -17,24 +15,24 @@ from aigo_stats.statistics.ratios import RIGHT_OR_WRONG, Ratio
 from aigo_stats.statistics.smooth import Smooth
 
 FEWEST_FOR_AVERAGES = 50
-"""Samples that an average over classes needs for an interval."""
+"""Minimum number of samples for the interval of an average over classes."""
 
 MOST_CLASSES = 200
-"""Classes up to which an average over them gets an interval."""
+"""Maximum number of classes for the interval of an average over classes."""
 
 UNDEFINED = NoInterval("0.0 replaces an undefined ratio: the denominator is zero")
 
 Present = tuple[NDArray[np.int64], list[Any]]
-"""Positions of samples, and their values."""
+"""Indices of samples and their values."""
 
 
 @dataclass(frozen=True)
 class LabelPairs:
-    """The two labels of each sample that has both."""
+    """True and predicted label of each sample that has both."""
 
     positions: NDArray[np.int64]
     truth: NDArray[np.int64]
-    """Number of the true label among `classes`."""
+    """Index of the true label in `classes`."""
     predicted: NDArray[np.int64]
     classes: tuple[str, ...]
 
@@ -42,7 +40,7 @@ class LabelPairs:
 def label_pairs(
     metric: BinaryClassificationMetric | MulticlassClassificationMetric, truth: Present, predicted: Present
 ) -> LabelPairs:
-    """The samples that have both labels; of two answers only those that are one of them."""
+    """Return the samples with both labels. Binary metrics only accept their two labels."""
 
     def text(value: Any) -> str | None:
         if isinstance(metric, BinaryClassificationMetric):
@@ -64,12 +62,12 @@ def label_pairs(
 
 
 def accuracy(pairs: LabelPairs) -> Ratio:
-    """Share of the samples whose labels agree."""
+    """Return the proportion of samples with equal labels."""
     return Ratio.mean((pairs.truth == pairs.predicted).astype(float), RIGHT_OR_WRONG)
 
 
 def class_ratio(pairs: LabelPairs, label: str, kind: str) -> Ratio | NoInterval:
-    """Precision, recall or F1 of one class: a share of the samples in its denominator."""
+    """Return precision, recall or F1 of one class: a ratio over the samples in its denominator."""
     if label not in pairs.classes:
         return NoInterval(f"no sample has the label {label!r}")
     number = pairs.classes.index(label)
@@ -85,7 +83,7 @@ def class_ratio(pairs: LabelPairs, label: str, kind: str) -> Ratio | NoInterval:
 
 
 def macro_average(pairs: LabelPairs, kind: str) -> Smooth | NoInterval:
-    """The mean of a ratio over the classes; a class whose ratio is undefined counts as 0."""
+    """Return the mean of a ratio over the classes. An undefined ratio counts as 0."""
     count = len(pairs.classes)
     if count > MOST_CLASSES:
         return NoInterval(f"{count} classes are too many for the interval of their average")

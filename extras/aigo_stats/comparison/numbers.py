@@ -1,8 +1,7 @@
-"""Every number of a result as a function of its samples' scores: what its interval, its denominator and a
-comparison are computed from.
+"""Metrics of a result as functions of sample scores, for intervals, sample counts and comparisons.
 
-A number that the samples' scores do not give again, to the last few digits, is not used: an interval of
-something else would be worse than none.
+A metric is used only if its sample scores reproduce the stored value to the last few digits. An interval of a
+different quantity would be worse than a missing interval.
 """
 
 from __future__ import annotations
@@ -41,37 +40,37 @@ from aigo_stats.statistics.smooth import Smooth
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a result."""
+    """One metric value of a result."""
 
     scorer: str | None
     metric: str
     name: str
     value: float | int
-    """As it stands in the result."""
+    """Stored value."""
     positions: NDArray[np.int64]
-    """Samples that are in it; empty where it is not known which."""
+    """Indices of the included samples; empty if unknown."""
     content: Ratio | Smooth | NoInterval
-    """The number as a function of these samples, or why that is not known."""
+    """Formula over these samples, or the reason why it is unknown."""
     fields: tuple[str, ...] = ()
-    """Scores that are read."""
+    """Names of the input scores."""
     identity: MetricIdentity | None = None
-    """Its parts, by which numbers of two results are one number and names are unique."""
+    """Identity of the metric, used to match metrics of two results and for unique names."""
     reported_error: tuple[str, float] | None = None
-    """Name and value of the standard error that another tool reports with it."""
+    """Name and value of the standard error that another tool reported."""
 
     @property
     def key(self) -> tuple[str | None, str, str]:
-        """What tells the numbers of a result apart."""
+        """Key that identifies the metric within a result."""
         return (self.scorer, self.metric, self.name)
 
 
 def identity_of(quantity: Quantity) -> MetricIdentity:
-    """Return the identity of a number; of one that was made by hand its key."""
+    """Return the identity of a metric. A manually created metric is identified by its key."""
     return quantity.identity or MetricIdentity(*quantity.key)
 
 
 def quantities(columns: Columns) -> list[Quantity]:
-    """Return the numbers of a result in its order, each with the standard error reported with it."""
+    """Return the metrics of a result in order, each with its reported standard error."""
     numbers = stored_numbers(columns)
     errors = standard_errors([number.identity for number in numbers if number.identity is not None])
     reported = {base: (numbers[error].name, float(numbers[error].value)) for error, base in errors.items()}
@@ -83,7 +82,7 @@ def quantities(columns: Columns) -> list[Quantity]:
 
 
 def stored_numbers(columns: Columns) -> list[Quantity]:
-    """Return every number of a result in its order, standard errors of other numbers among them."""
+    """Return every stored value of a result in order, including standard errors."""
     evidence = columns.frame.evidence
     metrics = (evidence.metrics if evidence is not None else None) or []
     identities = metric_identities(columns.definition, metrics)
@@ -148,7 +147,7 @@ def _quantity(
 def _is_close(one: float, other: float) -> bool:
     try:
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-    except OverflowError:  # a whole number larger than any floating-point number
+    except OverflowError:  # an integer larger than any floating-point number
         return one == other
 
 
@@ -210,7 +209,7 @@ def _weighted(columns: Columns, scorer: str, metric: spec.WeightedAverageMetric)
 
 
 def _of_counts(columns: Columns, scorer: str, fields: tuple[str, ...], *, transformed: bool) -> Source:
-    """TP over TP and the others, of samples that have all the counts."""
+    """Return the ratio from counts of TP and errors, for samples with all the counts."""
     parts = [present(columns, columns.scores.get((scorer, field))) for field in fields]
     positions = parts[0][0]
     for samples, _ in parts[1:]:
@@ -248,6 +247,6 @@ def _of_labels(
 
 
 def duplicates(columns: Columns) -> dict[Any, int]:
-    """Ids that more than one sample has, and how many have them."""
+    """Return the IDs that occur more than once, with the number of their samples."""
     counts = Counter((type(sample), sample) for sample in columns.ids)
     return {sample: count for (_, sample), count in counts.items() if count > 1}

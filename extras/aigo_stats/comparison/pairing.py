@@ -1,6 +1,4 @@
-"""Which sample of one result is which of another: by id where the rows are the same, else by the content of
-the row.
-"""
+"""Pairing of samples between two results: by ID if the rows are equal, otherwise by row content."""
 
 from __future__ import annotations
 
@@ -15,40 +13,40 @@ from numpy.typing import NDArray
 from aigo_stats.comparison.columns import Columns, SampleId
 
 MAX_EXAMPLES = 5
-"""Ids that a reason names."""
+"""Maximum number of IDs to list in a reason."""
 
 _Key = tuple[type, SampleId]
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Samples that have no partner, for one reason."""
+    """Samples without a partner for the same reason."""
 
     reason: str
     count: int
     examples: tuple[SampleId, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {"reason": self.reason, "count": self.count, "examples": list(self.examples)}
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The samples that two results have in common."""
+    """Common samples of two results."""
 
     base: NDArray[np.int64]
-    """Positions in the first result."""
+    """Indices in the first result."""
     new: NDArray[np.int64]
-    """Positions of their partners in the second."""
+    """Indices of their partners in the second result."""
     num_renumbered: int
-    """Pairs that were found by their rows, under other ids."""
+    """Number of pairs with equal rows but different IDs."""
     lost: tuple[Lost, ...]
     num_changed: int = 0
-    """Samples that are not paired because their rows differ although their ids are equal."""
+    """Number of unpaired samples with equal IDs but different rows."""
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             "paired": len(self.base),
             "renumbered": self.num_renumbered,
@@ -61,9 +59,9 @@ def pair(base: Columns, new: Columns, *, by_id: bool = False) -> Pairing:
     """Pair the samples of two results.
 
     Args:
-        base: the first result.
-        new: the second.
-        by_id: whether rows may differ: ids alone decide.
+        base: first result.
+        new: second result.
+        by_id: whether to pair by ID only, even if rows differ.
     """
     simple = base.ids == new.ids and (by_id or bool((base.digests == new.digests).all()))
     if simple and len(set(_keys(base))) == len(base):
@@ -77,7 +75,7 @@ def _keys(columns: Columns) -> list[_Key]:
 
 
 class _Side:
-    """The samples of a result that are looked for."""
+    """Samples of one result that need a partner."""
 
     def __init__(self, columns: Columns, by_id: bool):
         self.columns = columns
@@ -137,7 +135,7 @@ def _changed_in(new: _Side, base: _Side, changed: set[int]) -> set[int]:
 
 
 def _lost(side: _Side, paired: set[int], name: str, changed: set[int]) -> Iterator[Lost]:
-    """The samples of one result without a partner, by reason."""
+    """Yield the samples of one result without a partner, by reason."""
     reasons: dict[str, list[SampleId]] = {}
     for position, sample in enumerate(side.columns.ids):
         if position in paired:

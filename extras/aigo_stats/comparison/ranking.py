@@ -1,4 +1,4 @@
-"""Several results of a task: every one against every other, and the ranks that each may have."""
+"""Ranking of several results of a task: all pairwise comparisons, and the possible ranks of each result."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from aigo_stats.statistics.multiplicity import rank_bounds
 from aigo_stats.statistics.paired import Difference
 
 ALPHA = 0.05
-"""P-value, corrected for all pairs, up to which one is surely better than another."""
+"""Maximum corrected p-value at which one result counts as better than another."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One number of all results; higher is taken to be better."""
+    """One metric of all results. Higher values are assumed to be better."""
 
     identity: MetricIdentity
     label: str
-    """Its name, unique among the rankings."""
+    """Display name, unique among the rankings."""
     values: Mapping[str, float | None]
-    """Result → its number over all its samples."""
+    """Metric of each result over all its samples."""
     ranks: Mapping[str, tuple[int, int]]
-    """Result → best and worst rank that it may have, jointly with 95 % confidence."""
+    """Best and worst possible rank of each result, with 95 % joint confidence."""
     cells: Mapping[tuple[str, str], MetricComparison]
-    """Pair of results → the second minus the first; p-values corrected for all pairs of this number."""
+    """Second minus first for each pair of results. P-values are corrected over all pairs of this metric."""
     reason: str | None = None
-    """Why there are no ranks; `None`: there are."""
+    """Reason for missing ranks; `None` if the results are ranked."""
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             **self.identity.to_json(),
             "label": self.label,
@@ -49,11 +49,12 @@ class Ranking:
 
 
 def rankings(names: Sequence[str], comparisons: Mapping[tuple[str, str], Comparison]) -> list[Ranking]:
-    """The numbers of several results; those that are not compared in every pair have a reason for ranks.
+    """Return the rankings of several results. A metric that is not compared in every pair has a reason
+    instead of ranks.
 
     Args:
-        names: of the results.
-        comparisons: every pair of names, in their order, and its comparison.
+        names: names of the results.
+        comparisons: comparison of every pair of names, in order.
     """
     by_identity: dict[MetricIdentity, dict[tuple[str, str], MetricComparison]] = {}
     for pair in combinations(names, 2):
@@ -93,7 +94,7 @@ def _ranking(
 
 
 def _reason(names: Sequence[str], cells: Mapping[tuple[str, str], MetricComparison]) -> str | None:
-    """Why there is no rank: a pair of results that is not compared."""
+    """Return the reason for missing ranks: a pair of results that is not compared."""
     for base, new in combinations(names, 2):
         cell = cells.get((base, new))
         if cell is None:

@@ -1,5 +1,6 @@
-"""One task scored several times: in several results, in the runs of a repeatability result, in trials. Where
-the spread of its scores comes from, and the samples whose scores change.
+"""Repetitions of one task: several results, runs of a repeatability result, or trials.
+
+The module computes the sources of score variance, and finds samples whose scores change.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_stats.statistics.components import Components, components
 
 Score = tuple[str, str]
-"""Key of a scorer, and name of one of its scores."""
+"""Key of a scorer and name of one of its scores."""
 
 Key = tuple[type, Any]
-"""Id of a sample, by which it is known in every repetition."""
+"""ID that identifies a sample in every repetition."""
 
 Time = tuple[int, int | None, int]
-"""Number of a result, of a run in it, and of a trial."""
+"""Index of a result, of a run in it, and of a trial."""
 
 
 @dataclass(frozen=True)
 class FlakySample:
-    """A sample whose score is not the same every time."""
+    """Sample with different scores in different repetitions."""
 
     sample_id: Any
     scores: tuple[float, ...]
-    """In the order of the repetitions."""
+    """Scores in the order of the repetitions."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +49,23 @@ class Repeatability:
     scorer: str
     name: str
     means: tuple[float, ...]
-    """Over the samples, of each repetition that has the score."""
+    """Mean over the samples in each repetition with this score."""
     num_samples: int
-    """Scored more than once."""
+    """Number of samples scored more than once."""
     components: Components | None
-    """`None`: not known, see `reason`."""
+    """Variance components; `None` if unknown, see `reason`."""
     reason: str | None
     flaky: tuple[FlakySample, ...]
-    """Those that change most stand first."""
+    """Samples with changing scores, largest changes first."""
 
     @property
     def standard_error(self) -> float | None:
-        """Of the mean of one repetition of as many samples."""
+        """Standard error of the mean of one repetition with this number of samples."""
         parts = self.components
         return None if parts is None else math.sqrt((parts.sampling + parts.within) / self.num_samples)
 
     def to_json(self, most: int) -> dict[str, Any]:
-        """For programs; so many flaky samples are listed."""
+        """Return a JSON-serializable dictionary with at most `most` flaky samples."""
         parts = self.components
         return {
             "scorer": self.scorer,
@@ -90,25 +91,25 @@ class Repeatability:
 
 @dataclass
 class _Times:
-    """One score of one sample."""
+    """Scores of one sample."""
 
     times: list[Time] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
 
 
 class _Reading:
-    """Scores and answers of every repetition while they are read."""
+    """Scores and answers of all repetitions while they are read."""
 
     def __init__(self) -> None:
         self.scores: dict[Score, dict[Key, _Times]] = {}
         self.texts: dict[Time, dict[Key, int]] = {}
-        """Digests of answers, equal for equal ones within one process."""
+        """Digests of answers. Equal answers have equal digests within one process."""
         self.rows: dict[Key, int] = {}
         self.odd: set[Key] = set()
-        """Samples whose id stands for several rows, or that one repetition has twice."""
+        """Samples whose ID is used for several rows, or occurs twice in one repetition."""
         self.problems: dict[Score, str] = {}
         self.letters: dict[Score, Any] = {}
-        """Scores with a text that Inspect counts as a number, and such a text."""
+        """Text scores that Inspect counts as a number, with an example text."""
 
     def add(self, number: int, part: SamplePart) -> None:
         sample = part.value if part.value.get("trials") else one_trial(part.value)
@@ -143,7 +144,7 @@ class _Reading:
 
 
 def _answer(trial: Mapping[str, Any]) -> int:
-    """Digest of the texts of the model's messages; of the whole output where there are none."""
+    """Return the digest of the model's message texts, or of the whole output without messages."""
     output = (trial.get("solver") or {}).get("output") or {}
     items = (output.get("trace") or {}).get("items") or ()
     contents = [item.get("content") or () for item in items if item.get("role") == "assistant"]
@@ -155,14 +156,14 @@ def _answer(trial: Mapping[str, Any]) -> int:
 
 
 def repeatability(results: Sequence[Path]) -> tuple[list[Repeatability], int]:
-    """Every score over all repetitions, and how many samples are left out: their ids stand for several rows.
+    """Return every score over all repetitions, and the number of samples skipped because of ambiguous IDs.
 
     Args:
-        results: of one task.
+        results: results of one task.
 
     Raises:
         EvidenceError: a file cannot be read.
-        UsageError: the results are of different tasks.
+        UsageError: the results belong to different tasks.
     """
     reading = _Reading()
     definitions: list[Any] = []
@@ -181,7 +182,7 @@ def repeatability(results: Sequence[Path]) -> tuple[list[Repeatability], int]:
 
 
 def _read(reading: _Reading, number: int, path: Path) -> Any:
-    """Take in a result; its task's definition."""
+    """Add a result, and return the definition of its task."""
     for part in LogReader(path).parts():
         if isinstance(part, FramePart):
             specification = part.value.get("specification") or {}
@@ -201,7 +202,7 @@ def _read(reading: _Reading, number: int, path: Path) -> Any:
 
 
 def _draws(texts: Mapping[Time, Mapping[Key, int]]) -> dict[Time, int]:
-    """Repetition → number of its answers: repetitions with all the same ones were only scored again."""
+    """Return the answer number of each repetition. Repetitions with equal answers were only scored again."""
     numbers: dict[frozenset[tuple[Key, int]], int] = {}
     return {
         time: numbers.setdefault(frozenset(answers.items()), len(numbers)) for time, answers in texts.items()

@@ -1,4 +1,4 @@
-"""Rules for a result, each decided by an interval: passed, failed, or undecided with this many samples."""
+"""Rules for a result, decided with intervals: passed, failed, or undecided with this number of samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _COUNTS = {
     "excluded_samples": "excluded_samples",
     "excluded": "excluded_samples",
 }
-"""Names of counts in rules → count; names without an ending count trials if samples have several."""
+"""Sample and trial counts by their name in rules. A name without a suffix counts trials if samples have
+several.
+"""
 
 FORMS = (
     "`accuracy >= 0.8`, `accuracy >= 0.8 at 95%`, `failed <= 1%`, "
@@ -47,11 +49,11 @@ class Decision(Enum):
     HELD = "held"
     NOT_HELD = "not held"
     UNDECIDED = "undecided"
-    """The interval contains the limit: more samples are needed."""
+    """Undecided, because the interval contains the limit. More samples are needed."""
 
     @property
     def word(self) -> str:
-        """The outcome as shown."""
+        """Display name of the outcome."""
         return {Decision.HELD: "passed", Decision.NOT_HELD: "failed"}.get(self, self.value)
 
 
@@ -60,36 +62,37 @@ class CheckRule:
     """One rule."""
 
     text: str
-    """As it was written."""
+    """Original text of the rule."""
     name: str | None
-    """The number that it reads, or a proportion of trials or samples such as `failed`, `failed_samples` and
-    `excluded`; `None`: every number of the result.
+    """Metric, or a proportion of trials or samples such as `failed`, `failed_samples` and `excluded`; `None`
+    for every metric.
     """
     operator: str
-    """`>=`, `<=`, `>`, `<`, or `no regression`."""
+    """Operator: `>=`, `<=`, `>`, `<`, or `no regression`."""
     limit: float
-    """For `no regression` the margin, positive."""
+    """Limit, or the positive margin for `no regression`."""
     level: float | None
-    """Confidence with which it has to hold; `None`: the number itself is compared."""
+    """Confidence level with which the rule must hold; `None` to compare the value itself."""
     is_whole: bool = False
-    """Whether the limit is written as a whole number; for samples and trials it is then a count."""
+    """Whether the limit is an integer. For samples and trials, it is then a count."""
 
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What one rule says of one number."""
+    """Outcome of a rule for one metric."""
 
     rule: CheckRule
     subject: str
-    """The number, with its scorer."""
+    """Metric with its scorer."""
     decision: Decision
     reason: str
     samples_needed: int | None = None
-    """About how many samples would decide, if the number stays as it is; `None`: decided, or not to be said.
+    """Approximate number of samples for a decision if the metric stays the same; `None` if decided or
+    unknown.
     """
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a JSON-serializable dictionary."""
         return {
             "rule": self.rule.text,
             "number": self.subject,
@@ -100,10 +103,10 @@ class RuleResult:
 
 
 def parse_rule(text: str) -> CheckRule:
-    """Read a rule.
+    """Parse a rule.
 
     Raises:
-        UsageError: it has none of the forms.
+        UsageError: the text does not have the syntax of a rule.
     """
     content = " ".join(text.split())
     match = _REGRESSION.fullmatch(content)
@@ -142,16 +145,16 @@ def _level(match: re.Match[str], text: str) -> float | None:
 def check_rule(
     rule: CheckRule, columns: Columns, comparison: Comparison | None, cluster: str | None = None
 ) -> list[RuleResult]:
-    """What a rule says of a result.
+    """Return the outcomes of a rule for a result.
 
     Args:
         rule: the rule.
         columns: the result.
-        comparison: with the baseline, at the rule's level; `None` without one.
-        cluster: as in `estimates`.
+        comparison: comparison with the baseline at the rule's level; `None` without a baseline.
+        cluster: grouping column, as in `estimates`.
 
     Raises:
-        UsageError: the result has no such number, or the rule needs a baseline.
+        UsageError: the result does not contain the metric, or the rule needs a baseline.
     """
     if rule.operator == "no regression":
         if comparison is None:
@@ -184,15 +187,15 @@ def _is(name: str | None, shown: str) -> bool:
 
 
 def _named(rule: CheckRule, numbers: Sequence[Number], result: str) -> list[Number]:
-    """Return the metrics that a rule reads, by label, name, or `scorer.name`; case does not matter.
+    """Return the metrics that a rule names by label, name or `scorer.name`. Case is ignored.
 
     Args:
         rule: the rule.
-        numbers: metrics of the result, or of a comparison.
-        result: name of the result in errors.
+        numbers: metrics of the result or of a comparison.
+        result: name of the result in error messages.
 
     Raises:
-        UsageError: the result does not have such a metric, or has several with this name.
+        UsageError: the result does not contain this metric, or contains several with this name.
     """
     if rule.name is None:
         return list(numbers)
@@ -219,7 +222,7 @@ def _named(rule: CheckRule, numbers: Sequence[Number], result: str) -> list[Numb
 
 
 def _of_counts(rule: CheckRule, name: str, columns: Columns) -> RuleResult:
-    """Check a number or a proportion of all samples, or of all trials if samples have several."""
+    """Check a count or a proportion of all samples, or of all trials if samples have several trials."""
     counts, subject = columns.counts, str(rule.name)
     state, _, unit = name.rpartition("_")
     over_trials = unit == "trials" and counts.has_trials
@@ -241,7 +244,7 @@ def _of_counts(rule: CheckRule, name: str, columns: Columns) -> RuleResult:
 def _interval_of_count(
     count: int, total: int, level: float, columns: Columns, *, over_trials: bool, state: str
 ) -> Estimate:
-    """Return the interval of a proportion; trials of one sample are a group."""
+    """Return the interval of a proportion. Trials of one sample form a group."""
     if not over_trials:
         return wilson(count, total, level)
     number = {"failed": columns.failed_trials, "unfinished": columns.unfinished_trials}.get(state)
@@ -293,9 +296,11 @@ def _holds(rule: CheckRule, value: float) -> bool:
 def _needed(
     rule: CheckRule, value: float, limit: float, estimate: Interval, samples: int | None
 ) -> int | None:
-    """Samples with which the interval would end at the limit: its reach falls with their square root.
+    """Return the number of samples for which the interval would end at the limit.
 
-    Wilson's ends where the limit's own standard error says; of others the wider of two readings is taken.
+    The width of an interval is inversely proportional to the square root of the number of samples. Wilson's
+    interval is computed from the standard error at the limit. For other intervals, the larger of two
+    estimates is used.
     """
     distance, z = abs(value - limit), two_sided(rule.level or LEVEL)
     if samples is None or not distance:
@@ -307,7 +312,9 @@ def _needed(
 
 
 def _regression(rule: CheckRule, metric: MetricComparison, comparison: Comparison) -> RuleResult:
-    """Check that a metric fell by at most the margin (non-inferiority); higher is assumed to be better."""
+    """Check that a metric decreased by at most the margin (non-inferiority). Higher values are assumed to be
+    better.
+    """
     subject, difference = metric.label, metric.difference
     sides = zip((comparison.base, comparison.new), metric.values, strict=True)
     if (lacking := next((side.label for side, value in sides if value is None), None)) is not None:

@@ -1,6 +1,6 @@
-"""Values that a score can have, by declaration: by the type of its scorer, by the type of its values,
-or by the record of another tool. Observed numbers never declare a scale: a count that happens to be 0 or 1 in
-every sample is not a proportion.
+"""Declared values of a score, from its scorer type, its value type, or another tool's record.
+
+Observed values never declare a scale. A count that happens to be 0 or 1 in every sample is not a proportion.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_RECORDS = {
     **dict.fromkeys(("exact_match", "accuracy"), RIGHT_OR_WRONG),
     **dict.fromkeys(("f1", "rouge_l", "bleu_4"), FRACTION),
 }
-"""Scores of task records (JSONL), whose scorer is ours."""
+"""Scores of task records (JSONL), which use built-in scorers."""
 
 _VERDICTS = frozenset(
     {
@@ -29,7 +29,7 @@ _VERDICTS = frozenset(
         *("prompt_level_strict_acc", "prompt_level_loose_acc", "exact_match_mc", "accuracy"),
     }
 )
-"""Metrics of lighteval and lm-evaluation-harness whose value for a document is 1 or 0."""
+"""Metrics of lighteval and lm-evaluation-harness whose value for a document is 0 or 1."""
 
 
 def score_scale(columns: Columns, scorer: str, field: str) -> Scale:
@@ -38,7 +38,7 @@ def score_scale(columns: Columns, scorer: str, field: str) -> Scale:
     Args:
         columns: the result.
         scorer: key of the scorer.
-        field: name of the score that metrics read, of several trials the name of the aggregated one.
+        field: name of the score used by metrics. For several trials, the name of the aggregated score.
     """
     definition = _definition(columns, scorer)
     name, aggregated = _score_of_trials(columns, field)
@@ -58,7 +58,7 @@ def _definition(columns: Columns, scorer: str) -> Mapping[str, Any]:
 
 
 def _score_of_trials(columns: Columns, field: str) -> tuple[str, bool]:
-    """Return the score of a trial that a score is aggregated from, and whether an aggregator does it."""
+    """Return the trial score from which a score is aggregated, and whether an aggregator is used."""
     trials = columns.definition.get("trials")
     written = (trials.get("score_aggregators") if isinstance(trials, dict) else None) or ()
     for entry in written:
@@ -69,7 +69,7 @@ def _score_of_trials(columns: Columns, field: str) -> tuple[str, bool]:
 
 
 def _of_scorer(definition: Mapping[str, Any], name: str) -> Scale | None:
-    """Return the scale that the type of a scorer of AI GO declares; `None` if it is not known."""
+    """Return the scale that a scorer type of AI GO declares; `None` if unknown."""
     spec = SCORERS.get(str(definition.get("type")))
     if spec is None:
         return None
@@ -81,7 +81,7 @@ def _of_scorer(definition: Mapping[str, Any], name: str) -> Scale | None:
 
 
 def _of_tool(columns: Columns, definition: Mapping[str, Any], name: str) -> Scale:
-    """Return the scale that another tool declares: by the name of a metric, or in its record."""
+    """Return the scale that another tool declares, by the name of a metric or in its record."""
     config = columns.frame.specification.config
     if "lighteval" in config or "lm_eval" in config:
         metric = str(definition.get("type") or name).partition(",")[0].partition(":")[0]

@@ -1,4 +1,4 @@
-"""Sources of the numbers of a result: samples, their scores, and the formula over them."""
+"""Sources of a result's metrics: samples, scores and formulas."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from aigo_stats.statistics.ratios import Ratio
 from aigo_stats.statistics.smooth import Smooth
 
 FEWEST_FOR_STD_DEV = 100
-"""Samples that a standard deviation needs for an interval."""
+"""Minimum number of samples for the interval of a standard deviation."""
 
 
 @dataclass(frozen=True)
 class Recomputed(NoInterval):
-    """A number without an interval that the samples' scores give again."""
+    """Metric without an interval that the sample scores reproduce."""
 
     value: float
 
 
 @dataclass(frozen=True)
 class Contradicted(NoInterval):
-    """A number whose formula is known, and that the samples' scores do not give."""
+    """Metric with a known formula that the sample scores contradict."""
 
     value: float | None
-    """The number that they give."""
+    """Recomputed value."""
 
 
 Source = tuple[NDArray[np.int64], Ratio | Smooth | NoInterval, tuple[str, ...]] | NoInterval
-"""Samples, the number as a function of them, and the scores that are read; or why it is not known."""
+"""Samples, formula and input scores of a metric, or the reason why they are unknown."""
 
 
 def not_known(kind: str) -> NoInterval:
-    """Return the reason of a number whose formula is not known."""
+    """Return the reason for an unknown formula."""
     return NoInterval(f"how {kind!r} is computed is not known here")
 
 
 def present(columns: Columns, column: Column | None) -> tuple[NDArray[np.int64], list[Any]]:
-    """Return positions and values of the samples that count and have a value."""
+    """Return indices and values of the counted samples with a value."""
     if column is None:
         return np.array([], dtype=np.int64), []
     counted = columns.counted
@@ -57,7 +57,7 @@ def present(columns: Columns, column: Column | None) -> tuple[NDArray[np.int64],
 
 
 def as_floats(values: list[Any]) -> Numbers | NoInterval:
-    """Return scores as numbers; text among them is a reason."""
+    """Return scores as numbers, or a reason if they contain text."""
     kinds = set(map(type, values))
     if not kinds <= {bool, int, float}:
         wrong = next(value for value in values if type(value) not in (bool, int, float))
@@ -73,7 +73,7 @@ def std_dev_of(values: Numbers) -> Smooth | NoInterval:
     """Return the standard deviation (n - 1) as a function of sums."""
     if len(values) < 2:
         return NoInterval("the spread of one sample is not defined")
-    # Around the mean, so that squares do not lose digits.
+    # Subtract the mean first, so that squares keep their precision.
     centred = values - values.mean()
     table = np.stack([centred, centred**2, np.ones(len(values))], axis=1)
 

@@ -1,4 +1,4 @@
-"""Spreads that past results tell the next comparison: between samples, and between the trials of one."""
+"""Variances in past results, for planning a comparison: between samples, and between trials of a sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aigo_stats.statistics.ratios import Ratio
 
 
 def means(columns: Columns) -> list[Quantity]:
-    """The numbers of a result that are means of a score: power is known for these."""
+    """Return the metrics that are means of a score. Power analysis only supports these metrics."""
     return [
         quantity
         for quantity in quantities(columns)
@@ -25,7 +25,7 @@ def means(columns: Columns) -> list[Quantity]:
 def spread_of_two(
     base: Columns, new: Columns, key: tuple[str | None, str, str]
 ) -> tuple[Spread, int] | NoInterval:
-    """The spread of the difference of two results, and the pairs that it was seen on, or why it is not."""
+    """Return the spread of the difference between two results with the number of pairs, or a reason."""
     metrics = {
         (metric.scorer, metric.identity.metric, metric.name): metric for metric in compare(base, new).metrics
     }
@@ -48,11 +48,11 @@ def spread_of_two(
 
 
 def spread_of_one(columns: Columns, quantity: Quantity) -> tuple[Spread, int] | NoInterval:
-    """The spread of the difference to a second model that is as good, and whose scores have nothing to do
-    with the first one's; or why it is not known.
+    """Return the spread of the difference to an equally good, independent second model, or a reason.
 
-    Scores of two models mostly go together, so fewer samples will do; how far they do, only two results tell.
-    With one trial per sample nothing is known of trials: all the spread is one trial's.
+    The scores of two models are usually correlated, so fewer samples are sufficient. The correlation can only
+    be estimated from two results. With one trial for each sample, the variance of trials is unknown. The
+    whole spread is then attributed to a single trial.
     """
     assert isinstance(quantity.content, Ratio)
     values = quantity.content.numerator
@@ -70,12 +70,12 @@ def spread_of_one(columns: Columns, quantity: Quantity) -> tuple[Spread, int] | 
 
 
 def _within(columns: Columns, key: tuple[str | None, str, str]) -> float | None:
-    """Variance between the trials of a sample, of the score whose mean a number is."""
+    """Return the variance between the trials of a sample, for the score of a mean."""
     return variance_within([np.array(numbers) for numbers in _trials(columns, _quantity(columns, key))])
 
 
 def _is_right_or_wrong(columns: Columns, key: tuple[str | None, str, str]) -> bool:
-    """Whether one trial of a sample is either; the mean of several is not."""
+    """Return whether one trial of a sample is binary. The mean of several trials is not binary."""
     quantity = _quantity(columns, key)
     if quantity is None or not isinstance(quantity.content, Ratio):
         return False
@@ -90,7 +90,7 @@ def _quantity(columns: Columns, key: tuple[str | None, str, str]) -> Quantity | 
 
 
 def _trials(columns: Columns, quantity: Quantity | None) -> list[list[float]]:
-    """The scores of the trials of each sample that has several."""
+    """Return the trial scores of each sample with several trials."""
     if quantity is None or not quantity.fields:
         return []
     column = columns.scores.get((quantity.scorer or "", quantity.fields[0]))

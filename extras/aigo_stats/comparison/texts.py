@@ -1,4 +1,4 @@
-"""Estimates and differences as people read them: the terminal and the page say the same."""
+"""Display texts of estimates and differences, shared by the terminal and the report page."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from aigo_stats.statistics.intervals import Estimate
 
 ABSENT = "–"
-"""Shown for an unknown number; the reason is next to it."""
+"""Placeholder for an unknown value. The reason is displayed next to it."""
 
 
 def number_text(value: float | None) -> str:
-    """A number as shown."""
+    """Return a value as display text."""
     return ABSENT if value is None else f"{value:.4g}"
 
 
 def signed_text(value: float) -> str:
-    """A difference as shown."""
+    """Return a difference as display text."""
     return f"{value:+.4g}"
 
 
 def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
-    """Return an interval as shown, or another text without an interval."""
+    """Return an interval as display text, or the other text without an interval."""
     from aigo_stats.statistics.intervals import NoInterval
 
     if isinstance(estimate, NoInterval):
@@ -36,14 +36,15 @@ def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
 
 
 def missing_trials_text(counts: Denominator) -> str:
-    """Return how many trials of the samples in a number gave no value for it."""
+    """Return a text about missing trials of the samples in a metric."""
     verb = "is" if counts.missing_trials == 1 else "are"
     return f"{counts.missing_trials} of {plural(counts.trials, 'trial')} {verb} missing"
 
 
 def bounds_text(metric: MetricEstimate) -> str | None:
-    """Return a number at worst and at best, if samples or trials are missing; `None` if nothing is, or the
-    scale has no known ends.
+    """Return the worst and best value of a metric if samples or trials are missing.
+
+    Return `None` if none are missing, or if the scale is unbounded.
     """
     counts = metric.denominator
     if counts is None or not counts.is_partial or metric.bounds is None:
@@ -56,19 +57,21 @@ def bounds_text(metric: MetricEstimate) -> str | None:
 
 
 def p_text(value: float | None) -> str:
-    """A p-value as shown."""
+    """Return a p-value as display text."""
     if value is None:
         return ABSENT
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def level_text(level: float) -> str:
-    """A confidence as shown."""
+    """Return a confidence level as display text."""
     return f"{level * 100:.4g} %"
 
 
 def metric_notes(metric: MetricComparison) -> Iterator[str]:
-    """Why a number is not compared, or has no interval, and the samples that are left out of it."""
+    """Yield remarks on a metric: why it is not compared or lacks an interval, and which samples are not
+    included.
+    """
     from aigo_stats.statistics.intervals import NoInterval
 
     if isinstance(metric.difference, NoInterval):

@@ -1,6 +1,5 @@
-"""Statistics over numbers alone: intervals, tests, effect sizes, power, agreement. Nothing here knows a
-result or a file.
+"""Statistics over plain numbers: intervals, tests, effect sizes, power and agreement.
 
-Every function names the source of its formula. Where no right number exists the answer is a `NoInterval` with
-its reason.
+Every function names the source of its formula. Without a correct value, it returns a `NoInterval` with
+the reason. The package does not depend on results or files.
 """

@@ -1,4 +1,4 @@
-"""Agreement of two that label the same samples.
+"""Agreement of two raters that label the same samples.
 
 Sources: Cohen, J. (1960), A coefficient of agreement for nominal scales, Educational and Psychological
 Measurement 20; Krippendorff, K. (2011), Computing Krippendorff's alpha-reliability, University of
@@ -14,13 +14,15 @@ from aigo_stats.statistics.intervals import Numbers
 
 
 def confusion(rows: NDArray[np.int64], columns: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """How many samples have each pair of classes, the classes being numbered from 0."""
+    """Return the confusion matrix: the number of samples for each pair of classes, numbered from 0."""
     counts = np.bincount(rows * classes + columns, minlength=classes * classes)
     return counts.reshape(classes, classes).astype(np.int64)
 
 
 def cohens_kappa(table: NDArray[np.int64]) -> float | None:
-    """Agreement beyond chance, from a confusion; `None` where both say the same one thing of all samples."""
+    """Return the agreement beyond chance of a confusion matrix; `None` if both raters use the same single
+    class.
+    """
     total = int(table.sum())
     agreement = float(np.trace(table)) / total
     chance = float((table.sum(axis=0) * table.sum(axis=1)).sum()) / total**2
@@ -28,14 +30,14 @@ def cohens_kappa(table: NDArray[np.int64]) -> float | None:
 
 
 def krippendorffs_alpha(table: NDArray[np.int64], values: Numbers | None = None) -> float | None:
-    """Agreement beyond chance when the two are thought interchangeable, from a confusion.
+    """Return the agreement beyond chance of two interchangeable raters.
 
     Args:
-        table: the confusion of the two.
-        values: of the classes, for a scale on which distances count (squared); `None`: names.
+        table: confusion matrix of the two raters.
+        values: numeric values of the classes, for squared distances; `None` for nominal classes.
 
     Returns:
-        Alpha; `None` where one class is all there is.
+        Krippendorff's alpha; `None` if there is only one class.
     """
     classes = len(table)
     distances = (

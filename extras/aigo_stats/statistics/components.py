@@ -1,7 +1,7 @@
-"""The variance of scores that were taken several times, by where it comes from.
+"""Variance components of repeated scores.
 
-Searle, S. R., Casella, G. and McCulloch, C. E. (1992), Variance components, sections 3.6 and 5.2: the
-estimators of the analysis of variance, nested, with unequal numbers; those that come out negative are 0.
+Searle, S. R., Casella, G. and McCulloch, C. E. (1992), Variance components, sections 3.6 and 5.2: estimators
+of the nested analysis of variance with unequal group sizes. Negative estimates are set to 0.
 """
 
 from __future__ import annotations
@@ -15,43 +15,45 @@ from numpy.typing import NDArray
 from aigo_stats.statistics.intervals import Numbers
 
 Keys = Sequence[Sequence[Hashable]]
-"""Of each sample, a key for each of its scores."""
+"""One key for each score, by sample."""
 
 
 @dataclass(frozen=True)
 class Components:
-    """Variances of one score of one sample; sampling and within add up to all of it."""
+    """Variance components of one score of one sample. `sampling` and `within` add up to the total
+    variance.
+    """
 
     sampling: float
-    """Between samples, of their expected scores."""
+    """Variance of the expected scores between samples."""
     within: float
-    """Between the scores of one sample: the model's and the judge's, as far as they are known."""
+    """Variance between the scores of one sample, from the model and the judge if known."""
     model: float | None
-    """Between answers to one sample; `None`: not known, or not to be told from the judge's."""
+    """Variance between answers to one sample; `None` if unknown or inseparable from the judge's variance."""
     judge: float | None
-    """Between scores of one answer; `None`: no answer was scored twice."""
+    """Variance between scores of one answer; `None` if no answer was scored twice."""
 
 
 @dataclass(frozen=True)
 class _Level:
-    """Sums of squares of nested groups around the mean of the group above, and what goes with them."""
+    """Sums of squares of nested groups around the mean of the parent group, with related values."""
 
     squares: float
     degrees: int
     weights: float
-    """The sum over groups of n² / n of the group above."""
+    """Sum over groups of n² / n of the parent group."""
 
 
 def components(scores: Sequence[Numbers], draws: Keys, texts: Keys) -> Components | None:
-    """Split the variance.
+    """Return the variance components of repeated scores.
 
     Args:
-        scores: of each sample, one for each time.
-        draws: which time the model was asked; equal where one answer was only scored again.
-        texts: the answers; equal ones tell how much the judge differs with itself.
+        scores: scores of each sample, one for each repetition.
+        draws: number of the model call. It is equal if the same answer was scored again.
+        texts: the answers. Scores of equal answers show the variance of the judge.
 
     Returns:
-        The variances; `None` where no sample was scored twice, or there is one sample only.
+        Variance components; `None` if no sample was scored twice, or there is only one sample.
     """
     if len(scores) < 2 or all(len(numbers) < 2 for numbers in scores):
         return None
@@ -76,7 +78,7 @@ def components(scores: Sequence[Numbers], draws: Keys, texts: Keys) -> Component
 
 
 def _nested(samples: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:
-    """A number for each pair of a sample and a key."""
+    """Return a number for each pair of a sample and a key."""
     numbers: dict[tuple[int, Hashable], int] = {}
     flat = (key for of_sample in keys for key in of_sample)
     pairs = zip(samples.tolist(), flat, strict=True)
@@ -84,19 +86,19 @@ def _nested(samples: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:
 
 
 def _means(values: Numbers, groups: NDArray[np.int64]) -> Numbers:
-    """Of each value's group."""
+    """Return the group mean for each value."""
     means = np.bincount(groups, weights=values) / np.bincount(groups)
     return np.asarray(means[groups], dtype=np.float64)
 
 
 def _pooled(values: Numbers, groups: NDArray[np.int64]) -> float | None:
-    """Variance within groups; `None` where no group has two values."""
+    """Return the pooled variance within groups; `None` if no group has two values."""
     degrees = len(values) - int(groups.max()) - 1
     return None if not degrees else float(((values - _means(values, groups)) ** 2).sum()) / degrees
 
 
 def _levels(values: Numbers, samples: NDArray[np.int64], answers: NDArray[np.int64]) -> tuple[_Level, _Level]:
-    """Answers within samples, and samples."""
+    """Return the levels of answers within samples, and of samples."""
     of_answers, of_samples = _means(values, answers), _means(values, samples)
     num_answers, num_samples = int(answers.max()) + 1, int(samples.max()) + 1
     weights = float((np.bincount(answers)[answers] / np.bincount(samples)[samples]).sum())

@@ -1,16 +1,15 @@
-"""Intervals of a share and of a mean over independent units (samples, or groups of samples that belong
-together).
+"""Confidence intervals of proportions and means over independent units.
 
-Which formula stands for which kind of number was chosen by simulated coverage (`benchmarks/coverage.py`), not
-by habit; docs/reference/statistics.md has the table. Sources:
+A unit is a sample or a group of related samples. The formula for each kind of metric was chosen by simulated
+coverage (`benchmarks/coverage.py`). docs/reference/statistics.md contains the table. Sources:
 
-* Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA 22: the
-  interval of a share.
-* Korn, E. L. and Graubard, B. I. (1998), Confidence intervals for proportions with small expected number of
+- Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA 22:
+  interval of a proportion.
+- Korn, E. L. and Graubard, B. I. (1998), Confidence intervals for proportions with small expected number of
   positive counts estimated from survey data, Survey Methodology 24; Dean, N. and Pagano, M. (2015),
   Evaluating confidence interval methods for binomial proportions in clustered surveys, J. Survey Statistics
   and Methodology 3: the same interval with the effective number of samples.
-* Hall, P. (1992), On the removal of skewness by transformation, JRSS B 54: Student's t, corrected for
+- Hall, P. (1992), On the removal of skewness by transformation, JRSS B 54: Student's t, corrected for
   skewness by a monotone cubic.
 """
 
@@ -28,31 +27,32 @@ from aigo_stats.statistics.quantiles import LEVEL, two_sided
 Numbers = NDArray[np.float64]
 
 FEWEST = 10
-"""Samples that a mean needs for an interval."""
+"""Minimum number of samples for the interval of a mean."""
 
 FEWEST_GROUPS = 20
-"""Groups that an interval needs: with fewer, their spread is not known well enough."""
+"""Minimum number of groups for an interval. With fewer groups, their variance is too uncertain."""
 
 WILSON = "Wilson"
-"""Method of a share's interval."""
+"""Method name for the interval of a proportion."""
 
 _SAME = 1e-12
-"""Spread, as a share of the numbers' size, below which numbers are all the same."""
+"""Spread relative to the size of the values, below which all values count as equal."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the number would lie if the task had been made of other samples of the same kind."""
+    """Confidence interval of a metric over other samples of the same kind."""
 
     low: float
     high: float
     standard_error: float
     method: str
-    """How it was computed, as shown."""
+    """Display name of the method."""
 
     def mapped(self, function: Callable[[float], float], slope: float) -> Interval:
-        """The interval of a growing function of the number; its slope at the number carries the standard
-        error over.
+        """Return the interval of an increasing function of the metric.
+
+        `slope` is the derivative at the metric's value, used for the standard error.
         """
         return Interval(
             function(self.low), function(self.high), self.standard_error * abs(slope), self.method
@@ -61,7 +61,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class NoInterval:
-    """Stands for an interval that cannot be had."""
+    """Missing interval, with the reason."""
 
     reason: str
 
@@ -70,19 +70,19 @@ Estimate = Interval | NoInterval
 
 
 def wilson(successes: float, trials: float, level: float = LEVEL, degrees: float | None = None) -> Interval:
-    """The score interval of a share.
+    """Return the score interval of a proportion.
 
     Args:
-        successes: how many of them, at most `trials`.
-        trials: how many there are; an effective number need not be whole.
-        level: of confidence.
-        degrees: of freedom, where `trials` was estimated from the data; `None` where it was counted.
+        successes: number of successes, at most `trials`.
+        trials: number of trials. An effective number may be fractional.
+        level: confidence level.
+        degrees: degrees of freedom if `trials` was estimated from the data; `None` if it was counted.
     """
     z = two_sided(level, degrees)
     share = successes / trials
     centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
-    # At the ends the formula gives 0 and 1 but for rounding.
+    # At the limits, the formula gives 0 and 1 except for rounding errors.
     low = 0.0 if successes <= 0 else max(0.0, centre - half)
     high = 1.0 if successes >= trials else min(1.0, centre + half)
     return Interval(low, high, math.sqrt(share * (1 - share) / trials), WILSON)
@@ -91,15 +91,16 @@ def wilson(successes: float, trials: float, level: float = LEVEL, degrees: float
 def bounded_mean(
     mean: float, variance: float, degrees: float, bounds: tuple[float, float], level: float = LEVEL
 ) -> Interval:
-    """The interval of a mean that cannot leave its bounds: Wilson's, with the number of right/wrong samples
-    that would be as uncertain.
+    """Return the interval of a mean within fixed bounds.
+
+    This is Wilson's interval with the number of binary samples that would have the same variance.
 
     Args:
-        mean: strictly between the bounds.
-        variance: of the mean, not of the samples; positive.
-        degrees: of freedom of that variance.
-        bounds: the lowest and the highest score there can be.
-        level: of confidence.
+        mean: mean, strictly between the bounds.
+        variance: positive variance of the mean, not of the samples.
+        degrees: degrees of freedom of the variance.
+        bounds: lowest and highest possible score.
+        level: confidence level.
     """
     lowest, highest = bounds
     width = highest - lowest
@@ -114,14 +115,15 @@ def bounded_mean(
 def skewed_mean(
     mean: float, standard_error: float, skewness: float, units: int, level: float = LEVEL
 ) -> Interval:
-    """Student's t interval with Hall's correction for skewness; without skewness it is Student's.
+    """Return Student's t interval with Hall's correction for skewness. With zero skewness, it equals
+    Student's interval.
 
     Args:
-        mean: of the units.
-        standard_error: of the mean.
-        skewness: of the units, the third central moment over the standard deviation cubed.
-        units: how many; degrees of freedom are one less.
-        level: of confidence.
+        mean: mean of the units.
+        standard_error: standard error of the mean.
+        skewness: skewness of the units: the third central moment divided by the cubed standard deviation.
+        units: number of units. The degrees of freedom are `units - 1`.
+        level: confidence level.
     """
     quantile = two_sided(level, units - 1)
     tail = skewness / math.sqrt(units)
@@ -136,17 +138,17 @@ def skewed_mean(
 
 
 def t_interval(mean: float, standard_error: float, units: int, level: float = LEVEL) -> Interval:
-    """Student's."""
+    """Return Student's t interval."""
     half = two_sided(level, units - 1) * standard_error
     return Interval(mean - half, mean + half, standard_error, "t")
 
 
 def skewness_of(deviations: Numbers) -> float:
-    """Skewness of numbers whose mean is 0; 0 where they are all the same."""
+    """Return the skewness of values with mean 0; 0 if all values are equal."""
     spread = float(np.sqrt(np.mean(deviations**2)))
     return 0.0 if spread == 0 else float(np.mean((deviations / spread) ** 3))
 
 
 def same(spread: float, size: float) -> bool:
-    """Whether a spread is none but for rounding."""
+    """Return whether a spread is zero except for rounding errors."""
     return spread <= _SAME * max(size, 1e-300)

@@ -1,4 +1,4 @@
-"""Many comparisons at once."""
+"""Corrections for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P-values that hold for all of them together.
+    """Return p-values corrected for multiple tests (Holm).
 
     Holm, S. (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
-    Statistics 6. A missing one is no test and stays missing.
+    Statistics 6. A missing p-value does not count as a test and stays missing.
     """
     order = sorted((p, number) for number, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -21,15 +21,16 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def rank_bounds(names: Sequence[str], better: Mapping[tuple[str, str], bool]) -> dict[str, tuple[int, int]]:
-    """Best and worst rank that each name can have.
+    """Return the best and worst possible rank of each name.
 
     Args:
-        names: of those that are ranked.
-        better: a pair of names → whether the first is surely better; all pairs at one joint level, so that
-            the ranks hold jointly.
+        names: names to rank.
+        better: whether the first name of a pair is significantly better. All pairs must be tested at one
+            joint level, so that the ranks hold jointly.
 
     Mogstad, M., Romano, J. P., Shaikh, A. M. and Wilhelm, D. (2024), Inference for ranks, Review of Economic
-    Studies 91: 1 + those that are surely better, to all but those that are surely worse.
+    Studies 91: the best rank is 1 plus the number of significantly better names. The worst rank is the number
+    of names that are not significantly worse.
     """
     bounds = {}
     for name in names:

@@ -1,11 +1,14 @@
 """Differences between two models on the same samples.
 
-Sources: McNemar, Q. (1947), Note on the sampling error of the difference between correlated proportions,
-Psychometrika 12, as the exact binomial test of the samples on which the two differ; Tango, T. (1998),
-Equivalence test and confidence interval for the difference in proportions for the paired-sample design,
-Statistics in Medicine 17, for its interval; Student's t over differences with clustered errors (Miller 2024,
-arXiv:2411.00640, section 4.2); permutation by flipping signs (Fisher 1935; Good, P. 2005, Permutation,
-parametric and bootstrap tests of hypotheses).
+Sources:
+
+- McNemar, Q. (1947), Note on the sampling error of the difference between correlated proportions,
+  Psychometrika 12: exact binomial test of the samples on which the models differ
+- Tango, T. (1998), Equivalence test and confidence interval for the difference in proportions for the
+  paired-sample design, Statistics in Medicine 17: interval
+- Miller (2024), arXiv:2411.00640, section 4.2: Student's t over differences with clustered errors
+- Fisher (1935); Good, P. (2005), Permutation, parametric and bootstrap tests of hypotheses: permutation by
+  sign flips
 """
 
 from __future__ import annotations
@@ -30,37 +33,38 @@ from aigo_stats.statistics.quantiles import LEVEL, binomial_tail, t_two_tails, t
 from aigo_stats.statistics.ratios import sums_of
 
 MOST_PERMUTED = 1000
-"""Units that differ, up to which signs are flipped; with more, Student's t says the same."""
+"""Maximum number of differing units for sign flips. With more units, Student's t gives the same result."""
 
 DRAWS = 9999
 _EXACT = 13
-"""Units that differ, up to which all flips are looked at."""
+"""Maximum number of differing units for testing all sign flips."""
 _SAME = 1e-12
-"""Share of the differences' size up to which a sum of them is rounding."""
+"""Rounding error of a sum, relative to the size of the differences."""
 _SEED = 20241101
 _STEPS = 60
-"""Halvings of an interval in search of its end."""
+"""Number of bisection steps in the search for a limit."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the second of two is from the first, on the samples of both."""
+    """Difference between the second and the first model on their common samples."""
 
     value: float
-    """The second minus the first."""
+    """Second value minus first value."""
     estimate: Estimate
     p_value: float | None
-    """How often a difference as large, or larger, comes up between equal ones; `None`: not known."""
+    """Two-sided p-value of the difference; `None` if unknown."""
     test: str | None
     effect: float | None
-    """`None`: not known."""
+    """Effect size; `None` if unknown."""
     effect_name: str | None
     num_pairs: int
 
 
 def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> Difference:
-    """Of two that are right or wrong on each sample; the effect is the odds ratio of the samples on which
-    they differ.
+    """Return the difference of two models that are right or wrong on each sample.
+
+    The effect size is the odds ratio of the samples on which they differ.
     """
     gained = int(((new == 1) & (base == 0)).sum())
     lost = int(((new == 0) & (base == 1)).sum())
@@ -78,13 +82,13 @@ def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> Differe
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Two-sided exact p-value: whether gains and losses are as heads and tails."""
+    """Return the two-sided exact p-value for equal probabilities of gains and losses."""
     total = gained + lost
     return 1.0 if not total else min(1.0, 2 * binomial_tail(min(gained, lost), total, 0.5))
 
 
 def tango(gained: int, lost: int, count: int, level: float = LEVEL) -> Estimate:
-    """The score interval of a difference of two paired shares: all differences whose score test does not
+    """Return the score interval of a paired difference: all differences that the score test does not
     reject.
     """
     z = two_sided(level)
@@ -96,7 +100,9 @@ def tango(gained: int, lost: int, count: int, level: float = LEVEL) -> Estimate:
 
 
 def _crossing(gained: int, lost: int, count: int, low: float, high: float, target: float) -> float:
-    """Where the score statistic, which falls with the supposed difference, is `target`."""
+    """Return the difference at which the score statistic equals `target`. The statistic decreases with the
+    difference.
+    """
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if _score(gained, lost, count, middle) > target:
@@ -107,7 +113,9 @@ def _crossing(gained: int, lost: int, count: int, low: float, high: float, targe
 
 
 def _score(gained: int, lost: int, count: int, supposed: float) -> float:
-    """Tango's statistic; the share of losses is the likeliest one under the supposed difference."""
+    """Return Tango's statistic, with the maximum-likelihood proportion of losses for the assumed
+    difference.
+    """
     square, linear = 2 * count, -gained - lost + (2 * count - gained + lost) * supposed
     constant = -lost * supposed * (1 - supposed)
     losses = (math.sqrt(max(linear**2 - 4 * square * constant, 0.0)) - linear) / (2 * square)
@@ -121,13 +129,14 @@ def _score(gained: int, lost: int, count: int, supposed: float) -> float:
 def of_scores(
     base: Numbers, new: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
 ) -> Difference:
-    """Of two scores of each sample; the effect is the mean difference over its standard deviation (Cohen's d
-    of paired samples).
+    """Return the difference of two scores of each sample.
+
+    The effect size is the mean difference divided by its standard deviation (Cohen's d of paired samples).
     """
     differences = new - base
     value = float(differences.mean())
     if abs(value) <= _SAME * float(np.abs(differences).mean()):
-        value = 0.0  # but for rounding
+        value = 0.0  # except for rounding errors
     estimate = mean_difference(differences, groups, level)
     units = differences - value if groups is None else sums_of(groups, differences - value)
     sums = differences if groups is None else sums_of(groups, differences)
@@ -146,7 +155,7 @@ def of_scores(
 def mean_difference(
     differences: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
 ) -> Estimate:
-    """The interval of a mean of differences alone; arguments as in `of_scores`."""
+    """Return the interval of a mean of differences. The arguments are the same as in `of_scores`."""
     value = float(differences.mean())
     units = differences - value if groups is None else sums_of(groups, differences - value)
     return _interval(value, units, len(differences), _is_flat(differences), groups is not None, level)
@@ -160,14 +169,14 @@ def _is_flat(differences: Numbers) -> bool:
 def linearised(
     value: float, influences: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
 ) -> Difference:
-    """Of two numbers that are no means of samples (precision, macro F1).
+    """Return the difference of two metrics that are not means over samples, such as precision or macro F1.
 
     Args:
-        value: the difference.
-        influences: how much of it each sample makes, their mean being 0 or nearly so, in the measure of a
-            mean.
-        groups: as in `ratio_interval`.
-        level: of confidence.
+        value: difference of the metrics.
+        influences: contribution of each sample to the difference, on the scale of a mean. The mean is about
+            0.
+        groups: group numbers, as in `ratio_interval`.
+        level: confidence level.
     """
     count = len(influences)
     centred = influences - influences.mean()
@@ -196,7 +205,7 @@ def _interval(
 
 
 def _p_value(sums: Numbers, units: Numbers, count: int) -> tuple[float | None, str | None]:
-    """Of the differences' sums per unit, around 0 and around their mean."""
+    """Return the p-value and its method, from the sums of the units around 0 and around their mean."""
     moved = sums[sums != 0]
     if not len(moved):
         return 1.0, "no pair differs"
@@ -207,10 +216,11 @@ def _p_value(sums: Numbers, units: Numbers, count: int) -> tuple[float | None, s
 
 
 def _flipped(sums: Numbers) -> tuple[float, str]:
-    """The share of the ways to flip signs that give a sum as far from 0: all of them, or many that are drawn
-    (Phipson and Smyth 2010).
+    """Return the proportion of sign flips whose sum is at least as far from 0, and the method.
+
+    All flips are tested, or a random sample of them (Phipson and Smyth 2010).
     """
-    # What is as far but for rounding is as far: flips of equal scores give equal sums in other orders.
+    # Sums within the rounding error count as equal, because flips of equal scores add them in another order.
     observed = max(0.0, abs(float(sums.sum())) - _SAME * float(np.abs(sums).sum()))
     if len(sums) <= _EXACT:
         numbers = np.arange(2 ** len(sums))

@@ -1,16 +1,16 @@
-"""How many samples a difference needs, and which difference so many samples can find.
+"""Power analysis: samples needed for a difference, and the smallest difference that some samples can detect.
 
-Miller, E. (2024), Adding error bars to evals, arXiv:2411.00640, section 5: with ω² the variance between
-samples of the difference of two models' expected scores, and σ² the variance between trials of one sample,
+Miller, E. (2024), Adding error bars to evals, arXiv:2411.00640, section 5. With ω² as the variance between
+samples of the difference of two models' expected scores, and σ² as the variance between trials of one sample:
 
 ```text
 n = (z₁₋α/₂ + z₁₋β)² · (ω² + σ²_A/K_A + σ²_B/K_B) / δ²
 ```
 
-That is for many samples. What `compare` finds with few is less: its test of right and wrong is exact
+This formula is for many samples. With few samples, `compare` detects less. Its test of binary scores is exact
 (Miettinen, O. S. 1968, The matched pairs design in the case of all-or-none responses, Biometrics 24: the
-power of McNemar's test over all numbers of samples on which the two may differ), that of scores is close to
-Student's t, whose power is that of the noncentral t distribution. Plans are made with these.
+power of McNemar's test over all numbers of differing samples). Its test of other scores is close to Student's
+t, whose power follows the noncentral t distribution. The functions of this module use these two tests.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ ALPHA = 0.05
 POWER = 0.8
 
 MOST_SAMPLES = 10**9
-"""Up to which samples are searched for."""
+"""Maximum number of samples in the search."""
 
 _MANY = 2000
-"""Degrees of freedom from which on Student's t is normal to four digits."""
+"""Degrees of freedom above which Student's t equals the normal distribution to four digits."""
 _MANY_DISCORDANT = 5000
-"""Samples that differ from which on McNemar's test is normal, with a correction for continuity."""
+"""Number of differing samples above which McNemar's test is approximated by the normal distribution.
+
+The approximation uses a continuity correction.
+"""
 _REACH = 8.0
-"""Standard deviations beyond which a binomial number does not come up."""
+"""Number of standard deviations beyond which binomial probabilities are negligible."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +45,30 @@ class Spread:
     """Variances of a paired comparison."""
 
     between: float
-    """Of the difference of expected scores, between samples (ω²)."""
+    """Variance between samples of the difference of expected scores (ω²)."""
     within: float
-    """Of the difference of one trial each, within a sample (σ²_A + σ²_B)."""
+    """Variance within a sample of the difference of one trial each (σ²_A + σ²_B)."""
     is_share: bool = False
-    """Whether one trial is right or wrong, so that one trial each is compared by McNemar's test."""
+    """Whether trials are binary, so that single trials are compared with McNemar's test."""
     shift: float = 0.0
-    """The difference at which the variances were seen: those of right and wrong depend on it."""
+    """Difference at which the variances were observed. Variances of binary scores depend on it."""
 
     def total(self, trials: int) -> float:
-        """Variance of a sample's difference, each model having so many trials."""
+        """Return the variance of a sample's difference if each model has this number of trials."""
         return self.between + self.within / trials
 
     @property
     def discordant(self) -> float:
-        """Share of the samples that one of two models has right, in one trial each."""
+        """Proportion of samples that exactly one of the two models answers correctly in a single trial."""
         return min(1.0, self.total(1) + self.shift**2)
 
 
 def samples_of_many(
     difference: float, spread: Spread, trials: int = 1, alpha: float = ALPHA, power: float = POWER
 ) -> int:
-    """Miller's formula: samples with which a true difference is found with this power, if they are many."""
+    """Return the number of samples to detect a true difference with this power, by Miller's formula for many
+    samples.
+    """
     reach = normal_quantile(1 - alpha / 2) + normal_quantile(power)
     return max(1, math.ceil(reach**2 * spread.total(trials) / difference**2 - 1e-9))
 
@@ -71,7 +76,9 @@ def samples_of_many(
 def samples_needed(
     difference: float, spread: Spread, trials: int = 1, alpha: float = ALPHA, power: float = POWER
 ) -> int | None:
-    """Samples with which a true difference is found with this power; `None`: more than can be had."""
+    """Return the number of samples to detect a true difference with this power; `None` above the search
+    limit.
+    """
     low, high = 1, max(2, samples_of_many(difference, spread, trials, alpha, power))
     while high <= MOST_SAMPLES and power_of(difference, high, spread, trials, alpha) < power:
         low, high = high, 2 * high
@@ -89,7 +96,9 @@ def samples_needed(
 def smallest_difference(
     samples: int, spread: Spread, trials: int = 1, alpha: float = ALPHA, power: float = POWER
 ) -> float | None:
-    """The true difference that so many samples find with this power; `None`: they find none so often."""
+    """Return the smallest true difference that the samples detect with this power; `None` if no difference is
+    detected.
+    """
     reach = normal_quantile(1 - alpha / 2) + normal_quantile(power)
     low, high = 0.0, reach * math.sqrt(spread.total(trials) / samples)
     most = 1.0 if spread.is_share else 1e6 * high
@@ -107,10 +116,10 @@ def smallest_difference(
 
 
 def power_of(difference: float, samples: int, spread: Spread, trials: int = 1, alpha: float = ALPHA) -> float:
-    """How often `compare` finds a true difference."""
+    """Return the probability that `compare` detects a true difference."""
     if spread.is_share and trials == 1:
         return power_of_mcnemar(abs(difference), spread.discordant, samples, alpha)
-    # Flipped signs have no smaller p-value.
+    # Sign flips cannot give a smaller p-value.
     if 2.0 ** (1 - samples) > alpha:
         return 0.0
     error = math.sqrt(spread.total(trials) / samples)
@@ -120,7 +129,7 @@ def power_of(difference: float, samples: int, spread: Spread, trials: int = 1, a
 
 
 def power_of_t(shift: float, degrees: int, alpha: float = ALPHA) -> float:
-    """How often the two-sided t test finds a mean that is so many standard errors from 0."""
+    """Return the power of the two-sided t test for a mean that is `shift` standard errors from 0."""
     if degrees > _MANY:
         z = normal_quantile(1 - alpha / 2)
         return normal_cdf(shift - z) + normal_cdf(-shift - z)
@@ -129,13 +138,14 @@ def power_of_t(shift: float, degrees: int, alpha: float = ALPHA) -> float:
 
 
 def power_of_mcnemar(difference: float, discordant: float, samples: int, alpha: float = ALPHA) -> float:
-    """How often the exact test finds a difference of two paired shares.
+    """Return the power of McNemar's exact test for two paired proportions.
 
     Args:
-        difference: not negative, at most 1.
-        discordant: share of the samples that one of the two has right; at least the difference.
-        samples: of both.
-        alpha: how often it may find a difference where there is none.
+        difference: difference of the proportions, from 0 to 1.
+        discordant: proportion of samples that exactly one of the two answers correctly; at least
+            `difference`.
+        samples: number of paired samples.
+        alpha: significance level.
     """
     discordant = min(1.0, max(discordant, difference))
     if not discordant:
@@ -163,7 +173,9 @@ def power_of_mcnemar(difference: float, discordant: float, samples: int, alpha: 
 
 
 def _critical(counts: NDArray[np.int64], alpha: float) -> NDArray[np.int64]:
-    """For each number of samples that differ, the most losses with which the test says so; -1: never."""
+    """Return the maximum number of losses for a significant test, by number of differing samples; -1 for
+    none.
+    """
     bdtr = special_functions().bdtr
     low, high = np.full(len(counts), -1), counts // 2
     while (low < high).any():
@@ -174,8 +186,10 @@ def _critical(counts: NDArray[np.int64], alpha: float) -> NDArray[np.int64]:
 
 
 def possible_correlations(base: float, new: float) -> tuple[float, float]:
-    """The least and the greatest correlation that the verdicts of two models with these shares can have: at
-    the ends as many samples as can be are right in one alone, or in both (Fréchet's bounds).
+    """Return the lowest and highest possible correlation between the verdicts of two models with these
+    proportions.
+
+    At the limits, as many samples as possible are right in only one model, or in both (Fréchet bounds).
     """
     scale = math.sqrt(base * (1 - base) * new * (1 - new))
     if not scale:
@@ -185,15 +199,15 @@ def possible_correlations(base: float, new: float) -> tuple[float, float]:
 
 
 def spread_of_shares(base: float, new: float, correlation: float = 0.0) -> Spread:
-    """Of two models with these shares of right samples, one trial each.
+    """Return the spread of two models with these proportions of correct samples, with one trial each.
 
     Args:
-        base: share of the first.
-        new: share of the second.
-        correlation: of their verdicts on a sample.
+        base: proportion of the first model.
+        new: proportion of the second model.
+        correlation: correlation between their verdicts on a sample.
 
     Raises:
-        ValueError: two such models cannot have this correlation.
+        ValueError: this correlation is impossible for these proportions.
     """
     low, high = possible_correlations(base, new)
     if not low - 1e-9 <= correlation <= high + 1e-9:
@@ -206,6 +220,6 @@ def spread_of_shares(base: float, new: float, correlation: float = 0.0) -> Sprea
 
 
 def variance_within(trials: list[NDArray[np.float64]]) -> float | None:
-    """Mean variance between the trials of a sample; `None` where no sample has two."""
+    """Return the mean variance between the trials of a sample; `None` if no sample has two trials."""
     variances = [float(values.var(ddof=1)) for values in trials if len(values) > 1]
     return float(np.mean(variances)) if variances else None

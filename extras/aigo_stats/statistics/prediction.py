@@ -1,16 +1,21 @@
-"""A judge's mean, corrected by the samples that people have labelled, too.
+"""Mean score of a judge, corrected with human labels of some samples.
 
 Angelopoulos, A. N., Bates, S., Fannjiang, C., Jordan, M. I. and Zrnic, T. (2023), Prediction-powered
-inference, Science 382, section on means: the judge's mean over the samples without a label, less the judge's
-mean error on those with one. The two are independent, and so the interval is put together from theirs: Zou,
-G. Y. and Donner, A. (2008), Construction of confidence limits about effect measures: a general approach,
-Statistics in Medicine 27. With normal intervals of both this is the interval of the paper; that of a rare
-error is not normal. For right and wrong it is the credible one of Jeffreys' prior on the three cells (called
-right wrongly, called wrong wrongly, neither): Brown, L. D., Cai, T. T. and DasGupta, A. (2001), Interval
+inference, Science 382, section on means: the judge's mean over the unlabelled samples minus the judge's mean
+error on the labelled samples.
+
+Both parts are independent, so their intervals are combined: Zou, G. Y. and Donner, A. (2008), Construction of
+confidence limits about effect measures: a general approach, Statistics in Medicine 27. With two normal
+intervals, the result is the interval of the paper, but the interval of a rare error is not normal.
+
+For binary scores, the error interval is the credible interval of Jeffreys' prior on three cells: wrongly
+accepted, wrongly rejected, neither. Sources: Brown, L. D., Cai, T. T. and DasGupta, A. (2001), Interval
 estimation for a binomial proportion, Statistical Science 16; Agresti, A. and Min, Y. (2005), Frequentist
 performance of Bayesian confidence intervals for comparing proportions in 2 x 2 contingency tables, Biometrics
-61. Chosen by simulated coverage: Tango's score interval and Bonett and Price's, with few errors, are up to a
-third wider, and covered 97 to 99 %.
+61.
+
+The method was chosen by simulated coverage. Tango's score interval and Bonett and Price's are up to a third
+wider with few errors, and covered 97 to 99 %.
 """
 
 from __future__ import annotations
@@ -31,12 +36,12 @@ Groups = NDArray[np.int64]
 
 
 def corrected_mean(unlabelled: Numbers, judged: Numbers, labels: Numbers, scale: Scale = UNDECLARED) -> float:
-    """The corrected mean; that of right and wrong, which may come out beyond 0 or 1, is the end of its scale.
+    """Return the corrected mean. For binary scores, it is limited to the range from 0 to 1.
 
     Args:
-        unlabelled: scores that the judge gave to samples without a label.
-        judged: its scores of the samples with one.
-        labels: of these; in the same order.
+        unlabelled: judge scores of the samples without a label.
+        judged: judge scores of the labelled samples.
+        labels: labels of these samples, in the same order.
         scale: declared values of the score.
     """
     mean = float(unlabelled.mean() - (judged - labels).mean())
@@ -55,15 +60,15 @@ def corrected_interval(
     level: float = LEVEL,
     scale: Scale = UNDECLARED,
 ) -> Estimate:
-    """The interval of the corrected mean, or why there is none.
+    """Return the interval of the corrected mean, or the reason why it is missing.
 
     Args:
         unlabelled: as in `corrected_mean`.
-        judged: as there.
-        labels: as there.
-        groups: of the samples without a label, and of those with one, each numbered from 0; `None`: every
-            sample stands for itself.
-        level: of confidence.
+        judged: as in `corrected_mean`.
+        labels: as in `corrected_mean`.
+        groups: group numbers from 0 of the unlabelled and of the labelled samples; `None` for independent
+            samples.
+        level: confidence level.
         scale: as in `corrected_mean`.
     """
     of_unlabelled, of_labelled = groups or (None, None)
@@ -94,13 +99,13 @@ def corrected_interval(
 
 
 _NODES = 1000
-"""Quantiles of how often the judge errs, over which its error is averaged."""
+"""Number of quantiles of the error rate over which the error is averaged."""
 _STEPS = 40
-"""Halvings in search of an end."""
+"""Number of bisection steps in the search for a limit."""
 
 
 def _error_of_verdicts(labels: Numbers, judged: Numbers, level: float) -> Interval:
-    """The judge's mean error where both are right or wrong."""
+    """Return the interval of the judge's mean error for binary scores."""
     above, below = int((judged > labels).sum()), int((judged < labels).sum())
     low, high = error_limits(above, below, len(labels), level)
     value = (above - below) / len(labels)
@@ -108,19 +113,20 @@ def _error_of_verdicts(labels: Numbers, judged: Numbers, level: float) -> Interv
     return Interval(min(low, value), max(high, value), spread / math.sqrt(len(labels)), "Jeffreys")
 
 
-# Simulated evaluations ask for the same few counts again and again.
+# Simulations request the same few counts repeatedly.
 @lru_cache(maxsize=4096)
 def error_limits(above: int, below: int, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Ends between which a difference of two shares of a whole lies, with Jeffreys' prior on three cells.
+    """Return the limits of the difference of two proportions of the same samples, with Jeffreys' prior on
+    three cells.
 
-    With x and y the shares, x + y and x / (x + y) are independent beta numbers; the tails of their
-    difference are those of the second, averaged over quantiles of the first.
+    Let x and y be the proportions. Then x + y and x / (x + y) are independent beta variables. The tails of
+    their difference are the tails of the second, averaged over quantiles of the first.
 
     Args:
-        above: samples that add to the difference.
-        below: samples that take from it.
-        count: all samples.
-        level: of confidence.
+        above: number of samples that increase the difference.
+        below: number of samples that decrease it.
+        count: total number of samples.
+        level: confidence level.
     """
     special = special_functions()
     middles = (np.arange(_NODES) + 0.5) / _NODES

@@ -1,5 +1,6 @@
-"""Quantiles and tails of distributions: normal ones from Python, all others from scipy, which is an extra
-and is loaded when a number is needed.
+"""Quantiles and tail probabilities: normal ones from Python, others from scipy.
+
+Scipy is an optional dependency and is imported at the first use.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.process import install_command
 
 LEVEL = 0.95
-"""Confidence of every interval that names no other."""
+"""Default confidence level of intervals."""
 
 
 class MissingScipyError(UsageError):
-    """Scipy is not installed."""
+    """Error for a missing scipy package."""
 
     usual_code = Code.MISSING_PACKAGE
 
 
 def special_functions() -> Any:
-    """`scipy.special`.
+    """Return `scipy.special`.
 
     Raises:
         MissingScipyError: scipy is not installed.
@@ -37,33 +38,34 @@ def special_functions() -> Any:
 
 
 def normal_quantile(probability: float) -> float:
-    """The value below which a standard normal number is with this probability."""
+    """Return the quantile of the standard normal distribution."""
     return NormalDist().inv_cdf(probability)
 
 
 def t_quantile(probability: float, degrees: float) -> float:
-    """The same of Student's t."""
+    """Return the quantile of Student's t distribution."""
     return float(special_functions().stdtrit(degrees, probability))
 
 
 def two_sided(level: float, degrees: float | None = None) -> float:
-    """How many standard errors an interval of a level reaches to either side; `degrees` of freedom: `None`
-    for a normal.
+    """Return the half-width of a two-sided interval in standard errors.
+
+    `degrees` are the degrees of freedom; `None` selects the normal distribution.
     """
     probability = (1 + level) / 2
     return normal_quantile(probability) if degrees is None else t_quantile(probability, degrees)
 
 
 def normal_cdf(value: float) -> float:
-    """Probability that a standard normal number is at most `value`."""
+    """Return the probability that a standard normal variable is at most `value`."""
     return math.erfc(-value / math.sqrt(2)) / 2
 
 
 def t_two_tails(statistic: float, degrees: float) -> float:
-    """Probability that Student's t is as far from 0 as `statistic`, or further."""
+    """Return the probability that Student's t is at least as far from 0 as `statistic`."""
     return min(1.0, 2 * float(special_functions().stdtr(degrees, -abs(statistic))))
 
 
 def binomial_tail(successes: int, trials: int, probability: float) -> float:
-    """Probability of at most so many successes."""
+    """Return the probability of at most this number of successes."""
     return float(special_functions().bdtr(successes, trials, probability))

@@ -1,10 +1,9 @@
-"""Numbers that are a ratio of two sums over samples: a mean (of a score over 1), a share, precision, recall,
-F1.
+"""Metrics that are a ratio of two sums over samples: means, proportions, precision, recall and F1.
 
-Samples that belong together (one document, one source row) are a group, and groups are what is independent:
-the standard error is clustered (Miller, E. 2024, Adding error bars to evals, arXiv:2411.00640, section 2.2;
-for ratios the linearisation of Cochran, W. G. 1977, Sampling techniques, section 6.3). Trials of a sample
-have become one score before they come here.
+Related samples (from one document or source row) form a group, and only groups are independent. The standard
+error is therefore clustered (Miller, E. 2024, Adding error bars to evals, arXiv:2411.00640, section 2.2). For
+ratios it uses the linearisation of Cochran, W. G. (1977), Sampling techniques, section 6.3. The trials of a
+sample are already combined into one score.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from aigo_stats.statistics.intervals import (
 from aigo_stats.statistics.quantiles import LEVEL
 
 SHARE = (0.0, 1.0)
-"""Ends of the scale of a proportion."""
+"""Limits of a proportion."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The values that a score can have, as its scorer, its metric or its type declares them."""
+    """Possible values of a score, as declared by its scorer, its metric or its type."""
 
     ends: tuple[float, float] | None = None
-    """Lowest and highest value; `None`: not declared."""
+    """Lowest and highest value; `None` if not declared."""
     right_or_wrong: bool = False
     """Whether every value is 1 (right) or 0 (wrong)."""
 
@@ -52,16 +51,16 @@ FRACTION = Scale(SHARE)
 
 @dataclass(frozen=True)
 class Ratio:
-    """The sum of one thing over the sum of another."""
+    """Ratio of two sums over samples."""
 
     numerator: Numbers
-    """Per sample."""
+    """Numerator of each sample."""
     denominator: Numbers
-    """Per sample; a sample with 0 in both takes no part."""
+    """Denominator of each sample. A sample with 0 in both is ignored."""
     transformed: bool = False
-    """Whether the number is F1: the ratio is F* = TP / (TP + FP + FN) then, and F1 = 2 F* / (1 + F*)."""
+    """Whether the metric is F1. The ratio is then F* = TP / (TP + FP + FN), and F1 = 2 F* / (1 + F*)."""
     scale: Scale = UNDECLARED
-    """Declared values of the score. Observed values never declare a scale; values outside of it refute it."""
+    """Declared values of the score. Observed values cannot declare a scale, but they can contradict it."""
 
     @staticmethod
     def mean(values: Numbers, scale: Scale = UNDECLARED) -> Ratio:
@@ -70,7 +69,7 @@ class Ratio:
 
     @property
     def value(self) -> float | None:
-        """The number; `None` where there is nothing to divide by."""
+        """Value of the metric; `None` if the denominator is 0."""
         total = float(self.denominator.sum())
         if not total:
             return None
@@ -79,7 +78,7 @@ class Ratio:
 
     @property
     def is_share(self) -> bool:
-        """Return whether every sample that takes part is right or wrong, by declaration."""
+        """Whether every included sample is right or wrong by declaration."""
         return self.scale.right_or_wrong and bool(
             np.isin(self.denominator, SHARE).all() and np.isin(self.numerator, SHARE).all()
         )
@@ -90,7 +89,7 @@ class Ratio:
         return bool((self.denominator == 1.0).all())
 
     def bounds(self) -> tuple[float, float] | None:
-        """Return the lowest and highest value that the number can have, by declaration; `None`: not known."""
+        """Lowest and highest possible value by declaration; `None` if unknown."""
         if self.scale.ends is None:
             return None
         low, high = self.scale.ends
@@ -99,19 +98,21 @@ class Ratio:
 
 
 def f1_of(ratio: float) -> float:
-    """F1 from F*. Hand, D. J., Christen, P. and Kirielle, N. (2021), F*: an interpretable transformation of
-    the F-measure, Machine Learning 110.
+    """Return F1 for F*.
+
+    Hand, D. J., Christen, P. and Kirielle, N. (2021), F*: an interpretable transformation of the F-measure,
+    Machine Learning 110.
     """
     return 2 * ratio / (1 + ratio)
 
 
 def ratio_interval(ratio: Ratio, groups: NDArray[np.int64] | None = None, level: float = LEVEL) -> Estimate:
-    """The interval of a ratio, or why there is none.
+    """Return the interval of a ratio, or the reason why it is missing.
 
     Args:
-        ratio: over samples that are in the number.
-        groups: number of each sample's group, from 0; `None`: every sample stands for itself.
-        level: of confidence.
+        ratio: ratio over the samples of the metric.
+        groups: group number of each sample, from 0; `None` for independent samples.
+        level: confidence level.
     """
     if ratio.value is None:
         return NoInterval("the denominator is zero")
@@ -143,7 +144,8 @@ def _plain_interval(ratio: Ratio, groups: NDArray[np.int64] | None, level: float
     bounds = ratio.bounds()
     if same(float(np.abs(residuals).max()), float(np.abs(numerator).max())):
         if bounds is not None and centre in bounds:
-            # All wrong or all right: each group counts as one sample, the most careful reading.
+            # All samples are right or all are wrong. Each group counts as one sample, which is the most
+            # conservative choice.
             successes = units if centre == bounds[1] else 0
             return wilson(successes, units, level)
         return NoInterval("all samples have the same score, so their spread is not known")
@@ -154,14 +156,12 @@ def _plain_interval(ratio: Ratio, groups: NDArray[np.int64] | None, level: float
 
 
 def sums_of(groups: NDArray[np.int64], values: Numbers) -> Numbers:
-    """The sum of each group's values."""
+    """Return the sum of the values in each group."""
     return np.asarray(np.bincount(groups, weights=values), dtype=np.float64)
 
 
 def grouped(ratio: Ratio, groups: NDArray[np.int64] | None) -> tuple[Numbers, Numbers]:
-    """Numerators and denominators of what is independent: groups, or samples; those that take no part left
-    out.
-    """
+    """Return the numerators and denominators of the independent units, without ignored samples."""
     numerator, denominator = ratio.numerator, ratio.denominator
     if groups is not None:
         numerator, denominator = sums_of(groups, numerator), sums_of(groups, denominator)
@@ -170,4 +170,4 @@ def grouped(ratio: Ratio, groups: NDArray[np.int64] | None) -> tuple[Numbers, Nu
 
 
 Totals = Callable[[NDArray[Any]], NDArray[Any]]
-"""From sums over samples, one row per resample, to a number per resample."""
+"""Function from sums over samples (one row for each resample) to the metric of each resample."""

@@ -1,10 +1,10 @@
-"""Numbers that are a smooth function of sums over samples: a standard deviation, an average of F1 over
-classes.
+"""Metrics that are a smooth function of sums over samples, such as a standard deviation or macro F1.
 
-The jackknife makes one pseudo-value per sample (or group), whose mean is as uncertain as the number: Tukey,
-J. W. (1958), Bias and confidence in not quite large samples, Annals of Mathematical Statistics 29; Efron, B.
-and Stein, C. (1981), The jackknife estimate of variance, Annals of Statistics 9. Their interval is that of a
-mean. Bootstraps (percentile, BCa) were tried in its place and covered less.
+The jackknife computes one pseudo-value for each sample or group. The uncertainty of their mean equals the
+uncertainty of the metric, so the interval is the interval of a mean. Sources: Tukey, J. W. (1958), Bias and
+confidence in not quite large samples, Annals of Mathematical Statistics 29; Efron, B. and Stein, C. (1981),
+The jackknife estimate of variance, Annals of Statistics 9. In simulations, bootstraps (percentile, BCa) had
+lower coverage.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from aigo_stats.statistics.quantiles import LEVEL
 
 @dataclass(frozen=True)
 class Smooth:
-    """A function of sums over samples."""
+    """Smooth function of sums over samples."""
 
     table: Numbers
-    """What a kind of sample adds to the sums, one row per kind."""
+    """Contribution to the sums, with one row for each kind of sample."""
     kinds: NDArray[np.int64]
-    """The row of each sample."""
+    """Row number of each sample."""
     function: Callable[[Numbers], Numbers]
-    """From sums, one row each, to numbers."""
+    """Function from sums (one row each) to values of the metric."""
     bounds: tuple[float, float] | None
-    """Lowest and highest value there can be; `None`: none is known."""
+    """Lowest and highest possible value; `None` if unknown."""
     fewest: int
-    """Samples below which simulated intervals did not cover what they promise."""
+    """Minimum number of samples. With fewer samples, simulated intervals had insufficient coverage."""
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Value of the metric."""
         return float(self.function(self._sums()[None])[0])
 
     def _sums(self) -> Numbers:
@@ -53,7 +53,7 @@ class Smooth:
         return np.asarray(counts @ self.table)
 
     def pseudo_values(self, groups: NDArray[np.int64] | None = None) -> Numbers:
-        """One per sample, or per group: how much the number owes to it."""
+        """Return the pseudo-value of each sample or group, a measure of its contribution."""
         sums = self._sums()
         value = self.value
         if groups is None:
@@ -71,7 +71,7 @@ class Smooth:
 def smooth_interval(
     smooth: Smooth, groups: NDArray[np.int64] | None = None, level: float = LEVEL
 ) -> Estimate:
-    """The interval of a smooth function of sums, or why there is none; groups as in `ratio_interval`."""
+    """Return the interval, or the reason why it is missing. The groups are as in `ratio_interval`."""
     units = len(smooth.kinds) if groups is None else len(np.unique(groups))
     fewest, what = (
         (smooth.fewest, "samples") if groups is None else (max(FEWEST_GROUPS, smooth.fewest), "groups")
