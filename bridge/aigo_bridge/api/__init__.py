@@ -1,5 +1,5 @@
-"""The Python API: what the command line does, as functions. `aigo_bridge` itself has their names.
+"""Python API: the command line's functions. Import their names from `aigo_bridge`.
 
-They print nothing and never end the process; what goes wrong is an exception of `aigo_bridge.errors`, with
-the words of the command line.
+The functions print nothing and never end the process. Errors are exceptions of `aigo_bridge.errors`, with the
+same messages as on the command line.
 """

@@ -1,4 +1,4 @@
-"""Python API for logs and files: import logs of engines, validate files."""
+"""Python API for logs and files: import engine logs, validate files."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def import_logs(
     engine: str | None = None,
     options: ImportOptions | None = None,
 ) -> tuple[ImportReport, ...]:
-    """Turn logs of engines, whoever wrote them, into result logs; damaged and unfinished ones as far as they
-    go.
+    """Convert engine logs from any source into result logs. Damaged and unfinished logs are converted as far
+    as possible.
 
-    A log is data: nothing that stands in it is run.
+    A log is data: code in it is never executed.
 
     ```python
     import aigo_bridge
@@ -48,21 +48,24 @@ def import_logs(
     ```
 
     Args:
-        logs: files, folders, patterns (`logs/*.eval`) or URLs (`s3://…`), one or several. What a pattern or a
-            folder has besides logs is passed over.
-        out: folder for the result logs; it is made if need be.
-        engine: that wrote the logs; `None`: found out from the files.
-        options: what is written and what is taken out; `None`: all that AI GO expects, secrets redacted.
+        logs: one or several files, folders, patterns (`logs/*.eval`) or URLs (`s3://…`). Other files that
+            a pattern or
+            folder also contains are skipped.
+        out: folder for the result logs; it is created if needed.
+        engine: engine that wrote the logs; `None`: detected from the files.
+        options: content to write and to remove; `None`: everything that AI GO expects, secrets redacted.
 
     Returns:
-        One report per log: `output` is the result log for `read_log`, `loss` counts what was dropped or
-        changed, `exit_code` is 0, 1 where more was dropped than the options allow, or 3 where only a part
-        (or nothing) could be read; `reason` says why.
+        One report per log. `output` is the result log for `read_log`; `loss` counts dropped or
+        changed data. `exit_code` is 0, 1 if more data was dropped than the options allow, or 3 if only a
+            part
+        (or nothing) could be read; `reason` explains it.
 
     Raises:
-        UsageError: a location has no logs, or an option makes no sense.
-        MissingEngineError: packages that logs need are not installed; the logs of other engines are imported.
-        OSError: the folder cannot be made.
+        UsageError: a location contains no logs, or an option is invalid.
+        MissingEngineError: packages for some logs are not installed; the logs of other engines are
+            imported.
+        OSError: the folder cannot be created.
     """
     refuse_address(out, "out")
     options = options or ImportOptions()
@@ -103,8 +106,7 @@ def validate(
     env: Mapping[str, str] | Collection[str] = (),
     files: Collection[StrPath] = (),
 ) -> tuple[ValidationReport, ...]:
-    """What is wrong with files: tasks, run files, datasets, models, task records, result logs. Nothing is
-    run.
+    """Check files: tasks, run files, datasets, models, task records, result logs. Nothing is executed.
 
     ```python
     import aigo_bridge
@@ -114,19 +116,20 @@ def validate(
     ```
 
     Args:
-        paths: files of any kind, and folders, whose YAML files and result logs are all looked at.
-        root: folder that files which they name may not leave; `None`: each file's project.
-        dialect: rules for YAML files: `default`, or `aigo-3.17` for what that release of AI GO takes.
-        env: environment variables that the files may read as `$NAME`: names, or a mapping with values in
-            place of the process's.
+        paths: files of any kind, and folders; all YAML files and result logs in a folder are checked.
+        root: folder that referenced files must not leave; `None`: each file's project.
+        dialect: rules for YAML files: `default`, or `aigo-3.17` for the rules of that AI GO release.
+        env: environment variables that the files may read as `$NAME`: names, or a mapping with values
+            that replace
+            the process's values.
         files: hidden files, key files and files ignored by git that the files may read.
 
     Returns:
-        One report per file: `kind`, and `issues` with place, message and hint, errors and warnings;
-        `is_valid(strict=False)` says whether there are errors.
+        One report per file: `kind`, and `issues` with position, message and hint, errors and warnings.
+        `is_valid(strict=False)` returns whether the file has no errors.
 
     Raises:
-        UsageError: a path does not exist, or there is no such dialect.
+        UsageError: a path does not exist, or the dialect is unknown.
     """
     if dialect not in get_args(Dialect):
         raise UsageError(

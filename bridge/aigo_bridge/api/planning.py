@@ -1,4 +1,4 @@
-"""Plans from Python: of a task's file or text, with rows from files or at hand."""
+"""Plans from Python: from a task file or task text, with rows from files or from memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from aigo_bridge.spec import TaskSpec
 
 StrPath = str | os.PathLike[str]
 Rows = Iterable[Mapping[str, Any]]
-"""Column → value for each row; also a table of pandas, polars or pyarrow."""
+"""Column → value for each row, or a table of pandas, polars or pyarrow."""
 
 
 def plan_task(
@@ -45,8 +45,8 @@ def plan_task(
     variables: Collection[str] = (),
     files: Collection[StrPath] = (),
 ) -> TaskPlan:
-    """A task exactly as it will run: config bound, rows read and selected, templates checked; no model is
-    called.
+    """Return a task exactly as it will run: config bound, rows read and selected, templates checked. No model
+    is called.
 
     ```python
     import aigo_bridge
@@ -58,33 +58,36 @@ def plan_task(
 
     Args:
         task: task file (YAML, or JSONL task records), its folder, or the name of a shipped task
-            (`aigo_tasks/gsm8k`). With `text`, the file or folder that the text stands in for: relative paths
-            start there, by default in the current folder.
-        text: YAML of a task, in place of a file's.
-        config: parameter → value, as the task declares them. Values are typed: a number is no text.
+            (`aigo_tasks/gsm8k`). With `text`, the file or folder that the text replaces: relative paths
+            start there. [default: current folder]
+        text: YAML text of a task instead of a file.
+        config: parameter → value, as declared in the task. Values are typed: a number does not count as
+            text.
         datasets: dataset key → file, or rows: a list of mappings from columns to values, or a table of
             pandas, polars or pyarrow.
-        num_samples: number of rows to run on, at least 1; `None` for all.
-        subsampling: which ones: the first (`head`, the default) or a random choice (`random`, always the
-            same).
-        num_trials: how often each sample is run, at least 1; `None` as the task says, else once.
-        root: folder that files which the task names may not leave; `None` for the task's project.
-        allow_bad_tasks: leave invalid records out, of a file of task records; they are counted in
-            `TaskPlan.num_invalid`.
-        network: whether rows may be fetched from public addresses and hubs.
-        addresses: further hosts (`data.example`) or origins (`http://127.0.0.1:8000`) that rows may come
-            from.
+        num_samples: number of rows to run, at least 1; `None`: all rows.
+        subsampling: selection of the rows: the first ones (`head`, the default) or a random sample
+            (`random`, always
+            the same rows).
+        num_trials: number of runs per sample, at least 1; `None`: the task's number, otherwise 1.
+        root: folder that referenced files must not leave; `None`: the task's project.
+        allow_bad_tasks: skip invalid records in a file of task records; `TaskPlan.num_invalid`
+            counts them.
+        network: whether rows may be downloaded from public URLs and hubs.
+        addresses: additional allowed hosts (`data.example`) or origins (`http://127.0.0.1:8000`) for
+            rows.
         variables: names of environment variables that the task's files may read as `$NAME`.
         files: hidden files, key files and files ignored by git that the task may read, or folders with them.
 
     Returns:
-        The plan: frozen data. `TaskPlan.samples` has the rows, `warnings` what is doubtful.
+        The plan: frozen data. `TaskPlan.samples` contains the rows; `warnings` lists possible mistakes.
 
     Raises:
-        UsageError: there is no such file or task, or an argument makes no sense. Of a run file, which holds
-            several tasks, `aigo-bridge run` runs all.
-        SpecError: task, config or dataset file are invalid; `issues` has all problems with their places.
-        DatasetError: rows cannot be read; `issues` has all problems.
+        UsageError: the file or task does not exist, or an argument is invalid. A run file contains
+            several tasks; run it with `aigo-bridge run`.
+        SpecError: the task, config or dataset file is invalid; `issues` lists all problems with their
+            positions.
+        DatasetError: rows cannot be read; `issues` lists all problems.
     """
     if task is None and text is None:
         raise UsageError(
@@ -138,7 +141,9 @@ def plan_task(
 
 
 def _stable_name(task: StrPath) -> str:
-    """The task so that another process finds it: a shipped task's name, else the absolute path."""
+    """Return a name of the task that another process can find: the name of a shipped task, otherwise the
+    absolute path.
+    """
     path = Path(task)
     if not path.exists() and Path(str(task).rpartition("#")[0]).is_file():
         raise UsageError(
@@ -149,22 +154,23 @@ def _stable_name(task: StrPath) -> str:
 
 
 def _place(task: StrPath | None) -> Path:
-    """The file that a text stands in for."""
+    """Return the path of the file that a text replaces."""
     path = Path(task or ".")
     return path / TEXT if path.is_dir() else path
 
 
 def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
-    """The rows of a table as JSON has them, and their digest.
+    """Return the rows of a table as JSON values, and their checksum.
 
     Args:
-        key: of the dataset, for messages.
-        table: an iterable of mappings, or a table of pandas, polars or pyarrow. Of pandas the index is no
-            column, and a cell without a value (None, NA, NaT) is NaN, as in a CSV file.
+        key: dataset key, for messages.
+        table: an iterable of mappings, or a table of pandas, polars or pyarrow. The index of a pandas
+            table is not a
+            column; a cell without a value (None, NA, NaT) becomes NaN, as in a CSV file.
 
     Raises:
-        DatasetError: it is none of these, or values have no form in JSON; with all rows that have such
-            values.
+        DatasetError: the table has another type, or values cannot be written as JSON; all rows with such
+            values are listed.
     """
     records = _records(key, table)
     rows: list[dict[str, Any]] = []

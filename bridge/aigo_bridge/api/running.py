@@ -1,4 +1,4 @@
-"""What an engine makes of a plan: its gaps, its own objects, a run with evidence."""
+"""Engine operations on a plan: check gaps, translate to the engine's objects, run with evidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 def gaps(plan: TaskPlan, engine: EngineName | str = "inspect") -> tuple[Gap, ...]:
-    """What an engine would do differently from the plan, or not at all; empty when everything is exact.
+    """List the differences between a plan and its run by an engine; an empty tuple means that the run is
+    exact.
 
     ```python
     import aigo_bridge
@@ -45,14 +46,15 @@ def gaps(plan: TaskPlan, engine: EngineName | str = "inspect") -> tuple[Gap, ...
 
     Args:
         plan: from `plan_task`.
-        engine: `inspect`, `lighteval`, or another engine that is installed.
+        engine: `inspect`, `lighteval`, or another installed engine.
 
     Returns:
-        One `Gap` for each departure, with its `part` of the task, `reason`, `fidelity` and `hint`.
+        One `Gap` per difference, with the `part` of the task, `reason`, `fidelity` and `hint`.
 
     Raises:
-        UsageError: there is no such engine.
-        MissingEngineError: its packages are not installed; the message has the command that installs them.
+        UsageError: the engine is unknown.
+        MissingEngineError: the engine's packages are not installed; the message contains the install
+            command.
     """
     return tuple(load_engine(engine).gaps(plan))
 
@@ -88,7 +90,7 @@ def translate(
     model_map: Mapping[str, str] | None = None,
     allow_approximate: bool = False,
 ) -> Any:
-    """The plan as an engine's own objects, for that engine's own functions.
+    """Translate a plan to an engine's own objects, for use with the engine's own functions.
 
     ```python
     import aigo_bridge
@@ -103,18 +105,20 @@ def translate(
 
     Args:
         plan: from `plan_task`.
-        engine: `inspect` gives an `inspect_ai.Task`, for `inspect_ai.eval`; its log is one that `import_logs`
-            reads back as the evidence of the plan. `lighteval` gives a list of `Doc`, one for each sample:
-            the question and the right answers, without the plan's scorers.
-        model_map: AI GO model key → the engine's model, for judges of the task; in Inspect they can be model
-            roles of the same names as well.
-        allow_approximate: accept differences that `Fidelity.APPROXIMATE` stands for.
+        engine: `inspect` returns an `inspect_ai.Task` for `inspect_ai.eval`; `import_logs` reads its log
+            as evidence of the plan. `lighteval` returns a list with one `Doc` per sample:
+            the question and the correct answers, without the plan's scorers.
+        model_map: AI GO model key → the engine's model, for the task's judges; in Inspect, model roles
+            with the
+            same names also work.
+        allow_approximate: accept differences of `Fidelity.APPROXIMATE`.
 
     Raises:
-        UnsupportedPlanError: the engine's objects cannot say what the plan does; the message lists every gap.
-        UsageError: there is no such engine, it translates nothing, or the task's code needs what it was not
-            allowed.
-        MissingEngineError: its packages are not installed.
+        UnsupportedPlanError: the engine's objects cannot express the plan; the message lists every gap.
+        UsageError: the engine is unknown or cannot translate tasks, or the task's code needs a permission
+            that it
+            does not have.
+        MissingEngineError: the engine's packages are not installed.
     """
     chosen = load_engine(engine)
     tasks = required(chosen.capabilities.native_tasks, f"engine {engine!r} cannot translate tasks")()
@@ -144,10 +148,10 @@ def run(
     cost_limit: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
-    """Run a plan and write its evidence, as `aigo-bridge run` does.
+    """Run a plan and write its evidence, like `aigo-bridge run`.
 
-    It returns when the run has ended, also where an event loop is running, as in a notebook: the loop then
-    waits. `await asyncio.to_thread(aigo_bridge.run, plan, …)` lets it go on.
+    The function returns when the run has ended. A running event loop, for example in a notebook, is
+    blocked until then; `await asyncio.to_thread(aigo_bridge.run, plan, …)` keeps it responsive.
 
     ```python
     import aigo_bridge
@@ -160,47 +164,51 @@ def run(
 
     Args:
         plan: from `plan_task`.
-        model: the evaluated model as the engine names it (`openai/gpt-4.1-nano`, `scripted/FILE`); `None` for
-            tasks that call none.
-        model_map: AI GO model key → the engine's model, for judges and other models that the task names.
-        engine: `inspect` or `lighteval`, or another engine that is installed.
-        out: folder for native logs and evidence; it is made if need be.
+        model: the evaluated model by its engine name (`openai/gpt-4.1-nano`, `scripted/FILE`); `None` for
+            tasks without model calls.
+        model_map: AI GO model key → the engine's model, for judges and other models in the task.
+        engine: `inspect`, `lighteval`, or another installed engine.
+        out: folder for native logs and evidence; it is created if needed.
         resume: continue an interrupted run of the same plan with the same models in `out`. If the plan or the
-            models have changed since, a Python warning says so before the first model call.
-        cache: `reuse` takes earlier results in `out`, `update` asks again, `no-cache` keeps the run from
-            being taken later.
+            models have changed, Python warns before the first model call.
+        cache: `reuse` uses earlier results in `out`, `update` calls the model again, `no-cache` excludes
+            the run from
+            later reuse.
         record: new file for every model call of the run (see docs/guides/resume-cache-and-replay.md); with
-            `resume`, an existing file is appended to; `None`: none.
-        replay: cassette that answers in place of all models, which then need not be named; what is not in it
-            fails its sample with the error `NotRecorded`.
-        fail_on_error: failed samples that are tolerated, as a number (`3`) or a share (`0.1`): with one more
-            the run is stopped, and can be resumed. `None`: it goes on.
-        allow_approximate: accept differences that `Fidelity.APPROXIMATE` stands for; they are in
+            `resume`, an existing file is appended to; `None`: do not record.
+        replay: cassette that answers instead of all models, which then need no names; a sample fails with
+            the error
+            `NotRecorded` if a call is missing in it.
+        fail_on_error: maximum failed samples, as a number (`3`) or a proportion (`0.1`): with one more,
+            the run stops and can be resumed. `None`: no maximum.
+        allow_approximate: accept differences of `Fidelity.APPROXIMATE`; they are listed in
             `Outcome.gaps`.
-        max_connections: model calls at a time, at least 1; `None` leaves it to the engine.
-        max_samples: samples in flight at a time, at least 1; `None` leaves it to the engine.
-        attempt_timeout: seconds that one attempt at a model call may take, at least 1; the call is then made
-            again, as after a server error.
-        time_limit: seconds that one sample may take, at least 1; its scorers have half of that again.
-        token_limit: tokens that one sample may use, at least 1.
-        cost_limit: cost that one sample may incur, in the currency of the engine's price table.
-        on_progress: called after each finished trial, and when a call is to be made again; maybe in another
+        max_connections: maximum concurrent model calls, at least 1; `None`: the engine decides.
+        max_samples: maximum concurrent samples, at least 1; `None`: the engine decides.
+        attempt_timeout: maximum seconds of one attempt at a model call, at least 1; the call is then
+            retried, as after a server error.
+        time_limit: maximum seconds of one sample, at least 1; its scorers get half of that in addition.
+        token_limit: maximum tokens of one sample, at least 1.
+        cost_limit: maximum cost of one sample, in the currency of the engine's price table.
+        on_progress: function that is called after each finished trial and before a retry, possibly in
+            another
             thread.
 
     Returns:
-        The outcome: `result` is the result log for `read_log`, `metrics` has the numbers as they are shown,
-        `num_samples`, `num_failed` and `num_missing` count samples, `first_errors` says why some failed.
-        Failed samples are no exception: they are in the evidence, and stay out of the metrics.
+        The outcome: `result` is the result log for `read_log`, `metrics` contains the displayed numbers,
+        `num_samples`, `num_failed` and `num_missing` count samples, `first_errors` explains failures.
+        Failed samples raise no exception: they are in the evidence and excluded from the metrics.
 
     Raises:
-        UnsupportedPlanError: the engine cannot run the plan as written; the message lists every gap.
-        UsageError: a model is missing or unknown, an argument makes no sense, or the task's code needs what
-            it was not allowed.
-        SnippetsRefusedError: the task's code cannot be confined here.
+        UnsupportedPlanError: the engine cannot run the plan exactly; the message lists every gap.
+        UsageError: a model is missing or unknown, an argument is invalid, or the task's code needs a
+            permission that it does not have.
+        SnippetsRefusedError: the task's code cannot be sandboxed on this machine.
         MissingEngineError: the engine's packages are not installed.
-        EngineError: the engine failed; what it has logged stays in `out`.
-        EvidenceError: the evidence cannot be written, on a full disk say, and the native log stays; or the
-            cassette cannot be read, or lacks calls of this run, whose evidence is complete.
+        EngineError: the engine failed; its logs stay in `out`.
+        EvidenceError: the evidence cannot be written, for example because the disk is full (the native
+            log stays); or
+            the cassette cannot be read; or it lacks calls of this run, whose evidence is complete.
     """
     refuse_address(out, "out")
     if cache not in get_args(CachePolicy):
@@ -255,10 +263,10 @@ def _warn_of_restart(reason: str) -> None:
 
 
 def outside_event_loops(work: Callable[[], T]) -> T:
-    """Do something as if no event loop of asyncio were running in this thread.
+    """Run a function as if this thread had no running asyncio event loop.
 
-    That loop stands still meanwhile, as during any call that blocks. The work stays in the thread, so that
-    ctrl-C and a notebook's "interrupt" reach it, and not in another one, to which they do not come.
+    The loop is blocked, as during any blocking call. The function stays in this thread because Ctrl+C and a
+    notebook's "interrupt" do not reach other threads.
     """
     try:
         loop = asyncio.get_running_loop()
@@ -272,7 +280,9 @@ def outside_event_loops(work: Callable[[], T]) -> T:
 
 @contextmanager
 def _set_aside(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """By the functions that asyncio has for who writes event loops (its documentation's "Extending")."""
+    """Suspend a loop with the functions that asyncio offers to authors of event loops (see "Extending" in its
+    docs).
+    """
     task = asyncio.current_task(loop)
     if task is not None:
         _leave_task(loop, task)
@@ -286,6 +296,6 @@ def _set_aside(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 def _forget_library() -> None:
-    """What anyio has noted of the loop that was started with it."""
+    """Reset anyio's record of the running async library."""
     if (sniffio := sys.modules.get("sniffio")) is not None:
         sniffio.current_async_library_cvar.set(None)

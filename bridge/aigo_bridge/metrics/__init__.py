@@ -1,1 +1,1 @@
-"""Metrics: numbers over the scores that one scorer gave to all samples."""
+"""Metrics: numbers computed from the scores that one scorer gave to all samples."""

@@ -1,5 +1,5 @@
-"""The formulas. Source: AI GO's metric pages; where they are silent, what is decided here stands in the
-docstrings.
+"""Formulas of the metrics. Source: AI GO's metric pages. Docstrings here document decisions on cases that the
+pages do not cover.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Formula = Callable[[Sequence[float | int]], float | int]
 
 
 def over_field(metric: FieldMetric, scores: Scores, formula: Formula) -> MetricResult:
-    """A formula over the numbers that samples have under the metric's score."""
+    """Apply a formula to the numeric values of the metric's score."""
     present = present_values(metric.field, scores)
     if not present:
         return no_value(metric.field, scores)
@@ -47,7 +47,7 @@ def over_field(metric: FieldMetric, scores: Scores, formula: Formula) -> MetricR
 
 
 def frequency(metric: spec.FrequencyMetric, scores: Scores) -> MetricResult:
-    """The share of each text among the values."""
+    """Compute the proportion of each text among the values."""
     present = present_values(metric.field, scores)
     if not present:
         return no_value(metric.field, scores)
@@ -57,11 +57,11 @@ def frequency(metric: spec.FrequencyMetric, scores: Scores) -> MetricResult:
 
 
 def weighted_average(metric: spec.WeightedAverageMetric, scores: Scores) -> MetricResult:
-    """The mean of the weights of the labels."""
+    """Compute the mean weight of the labels."""
     present = present_values(metric.field, scores)
     if not present:
         return no_value(metric.field, scores)
-    assert isinstance(metric.weights, Mapping)  # a template only until the config is bound
+    assert isinstance(metric.weights, Mapping)  # Weights are a template only until the config is bound.
     skipped = len(scores) - len(present)
     unknown = sorted({str(value) for value in present} - set(metric.weights))
     if unknown:
@@ -76,7 +76,7 @@ def weighted_average(metric: spec.WeightedAverageMetric, scores: Scores) -> Metr
 
 
 def from_counts(metric: NamedMetric, scores: Scores, formula: Callable[..., float | None]) -> MetricResult:
-    """Micro average: counts are summed over the samples that have all of them, then divided.
+    """Compute a micro average: sum the counts over the samples that have all of them, then divide.
 
     The formula takes the sums in the order of the metric's fields.
     """
@@ -110,11 +110,10 @@ _RATIOS = ("precision", "recall", "f1_score")
 
 
 def binary_classification(metric: spec.BinaryClassificationMetric, scores: Scores) -> MetricResult:
-    """`accuracy`, `precision`, `recall` and `f1_score` of the positive answer.
+    """Compute `accuracy`, `precision`, `recall` and `f1_score` of the positive answer.
 
-    A sample of which one of the two labels is missing, or is neither of the two answers, is in no number; it
-    is counted as skipped. Numbers and booleans match every usual spelling: `True` is `True` and `true`, 1.0
-    is `1.0` and `1`.
+    A sample is skipped and counted if one of its labels is missing or is not one of the two answers. Numbers
+    and booleans match every usual spelling: `True` matches `True` and `true`; 1.0 matches `1.0` and `1`.
     """
     answers = (metric.positive_answer, metric.negative_answer)
     pairs: Pairs = Counter()
@@ -143,12 +142,11 @@ def binary_classification(metric: spec.BinaryClassificationMetric, scores: Score
 
 
 def multiclass_classification(metric: spec.MulticlassClassificationMetric, scores: Scores) -> MetricResult:
-    """`accuracy`; `{class}_precision`, `{class}_recall`, `{class}_f1_score` per class; `macro_precision`,
-    `macro_recall`, `macro_f1_score`.
+    """Compute `accuracy`; `{class}_precision`, `{class}_recall`, `{class}_f1_score` per class;
+    `macro_precision`, `macro_recall`, `macro_f1_score`.
 
-    The classes are the labels that occur in either field, by their text. Numbers are written without a
-    trailing `.0`, so that a label 1 from one source and 1.0 from another are one class. A sample without one
-    of its two labels is skipped.
+    Classes are the texts of all labels in either field. Numbers lose a trailing `.0`, so that label 1 from
+    one source and 1.0 from another are one class. A sample is skipped if one of its two labels is missing.
     """
     pairs: Pairs = Counter()
     for sample in scores:
@@ -185,12 +183,12 @@ def multiclass_classification(metric: spec.MulticlassClassificationMetric, score
 
 
 def label_text(value: object) -> str:
-    """The text of a label: 1.0 is `1`, everything else as Python writes it."""
+    """Return the text of a label: `1` for 1.0, otherwise Python's text."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def answer_of(value: object, answers: tuple[str, str]) -> str | None:
-    """Which of two answers a label is, in any usual spelling; `None` for neither."""
+    """Return the answer that a label matches in any usual spelling; `None` if it matches neither."""
     if is_missing(value):
         return None
     spellings = [str(value), label_text(value)]
@@ -204,7 +202,7 @@ def _accuracy(pairs: Pairs) -> float:
 
 
 def _ratios(pairs: Pairs, classes: Iterable[str]) -> list[tuple[dict[str, float], list[str]]]:
-    """Ratios of each class, and the names of those that have no denominator."""
+    """Return the ratios of each class, and the names of ratios without a denominator."""
     true: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
     for (truth, prediction), count in pairs.items():
@@ -232,7 +230,7 @@ def _undefined_note(undefined: dict[str, list[str]]) -> str | None:
 
 
 def _matrix(pairs: Pairs, classes: Iterable[str]) -> dict[str, dict[str, int]]:
-    """True label → predicted label → samples, without zeros, which most of a large square is."""
+    """Return true label → predicted label → number of samples. Zeros are left out."""
     matrix: dict[str, dict[str, int]] = {label: {} for label in classes}
     for (truth, predicted), count in sorted(pairs.items()):
         matrix[truth][predicted] = count

@@ -1,13 +1,13 @@
-"""A metric: what a type of metric consists of, which ones a scorer has, what they are called, which samples
-stay out of them, what they read and result in.
+"""Metric types: definition, default metrics of a scorer, metric keys, excluded samples, inputs and results.
 
-The platform computes default metrics for scorers that list none without documenting them (a published policy
-reads `accuracy` of a multiple-choice scorer with no metrics); these are ours.
+The platform computes default metrics for scorers that list none, but does not document them. For example, a
+published policy reads `accuracy` of a multiple-choice scorer with no metrics. The defaults here are
+aigo-bridge's.
 
-Samples stay out by action rules. Source: AI GO's page on action rules. A sample that a rule's filter selects
-stays in the evidence with a record and is left out of every metric of the task, whichever scorer they belong
-to (that it is every one is our reading: a rule names no scorer). How filters compare is described in
-`aigo_bridge.datasets.filtering`.
+Action rules exclude samples (source: AI GO's page on action rules). A sample that a rule's filter selects
+stays in the evidence with a record. It is excluded from the metrics of all scorers of the task, because a
+rule does not name a scorer; this is our interpretation. `aigo_bridge.datasets.filtering` describes the
+comparisons of filters.
 """
 
 from __future__ import annotations
@@ -37,48 +37,48 @@ from aigo_bridge.spec.scorers import Scorer
 from aigo_bridge.spec.task import ActionRule
 
 Scores = Sequence[Mapping[str, Any]]
-"""One mapping of score name to value, or `NoAggregate`, for each sample that was scored."""
+"""Mapping of score name to value, or `NoAggregate`, for each scored sample."""
 
 
 @dataclass(frozen=True)
 class NoAggregate:
-    """Stands for a score that has values in the trials of a sample, but no aggregated one: no metric can
-    leave it out silently.
+    """Marker of a score that has values in the trials of a sample, but no aggregated value. It prevents
+    metrics from silently skipping the score.
     """
 
     reason: str
     is_number: bool
-    """Whether one of the trials at least gave a number."""
+    """Whether at least one trial gave a number."""
 
 
 @dataclass(frozen=True)
 class MetricResult:
-    """What one metric came to."""
+    """Result of one metric."""
 
     values: Mapping[str, int | float]
     """Value name → number; empty when the metric could not be computed."""
     num_used: int
-    """Samples that had a value."""
+    """Number of samples with a value."""
     num_skipped: int
-    """Samples that are in no number: without a value (missing, null or NaN), or all when the metric failed as
-    a whole.
+    """Number of samples that are not counted: samples without a value (missing, null or NaN), or all samples
+    if the metric failed.
     """
     problem: str | None = None
-    """Why there is no value, or what is doubtful about it; `None` when all is well."""
+    """Reason for a missing or doubtful value; `None` without problems."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What stands behind the values and is no number itself, e.g. a confusion matrix; JSON."""
+    """Further JSON data that explains the values, e.g. a confusion matrix."""
 
 
 @dataclass(frozen=True)
 class MetricContext:
-    """What a metric may need beside its specification and the scores."""
+    """Inputs that a metric may need in addition to its specification and the scores."""
 
     samples: Sequence[SampleScore] | None = None
-    """The scores with their metadata; `None`: the values are all there is."""
+    """Scores with their metadata; `None`: only the values are known."""
     host: SnippetHost | None = None
-    """Where snippets run; `None`: nowhere."""
+    """Worker host for snippets; `None`: snippets cannot run."""
     snippet_place: tuple[str, int] | None = None
-    """File and first line of the metric's snippet, for errors; `None`: not known."""
+    """File and first line of the metric's snippet, for errors; `None` if unknown."""
 
 
 M = TypeVar("M", bound=MetricSpec)
@@ -86,12 +86,12 @@ M = TypeVar("M", bound=MetricSpec)
 
 @dataclass(frozen=True)
 class MetricType(Generic[M]):
-    """A type of metric: what may be written (see `MetricSpec`), and what computes it."""
+    """Metric type: its specification (see `MetricSpec`) and its computation."""
 
     spec: type[M]
-    """Its specification."""
+    """Specification of the metric type."""
     compute: Callable[[M, Scores, MetricContext], MetricResult]
-    """Makes its values of the scores; what is wrong with them is the result's problem.
+    """Function that computes the values from the scores; invalid scores become the problem of the result.
 
     Raises:
         OverflowError: the numbers are too large to compute with.
@@ -99,7 +99,7 @@ class MetricType(Generic[M]):
 
 
 def as_number(value: object) -> float | int | None:
-    """Booleans count as 0 and 1; `None` for what cannot be computed with: text, infinity."""
+    """Return a number; booleans are 0 and 1. Return `None` for other values, for example text or infinity."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, float):
@@ -108,39 +108,39 @@ def as_number(value: object) -> float | int | None:
 
 
 def mean(numbers: Sequence[float | int]) -> float:
-    """Exact sum, rounded once: never outside of what was averaged (the mean of 0.1, 0.1, 0.1 is 0.1).
+    """Compute the mean with an exact sum that is rounded once: the mean of 0.1, 0.1, 0.1 is 0.1.
 
-    Raises `OverflowError` when the result is too large for a float.
+    Raises `OverflowError` if the result is too large for a float.
     """
     return float(statistics.mean(numbers))
 
 
 def std_dev(numbers: Sequence[float | int]) -> float:
-    """Sample standard deviation (n - 1); 0.0 for a single value.
+    """Compute the sample standard deviation (n - 1); 0.0 for a single value.
 
-    Raises `OverflowError` when the result is too large for a float.
+    Raises `OverflowError` if the result is too large for a float.
     """
     return statistics.stdev(numbers) if len(numbers) > 1 else 0.0
 
 
 def ratio(numerator: float, denominator: float) -> float | None:
-    """The quotient; `None` when there is nothing to divide by."""
+    """Return the quotient; `None` if the denominator is zero."""
     return numerator / denominator if denominator else None
 
 
 def short(value: object) -> str:
-    """A value for a message."""
+    """Return a short text of a value for a message."""
     shown = repr(value)
     return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
 def present_values(field: str, scores: Scores) -> list[Any]:
-    """The values of a score, of the samples that have one."""
+    """Return the values of a score, for the samples that have one."""
     return [values[field] for values in scores if field in values and not is_missing(values[field])]
 
 
 def unknown_score(field: str, scores: Scores) -> str | None:
-    """What is wrong with the name of a score that no sample has."""
+    """Return an error message if no sample has a score of this name; otherwise `None`."""
     if not scores or any(field in values for values in scores):
         return None
     names = sorted({name for values in scores for name in values})
@@ -148,7 +148,7 @@ def unknown_score(field: str, scores: Scores) -> str | None:
 
 
 def no_value(field: str, scores: Scores) -> MetricResult:
-    """The result where no sample has a value, and why."""
+    """Return an empty result with the reason why no sample has a value."""
     problem = unknown_score(field, scores) or f"no sample has a value for {field!r}"
     return MetricResult({}, 0, len(scores), problem)
 
@@ -164,12 +164,14 @@ def metrics_of(scorer: OutlineScorer, scores: Iterable[Mapping[str, Any]]) -> tu
 def metrics_of(
     scorer: Scorer | OutlineScorer, scores: Iterable[Mapping[str, Any]]
 ) -> tuple[MetricSpec | OutlineMetric, ...]:
-    """The scorer's metrics: its own (an empty list means none), else the default ones for what it scored."""
+    """Return the scorer's own metrics (an empty list means none), otherwise its default metrics."""
     return scorer.metrics if scorer.metrics is not None else default_metrics(scorer.type, scores)
 
 
 def default_metrics(scorer_type: str, scores: Iterable[Mapping[str, Any]]) -> tuple[MetricSpec, ...]:
-    """Default metrics of a scorer type: fixed ones, or `{name}_mean` of each number and boolean it gave."""
+    """Return the default metrics of a scorer type: fixed ones, or `{name}_mean` of each numeric and boolean
+    score.
+    """
     scorer = SCORERS.get(scorer_type)
     if scorer is not None and scorer.usual_metrics is not None:
         return scorer.usual_metrics
@@ -184,24 +186,28 @@ def _is_number(value: object) -> bool:
 
 
 def metric_keys(metrics: Sequence[MetricSpec | CodeMetric]) -> tuple[str, ...]:
-    """One key per metric: its own, else its type, with `_2`, `_3` … where that is taken."""
+    """Return one key per metric: its own, otherwise its type, with the suffix `_2`, `_3` … if that key is
+    taken.
+    """
     return default_keys([(metric.key, metric.type) for metric in metrics])
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What the action rules say about one sample."""
+    """Outcome of the action rules for one sample."""
 
     records: tuple[ActionRecord, ...] = ()
-    """The rules that selected the sample, in the task's order; with any, it stays out of the metrics."""
+    """Rules that selected the sample, in the task's order; a sample with any record is excluded from the
+    metrics.
+    """
     errors: tuple[TaskResultError, ...] = ()
-    """Rules that could not be evaluated, of stage `action`; they select nothing, and the other rules still
-    count.
+    """Errors of rules that could not be evaluated (stage `action`). Such rules select no samples; the other
+    rules still apply.
     """
 
     @property
     def excluded(self) -> bool:
-        """Whether the sample stays out of the metrics."""
+        """Whether the sample is excluded from the metrics."""
         return bool(self.records)
 
 
@@ -214,11 +220,11 @@ def excluded(
     """Apply a task's action rules to one scored sample.
 
     Args:
-        rules: the task's rules; `None` for a task without any.
-        sample: its columns.
-        solver_output: what the solver made; `None` when there is none, and then expressions cannot see the
+        rules: action rules of the task; `None` for a task without rules.
+        sample: column → value.
+        solver_output: output of the solver; `None` if it does not exist, and then expressions cannot use the
             name.
-        scores: scorer key → values (aggregated over trials); a scorer that failed is not there, and an
+        scores: scorer key → values, aggregated over trials. A failed scorer is missing here, and an
             expression that reads it is undefined.
     """
     variables: dict[str, Any] = {"sample": sample, "scores": scores}

@@ -1,5 +1,5 @@
-"""Names of metrics as every surface shows them: the name of the number, and as much of its identity as makes
-it unique among the numbers that are shown together.
+"""Names of metrics on all surfaces: the name of the number, plus the parts of its identity that make it
+unique among the displayed numbers.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ STDERR = "_stderr"
 ERRORS = ("stderr", "bootstrap_stderr")
 """Inspect's metrics that are a standard error of the mean."""
 MEANS = ("accuracy", "mean")
-"""Inspect's metrics that these are the standard error of."""
+"""Inspect's metrics whose standard error these are."""
 
 _PARTS = ("score", "scorer", "reducer", "group")
-"""Parts of an identity that users know, those first that say most."""
+"""Parts of an identity that users know, the most informative first."""
 _SHOWN = ("scorer", "score", "reducer", "group", "metric")
-"""Their order in a name."""
+"""Order of the parts in a name."""
 
 
 @dataclass(frozen=True)
 class MetricIdentity:
-    """Parts by which numbers of a result differ."""
+    """Identity of a number in a result."""
 
     scorer: str | None
     metric: str
     """Key of the metric."""
     name: str
-    """Of the number."""
+    """Name of the number."""
     score: str | None = None
     """Score that the metric reads; `None`: not recorded, or the only score of the scorer."""
     reducer: str | None = None
-    """Function that made one score of several trials, if the log names it."""
+    """Function that reduced the scores of several trials to one, if the log names it."""
     group: str | None = None
-    """Metric and column of a number over groups of samples."""
+    """Metric and column of a number that is computed over groups of samples."""
     kind: str | None = field(default=None, compare=False)
     """Type of the metric."""
     package: str | None = field(default=None, compare=False)
@@ -57,9 +57,9 @@ class MetricIdentity:
 
 
 def metric_labels(identities: Sequence[MetricIdentity]) -> list[str]:
-    """Return a unique name of each number: `accuracy`, or `accuracy (match)`, `mean (relevance, max)`.
+    """Return a unique name for each number: `accuracy`, or `accuracy (match)`, `mean (relevance, max)`.
 
-    The same numbers in the same order always have the same names; numbers with equal identities are one.
+    The same numbers in the same order always get the same names; numbers with equal identities share one.
     """
     by_name: dict[str, dict[MetricIdentity, None]] = {}
     for identity in identities:
@@ -71,7 +71,7 @@ def metric_labels(identities: Sequence[MetricIdentity]) -> list[str]:
 
 
 def _labels_of(identities: list[MetricIdentity]) -> dict[MetricIdentity, str]:
-    """Return the names of numbers that differ in other parts than their own name, by the fewest of these."""
+    """Return unique names for numbers with the same name, with as few additional parts as possible."""
     some = [parts for count in range(len(_PARTS) + 1) for parts in combinations(_PARTS, count)]
     for parts in [*some, *((*parts, "metric") for parts in some)]:
         labels = {identity: _label(identity, parts) for identity in identities}
@@ -87,11 +87,11 @@ def _label(identity: MetricIdentity, parts: Sequence[str], missing: str | None =
 
 
 def metric_identities(definition: Mapping[str, Any], metrics: Sequence[MetricData]) -> list[MetricIdentity]:
-    """Return the identity of every number of a result, in its order.
+    """Return the identity of every number of a result, in the result's order.
 
     Args:
-        definition: of the task, in the result.
-        metrics: of the result.
+        definition: task definition in the result.
+        metrics: metrics of the result.
     """
     written = dict(_written(definition))
     return [
@@ -121,11 +121,11 @@ def _identity(data: MetricData, name: str, written: Mapping[str, Any]) -> Metric
 
 
 def identity_parts(written: Mapping[str, Any], *scorer: str | None) -> dict[str, str | None]:
-    """Return the parts of an identity that the definition of a metric has.
+    """Return the identity parts that a metric's definition contains.
 
     Args:
-        written: the definition.
-        scorer: names of the scorer; the only score of a scorer is called as the scorer is.
+        written: definition of the metric.
+        scorer: names of the scorer; the only score of a scorer has the scorer's name.
     """
     score = _text(written.get("score")) or _text(written.get("field"))
     group = _text(written.get("group"))
@@ -151,10 +151,9 @@ def _text(value: Any) -> str | None:
 
 
 def standard_errors(identities: Sequence[MetricIdentity]) -> dict[int, int]:
-    """Return which numbers are the standard error of another one: position of the error → position of its
-    number.
+    """Return the standard errors: position of the error → position of its number.
 
-    A standard error whose number is not among them stays a number.
+    A standard error without its number remains a number.
     """
     by_name = {(each.scorer, each.metric, each.name): place for place, each in enumerate(identities)}
     means: dict[tuple[str | None, str | None, str | None], int] = {}

@@ -1,4 +1,4 @@
-"""Metrics that the author writes in Python."""
+"""Metrics that an author writes in Python."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from aigo_bridge.spec.metrics import PythonMetric
 
 
 def python_metric(metric: PythonMetric, scores: Scores, context: MetricContext) -> MetricResult:
-    """`compute_metrics(scores: list[SampleScore]) -> dict[str, int | float]`, sync or async; older:
-    `aggregate(scores: list[dict])`.
+    """Call `compute_metrics(scores: list[SampleScore]) -> dict[str, int | float]`, sync or async. The
+    deprecated form is `aggregate(scores: list[dict])`.
 
-    Blocks while the snippet runs. Whatever goes wrong is the result's problem, so that other metrics are not
-    concerned. A value that is null, NaN or infinite is left out and named; a value that is no number at all
-    leaves the metric without values.
+    The call blocks while the snippet runs. Every failure becomes the problem of this result, so that other
+    metrics are not affected. A null, NaN or infinite value is left out and reported. A value that is not a
+    number leaves the metric without values.
     """
     if context.host is None:
         return MetricResult({}, 0, len(scores), "there is no worker process to run its snippet in")
@@ -61,7 +61,7 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _plain(value: bool | float) -> int | float:
-    """Booleans as 0 and 1: metrics are numbers."""
+    """Convert booleans to 0 and 1, because metrics are numbers."""
     return int(value) if isinstance(value, bool) else value
 
 

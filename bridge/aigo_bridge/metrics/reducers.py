@@ -1,4 +1,4 @@
-"""Reducers of Inspect: one score of a sample from the scores of its epochs."""
+"""Inspect's reducers: one score of a sample from the scores of its epochs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _COUNTED = re.compile(r"(?P<name>at_least|pass_at|pass_k)_(?P<k>\d{1,6})")
 
 
 def reducer(name: str) -> Callable[[Sequence[Any]], float | None] | None:
-    """Return the function that a reducer's name in a log stands for; `None` if the name is not Inspect's.
+    """Return the function of a reducer's name in a log; `None` if the name is not one of Inspect's.
 
-    The function takes the values of a sample's epochs and returns the number of the reduced score, or `None`
-    if it is unscored. Parameters other than `k` are not in a log, so their defaults are taken.
+    The function takes the values of a sample's epochs and returns the reduced number, or `None`
+    if the score is unscored. A log contains only the parameter `k`; other parameters have their defaults.
     """
     if name in _PLAIN:
         return _PLAIN[name]
@@ -42,7 +42,7 @@ def _median(values: Sequence[Any]) -> float | None:
 
 
 def _mode(values: Sequence[Any]) -> float | None:
-    """Count the values unconverted: `I` and `N` differ although both are 0."""
+    """Return the most frequent unconverted value: `I` and `N` differ although both are 0."""
     try:
         counts = Counter(values)
     except TypeError:  # lists
@@ -59,7 +59,7 @@ def _at_least(values: Sequence[float], k: int) -> float:
 
 
 def _pass_at(values: Sequence[float], k: int) -> float | None:
-    """Compute the estimator of Chen and others (2021)."""
+    """Return the pass@k estimator of Chen et al. (2021)."""
     total, right = len(values), sum(value >= 1.0 for value in values)
     if total < k:
         return None

@@ -1,6 +1,6 @@
-"""Types of metrics by name, and one metric computed.
+"""Metric types by name, and the computation of one metric.
 
-A new metric is a function and its `MetricType`, and a row here.
+To add a metric, write a function and its `MetricType`, and add a row here.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from aigo_bridge.spec import task
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 
 METRIC_TYPES: dict[type[MetricSpec], MetricType[Any]] = {}
-"""Specification → the type of metric that it is of."""
+"""Specification class → metric type."""
 
 
 def register(metric_type: MetricType[Any]) -> None:
-    """Let scorers have metrics of a type."""
+    """Register a metric type for use in scorers."""
     spec = metric_type.spec
     METRIC_TYPES[spec] = metric_type
     if spec.type_name() not in METRICS:
@@ -64,7 +64,7 @@ def metric_type(metric: MetricSpec) -> MetricType[Any]:
     """Return the type of a metric.
 
     Raises:
-        PluginError: the plug-in that adds it cannot be loaded.
+        PluginError: the plug-in that defines the type cannot be loaded.
     """
     if type(metric) not in METRIC_TYPES:
         METRIC_TYPES[type(metric)] = plugins.load("metrics", metric.type, MetricType)
@@ -81,16 +81,18 @@ def compute_metric(
 ) -> MetricResult:
     """Compute one metric over the scores of its scorer.
 
-    A value that is missing, null or NaN is skipped and counted, never taken for zero. A value of the wrong
-    kind (text under `mean`, a label without a weight) leaves the metric without a value and says so: a number
-    over the rest would be a wrong one.
+    A missing, null or NaN value is skipped and counted, never treated as zero. A value of the wrong
+    type (text for `mean`, a label without a weight) leaves the metric without a value and with a problem,
+        because a
+    number over the remaining values would be wrong.
 
     Args:
-        metric: as specified, config bound.
-        scores: the values of each sample that was scored.
-        host: where `python` metrics run; without one they have no value. The call blocks while they do.
-        samples: what `python` metrics see, values with their metadata; `None`: the values alone.
-        snippet_place: file and first line of the code of a `python` metric, for errors; `None`: not known.
+        metric: metric with config bound.
+        scores: values of each scored sample.
+        host: worker host for `python` metrics; without one they have no value. The call blocks while they
+            run.
+        samples: input of `python` metrics, values with metadata; `None`: only the values.
+        snippet_place: file and first line of a `python` metric's code, for errors; `None` if unknown.
     """
     reason = next(_unaggregated(metric, scores), None)
     if reason is not None:
@@ -104,8 +106,8 @@ def compute_metric(
 
 
 def _unaggregated(metric: MetricSpec, scores: Scores) -> Iterator[str]:
-    """Why samples have no aggregated value of a score that the metric reads. A number over the rest would be
-    a wrong one.
+    """Yield why samples have no aggregated value of a score that the metric reads. A number over the
+    remaining samples would be wrong.
     """
     names = metric.scores
     for values in scores:
@@ -115,8 +117,8 @@ def _unaggregated(metric: MetricSpec, scores: Scores) -> Iterator[str]:
 
 
 def _fits_json(value: float) -> bool:
-    """Whether evidence can hold a number: JSON knows no infinity, and its readers take whole numbers for
-    64-bit ones.
+    """Return whether evidence can contain a number: JSON has no infinity, and most parsers limit integers to
+    64 bits.
     """
     return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
 

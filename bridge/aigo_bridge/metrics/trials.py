@@ -1,24 +1,24 @@
-"""Several trials of a sample, and several runs of a task: one score of each, and how much they change.
+"""Several trials of a sample and several runs of a task: aggregated scores and their spread.
 
-Source: AI GO's page on trials. Metrics are computed from the scores that trials come to. With p the share of
-trials that passed,
+Source: AI GO's page on trials. Metrics are computed from aggregated scores. With p, the proportion of passed
+trials:
 
 ```text
-pass@k = 1 - (1 - p)^k     chance that at least one of k attempts passes
-pass^k = p^k               chance that all of k attempts pass
+pass@k = 1 - (1 - p)^k     probability that at least one of k attempts passes
+pass^k = p^k               probability that all of k attempts pass
 ```
 
-Both put the observed share into the formula; they are not the unbiased estimators that code benchmarks use.
-The page's example: true, false, true, false, true gives p = 0.6, pass@5 = 0.98976, pass^5 = 0.07776.
+Both formulas use the observed proportion; they are not the unbiased estimators of code benchmarks. The page's
+example: true, false, true, false, true gives p = 0.6, pass@5 = 0.98976, pass^5 = 0.07776.
 
-Where the page is silent: trials that failed are left out, of p as well; an aggregated score without a name of
-its own is called `{score}.{function}` (`is_correct.pass@5`); the score's plain name always keeps the mean, so
-that ordinary metrics work with trials as without.
+The page leaves some cases open. Failed trials are left out and do not count for p. An aggregated score
+without a name is called `{score}.{function}` (`is_correct.pass@5`). The score's plain name always keeps the
+mean, so that ordinary metrics also work with trials.
 
-Source: AI GO's page on repeatability. Per metric value the mean and the standard deviation over the runs,
-`sqrt(sum((x - mean)²) / (n - 1))` (the page's example: 2/3, 1, 2/3, 1, 2/3 gives 0.183); per score of a
-sample the agreement, the share of its most frequent value (0, 1, 0, 1, 0 gives 0.6). Runs without a value are
-left out of the number, and the number of runs that are in it is said.
+Source: AI GO's page on repeatability. Each metric value gets its mean and standard deviation over the runs,
+`sqrt(sum((x - mean)²) / (n - 1))`. The page's example: 2/3, 1, 2/3, 1, 2/3 gives 0.183. Each score of a
+sample gets its agreement, the proportion of its most frequent value: 0, 1, 0, 1, 0 gives 0.6. Runs without a
+value are left out, and the number of counted runs is reported.
 """
 
 from __future__ import annotations
@@ -38,35 +38,36 @@ from aigo_bridge.spec.task import (
 )
 
 NUM_TRIALS = "num_trials"
-"""In the metadata that `python` metrics see of a sample with several trials: how many of them were scored."""
+"""Metadata key for `python` metrics: number of scored trials of a sample with several trials."""
 
 
 @dataclass(frozen=True)
 class TrialScores:
-    """What one scorer's scores of one sample come to over its trials."""
+    """Scores of one scorer for one sample, aggregated over its trials."""
 
     values: Mapping[str, Any]
-    """Score name → value; empty when every trial failed, and then the sample has no score."""
+    """Score name → value; empty if every trial failed, and then the sample has no score."""
     problems: tuple[str, ...] = ()
-    """Why an aggregated score that was asked for, or a mean over numbers, is not there."""
+    """Reasons why a requested aggregated score, or a mean of numbers, is missing."""
     missing: Mapping[str, NoAggregate] = field(default_factory=dict)
-    """Score name → why it has no aggregated value; scores that no trial has a value for are not here, they
-    are not scored.
+    """Score name → reason for the missing aggregated value. Scores without a value in any trial are not
+    listed because they are unscored.
     """
 
 
 def aggregate_trials(
     trials: Sequence[Mapping[str, Any] | None], aggregators: Sequence[ScoreAggregator] | None = None
 ) -> TrialScores:
-    """Scores of a sample from one scorer's scores in each of its trials.
+    """Aggregate one scorer's scores of a sample over its trials.
 
     Args:
-        trials: one entry per trial: the scores, or `None` when the trial failed. The order does not matter.
-        aggregators: as the task has them; those of scores that this scorer does not give are skipped.
+        trials: one entry per trial: the scores, or `None` for a failed trial. The order does not matter.
+        aggregators: aggregators of the task; aggregators for scores of other scorers are skipped.
 
-    With one trial its scores are taken as they are, of whatever type; with more, numbers and booleans get
-    their mean and everything else has no aggregated score, and is named in `missing`. A score that is null or
-    NaN in a trial is left out like a failed trial.
+    The scores of a single trial are returned unchanged, of any type. With more trials, numbers and
+        booleans get
+    their mean. Every other score has no aggregated value and is listed in `missing`. A null or
+    NaN score in a trial is left out like a failed trial.
     """
     scored = [scores for scores in trials if scores is not None]
     names = list(dict.fromkeys(name for scores in scored for name in scores))
@@ -97,7 +98,7 @@ def aggregate_trials(
 
 
 def aggregated_name(entry: ScoreAggregator) -> str:
-    """The name that metrics use for an aggregated score."""
+    """Return the name of an aggregated score in metrics."""
     aggregator = entry.aggregator
     if aggregator.score_name is not None:
         return aggregator.score_name
@@ -107,18 +108,18 @@ def aggregated_name(entry: ScoreAggregator) -> str:
 
 
 def pass_at_k(share: float, k: int) -> float:
-    """`1 - (1 - p)^k`, in [0, 1] for p in [0, 1]."""
+    """Return `1 - (1 - p)^k`, in [0, 1] for p in [0, 1]."""
     return 1.0 - (1.0 - share) ** k
 
 
 def pass_hat_k(share: float, k: int) -> float:
-    """`p^k`, in [0, 1] for p in [0, 1]."""
+    """Return `p^k`, in [0, 1] for p in [0, 1]."""
     return share**k
 
 
 def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[str, NoAggregate]]:
-    """Means of the scores that are numbers in every trial, `None` for a score that no trial has a value for;
-    and the other scores.
+    """Return means of the scores that are numbers in every trial (`None` without a value in any trial), and
+    the other scores.
     """
     means: dict[str, Any] = {}
     missing: dict[str, NoAggregate] = {}
@@ -138,11 +139,11 @@ def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[s
 
 
 def _aggregated(entry: ScoreAggregator, values: Sequence[Any]) -> tuple[float | int | None, str | None]:
-    """The aggregated value, or why there is none."""
+    """Return the aggregated value, or the reason why it is missing."""
     name, aggregator = entry.score_name, entry.aggregator
     if not isinstance(aggregator, PassAtKAggregator | PassHatKAggregator):
         return _of_numbers(name, aggregator.function, values, _FORMULAS[aggregator.function])
-    # Scorers store right and wrong as 1.0 and 0.0; 0.7 is neither a passed nor a failed trial.
+    # Scorers store correct and incorrect as 1.0 and 0.0; with 0.7, a trial neither passed nor failed.
     odd = [value for value in values if not isinstance(value, bool | int | float) or value not in (0, 1)]
     if odd:
         return None, f"`{aggregator.function}` of {name!r} found {short(odd[0])}, expected true or false"
@@ -172,26 +173,25 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class RunSpread:
-    """One metric value over the runs."""
+    """Mean and spread of one metric value over the runs."""
 
     mean: float
     std: float | None
-    """Sample standard deviation (n - 1); `None` with a single run, which says nothing about others, and when
-    it is too large for a float.
-    """
+    """Sample standard deviation (n - 1); `None` for a single run, or if it is too large for a float."""
     num_used: int
-    """Runs in which the metric has this value."""
+    """Number of runs in which the metric has this value."""
 
 
 def metrics_over_runs(runs: Sequence[Mapping[Name, int | float | None]]) -> dict[Name, RunSpread]:
-    """Mean and spread of every metric value.
+    """Compute mean and spread of every metric value.
 
     Args:
-        runs: one mapping per run, metric value by name (any hashable, e.g. scorer key, metric key and value
-            name); `None` or NaN, or no entry, when the run has none.
+        runs: one mapping per run: name (any hashable, e.g. scorer key, metric key and value name) →
+            metric value.
+            A missing value is `None`, NaN or absent.
 
-    Names come in the order of their first appearance. A name that no run has a finite number for has no
-    entry.
+    Names are in the order of their first appearance. A name without a finite number in any run has
+    no entry.
     """
     spreads: dict[Name, RunSpread] = {}
     for name in dict.fromkeys(name for run in runs for name in run):
@@ -211,10 +211,10 @@ def _spread(numbers: Sequence[float | int]) -> float | None:
 
 
 def score_agreements(runs: Sequence[Mapping[str, Any] | None]) -> dict[str, float]:
-    """Agreement of each score that one scorer gave to one sample, in (0, 1]; 1.0 when all runs agree.
+    """Compute the agreement of each score of one scorer and sample, in (0, 1]; 1.0 if all runs agree.
 
     Args:
-        runs: the scores in each run; `None` when the run failed for this sample.
+        runs: scores of each run; `None` if the sample failed in the run.
 
     A score without a value in any run has no entry.
     """
@@ -224,16 +224,17 @@ def score_agreements(runs: Sequence[Mapping[str, Any] | None]) -> dict[str, floa
 
 
 def agreement(values: Sequence[Any]) -> float | None:
-    """Share of the most frequent value among those that are not missing; `None` without any.
+    """Return the proportion of the most frequent value among the values that are not missing; `None` without
+    values.
 
-    0, 0.0 and `False` are one value, as they are in metrics; `"0"` is another one.
+    0, 0.0 and `False` are one value, as in metrics; `"0"` is a different value.
     """
     counts = Counter(_identity(value) for value in values if not is_missing(value))
     return max(counts.values()) / counts.total() if counts else None
 
 
 def _identity(value: Any) -> Hashable:
-    """Equal for equal values; scores may be any JSON."""
+    """Return a hashable that is equal for equal values; scores may be any JSON."""
     if isinstance(value, bool | int | float | str):
         return value
     return ("json", json.dumps(value, sort_keys=True, default=repr))
