@@ -1,1 +1,1 @@
-"""Engines: what one has to do, what it may do besides, and how one is found."""
+"""Engines: the required interface, optional capabilities, and the registry."""

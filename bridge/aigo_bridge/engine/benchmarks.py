@@ -1,4 +1,4 @@
-"""Benchmarks that already exist for an engine: what there is, how one is run, what it becomes as a task."""
+"""Existing benchmarks of an engine: listing, running, and converting them to tasks."""
 
 from __future__ import annotations
 
@@ -20,90 +20,93 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark that is installed."""
+    """Installed benchmark."""
 
     name: str
-    """Name to run it by, without the engine's prefix, e.g. `inspect_evals/gsm8k`."""
+    """Name of the benchmark without the prefix of the engine, for example `inspect_evals/gsm8k`."""
     package: str
-    """Installed distribution that it comes from, with its version."""
+    """Installed distribution of the benchmark, with its version."""
     parameters: tuple[str, ...] = ()
-    """Names of its parameters."""
+    """Names of the benchmark parameters."""
     summary: str = ""
-    """First line of its documentation."""
+    """First line of the documentation."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What is installed."""
+    """Installed benchmarks."""
 
     benchmarks: tuple[Benchmark, ...]
     problems: tuple[str, ...] = ()
-    """Packages that could not be looked at, with the reason."""
+    """Packages that could not be loaded, with the reason."""
     hint: str = ""
-    """Where benchmarks come from, for those who have none."""
+    """Hint for installing benchmarks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkRun(RunSettings):
-    """What is to be run, and how; limits that are `None` are as the benchmark says."""
+    """Benchmark to run with its settings. Limits that are `None` are set by the benchmark."""
 
     task: str
-    """Registry name, file, `file@task` or folder; whatever the engine itself runs by name."""
+    """Registry name, file, `file@task` or folder, or another name that the engine accepts."""
     arguments: Sequence[str] = ()
-    """`NAME=VALUE` texts for the benchmark's parameters, read as the engine reads them."""
+    """`NAME=VALUE` texts for the benchmark parameters, parsed by the rules of the engine."""
     model: str | None = None
-    """The engine's model string; `None` for benchmarks that call none, or bring their own."""
+    """Model name for the engine; `None` for benchmarks that do not call a model or choose their own."""
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Role of the benchmark, e.g. `grader` → the engine's model string."""
+    """Role of the benchmark, for example `grader` → model name for the engine."""
     num_samples: int | None = None
-    """The first N samples only; `None`: all."""
+    """Number of samples to run, from the first one; `None` for all."""
     num_trials: int | None = None
-    """How often each sample is solved; `None`: as the benchmark says."""
+    """Number of trials per sample; `None` for the number of the benchmark."""
     data_dir: Path | None = None
-    """Folder with the benchmark's rows, where the engine's benchmarks can do without a hub; `None`: as the
-    benchmark says."""
+    """Folder with the benchmark rows, for engines whose benchmarks can run without a hub; `None` for the
+    source of the benchmark.
+    """
     custom_tasks: Path | None = None
-    """File whose benchmarks are known beside the installed ones, where the engine has such files."""
+    """File that defines additional benchmarks, for engines that support such files."""
     more_tasks: Sequence[str] = ()
-    """Further benchmarks of the same run, each as `task`."""
+    """Additional benchmarks of the same run, in the form of `task`."""
     options: Sequence[str] = ()
-    """Options of the engine's own command, as they were typed (`Benchmarks.options`)."""
+    """Options of the engine's own command, as typed (`Benchmarks.options`)."""
     sample_id: str | None = None
-    """Ids of the only samples to run, with commas between them; `None`: all."""
+    """Ids of the only samples to run, separated by commas; `None` for all."""
     resume: bool = False
-    """Whether finished trials of an earlier run of the same benchmark in `out` are taken over, where the
-    engine can."""
+    """Whether to reuse finished trials of an earlier run of the same benchmark in `out`, if the engine
+    supports it.
+    """
     fail_on_error: str | None = None
-    """Failed samples that are tolerated, `N` or a share: with one more no further sample is begun; `None`:
-    any number (see `tolerance`)."""
+    """Number (`N`) or proportion of samples that may fail. After one more failure, the run does not start
+    further samples. `None` for any number (see `tolerance`).
+    """
     on_note: Callable[[str], None] | None = None
-    """Told of settings that the run does not follow, and why, before it begins."""
+    """Called before the run with settings that it does not follow, and the reason."""
 
 
 @dataclass(frozen=True)
 class BenchmarkOption:
-    """An option of an engine's own command that its benchmarks take."""
+    """Option of an engine's own command for its benchmarks."""
 
     names: tuple[str, ...]
-    """As it is typed: `--temperature`, `-M`."""
+    """Names of the option as typed: `--temperature`, `-M`."""
     value: Literal["required", "optional", "none"] = "required"
-    """Whether a value follows it."""
+    """Whether a value follows the option."""
 
 
 @dataclass(frozen=True)
 class ConvertedBenchmark:
-    """A benchmark as an AI GO task."""
+    """Benchmark converted to an AI GO task."""
 
     task: Mapping[str, Any]
-    """The task document."""
+    """Task document."""
     rows: tuple[dict[str, Any], ...]
-    """Its dataset."""
+    """Dataset rows of the task."""
     gaps: tuple[Gap, ...]
-    """What is different; nothing that is unsupported."""
+    """Differences from the benchmark, without unsupported parts."""
 
 
 def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
-    """There is no such benchmark of an engine: what it might have been."""
+    """Return an error for an unknown benchmark of an engine, with similar names."""
     full_names = {name.rpartition("/")[2]: name for name in reversed(known)}
     near = [
         full_names[name]
@@ -119,18 +122,18 @@ def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
 
 
 class BenchmarkRunner(Protocol):
-    """Lists, runs and converts the benchmarks that already exist for an engine."""
+    """Functions that list, run and convert the existing benchmarks of an engine."""
 
     def listing(self) -> Listing:
-        """What is installed; nothing of it is run."""
+        """Return the installed benchmarks without running them."""
         ...
 
     def run(self, request: BenchmarkRun) -> list[Outcome]:
-        """Run one benchmark, or all of a file or folder, and write the evidence.
+        """Run one benchmark, or all benchmarks of a file or folder, and write the evidence.
 
         Raises:
-            UsageError: there is no such benchmark, parameter or model.
-            EngineError: the engine failed before it had a log.
+            UsageError: the benchmark, parameter or model does not exist.
+            EngineError: the engine failed before it created a log.
         """
         ...
 
@@ -143,77 +146,80 @@ class BenchmarkRunner(Protocol):
         data_dir: Path | None = None,
         custom_tasks: Path | None = None,
     ) -> ConvertedBenchmark:
-        """One benchmark as an AI GO task with the same prompts and sample scores.
+        """Convert one benchmark to an AI GO task with the same prompts and sample scores.
 
-        `data_dir` and `custom_tasks` are as in `BenchmarkRun`; given only where the engine's benchmarks take
-        them.
+        `data_dir` and `custom_tasks` are described in `BenchmarkRun`. They are only passed if the engine's
+        benchmarks support them.
 
         Raises:
-            UsageError: there is no such benchmark or parameter, or it is several.
-            UnsupportedPlanError: it cannot be converted; the message lists every gap.
+            UsageError: the benchmark or parameter does not exist, or the name matches several benchmarks.
+            UnsupportedPlanError: the benchmark cannot be converted; the message lists every gap.
         """
         ...
 
 
 @dataclass(frozen=True)
 class BenchmarkPart:
-    """One benchmark of a run in shards, before anything of it is asked.
+    """One benchmark of a run in shards, before any model call.
 
-    It has no plan of ours. What stands for one is a digest over all that makes its samples what they are; who
-    merges shards loads the benchmark again, and holds it against that.
+    It does not have an aigo-bridge plan. Instead, a digest covers everything that determines its samples.
+    A merge loads the benchmark again and compares the digests.
     """
 
     name: str
-    """As its result is named."""
+    """Name of the result."""
     digest: str
-    """SHA-256 over what it asks: its name, arguments and chosen samples; the model is not in it."""
+    """SHA-256 checksum of the requests: name, arguments and selected samples, without the model."""
     total: int
-    """Samples of the whole run."""
+    """Number of samples in the whole run."""
     num_trials: int
     models: Mapping[str, str] = field(default_factory=dict)
-    """Role (`""`: the evaluated model) → the engine's name; empty where none is named, as at a merge."""
+    """Role (`""` for the evaluated model) → model name for the engine. Empty if models are not named, as in a
+    merge.
+    """
 
 
 @dataclass(frozen=True)
 class PartRun:
-    """What a shard left of one benchmark."""
+    """Outcome of one benchmark in a shard."""
 
     log: Path | None = None
-    """The file that a merge reads, at the top of the shard's folder; `None`: there is none, as where the
-    shard has no samples."""
+    """File for the merge, in the top level of the shard's folder; `None` if it does not exist, for example
+    for a shard without samples.
+    """
     num_samples: int = 0
-    """Samples in it."""
+    """Number of samples in the file."""
     num_failed: int = 0
     status: str = "success"
-    """`success`, or the engine's own word."""
+    """`success`, or the term of the engine for another status."""
     error: str | None = None
     num_reused: int = 0
-    """Trials taken over from the shard's interrupted run."""
+    """Number of trials that were reused from the shard's interrupted run."""
     first_errors: tuple[FirstError, ...] = ()
 
 
 @dataclass(frozen=True)
 class PartLog:
-    """What one shard left of a benchmark, found again."""
+    """Log of a benchmark that was found in a shard."""
 
     shard: Shard
     path: Path
     rows: tuple[int, int]
-    """First sample of the whole run, and the one behind the last."""
+    """First sample of the whole run, and the position after the last one."""
 
 
 @dataclass(frozen=True)
 class PartLogs:
-    """What there is of one benchmark."""
+    """Logs of one benchmark in all shards."""
 
     logs: tuple[PartLog, ...]
-    """In the order of the samples."""
+    """Logs in the order of the samples."""
     missing: str | None = None
-    """What is not there; `None`: it is whole."""
+    """Description of missing logs; `None` if they are complete."""
 
 
 class BenchmarkShards(Protocol):
-    """Runs the benchmarks of an engine in shards, and makes one run of what those left."""
+    """Functions that run an engine's benchmarks in shards and merge the results."""
 
     def run(
         self, request: BenchmarkRun, shard: Shard, begin: Callable[[Sequence[BenchmarkPart]], bool]
@@ -222,48 +228,50 @@ class BenchmarkShards(Protocol):
 
         Args:
             request: the whole run.
-            shard: the part of its samples.
-            begin: told of the benchmarks before anything is asked; `False`: there is nothing to do.
+            shard: part of the samples to run.
+            begin: called with the benchmarks before any model call; returns `False` if there is nothing to
+                do.
 
         Returns:
-            One for each benchmark that `begin` was told of.
+            One item for each benchmark that was passed to `begin`.
 
         Raises:
-            UsageError: there is no such benchmark or model, or it cannot be run in shards; or as `begin`
-                does.
-            EngineError: the engine failed before anything was run.
+            UsageError: the benchmark or model does not exist, or it cannot run in shards; or an error of
+                `begin`.
+            EngineError: the engine failed before anything ran.
         """
         ...
 
     def merge(
         self, request: BenchmarkRun, logs: Callable[[Sequence[BenchmarkPart]], Sequence[PartLogs]]
     ) -> list[Outcome]:
-        """Write the evidence of one run from what shards left.
+        """Write the evidence of one run from its shards.
 
         Args:
-            request: the whole run, as its shards were asked for; a model need not be named.
-            logs: gives what there is of each of the benchmarks that it is told of.
+            request: the whole run, with the same arguments as for its shards; a model is not required.
+            logs: returns the logs of the benchmarks that it receives.
 
         Raises:
-            UsageError: there is no such benchmark; or as `logs` does.
-            EvidenceError: what a shard left cannot be read, or is not what its shard should have left.
+            UsageError: the benchmark does not exist; or an error of `logs`.
+            EvidenceError: a log of a shard cannot be read, or does not match its shard.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """An engine's own benchmarks, and what `aigo-bridge run` may ask of them."""
+    """An engine's own benchmarks, and the features of `aigo-bridge run` that they support."""
 
     load: Callable[[], BenchmarkRunner]
     resumes: bool = False
-    """Whether finished trials of an earlier run can be taken over."""
+    """Whether finished trials of an earlier run can be reused."""
     reports_progress: bool = False
-    """Whether it is told as trials end."""
+    """Whether the engine reports finished trials."""
     takes_local_rows: bool = False
-    """Whether rows and tasks can be given as local files (`data_dir`, `custom_tasks`)."""
+    """Whether rows and tasks can be local files (`data_dir`, `custom_tasks`)."""
     options: Callable[[], Sequence[BenchmarkOption]] | None = None
-    """The options of its own command that a run takes besides; asked when a benchmark is run. `None`: there
-    are none."""
+    """Returns additional options of the engine's own command for a run; called when a benchmark runs. `None`
+    if there are none.
+    """
     shards: Callable[[], BenchmarkShards] | None = None
-    """Runs them in shards; `None`: it cannot."""
+    """Runs benchmarks in shards; `None` if unsupported."""

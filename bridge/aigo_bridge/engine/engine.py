@@ -1,7 +1,7 @@
-"""What an engine is: three verbs over a plan, and a table of what it can do besides.
+"""Interface of an engine: three functions for a plan, and a table of optional capabilities.
 
-An engine says what it cannot do (`gaps`), does it (`run`) and says what happened (`read`). Running and
-reading are separate on purpose: a log can be read back later, on another machine, without any model.
+An engine reports what it does not support (`gaps`), runs a plan (`run`) and reads the log (`read`).
+Running and reading are separate, so that a log can be read later on another machine without a model.
 """
 
 from __future__ import annotations
@@ -24,37 +24,40 @@ if TYPE_CHECKING:
     from aigo_bridge.results.result_files import LoggedRun
 
 State = Literal["ok", "warning", "missing"]
-"""`ok`; `warning`: works, with a reservation; `missing`: cannot be used as it is."""
+"""Check result: `ok`; `warning`, works with a limitation; `missing`, cannot be used yet."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing of an installation that was looked at."""
+    """Check of one part of an installation."""
 
     subject: str
-    """What it is, e.g. `lighteval` or `engine lighteval`."""
+    """Checked part, for example `lighteval` or `engine lighteval`."""
     state: State
     found: str
-    """What was found, e.g. a release; or what is wrong."""
+    """Found version or problem."""
     remedy: str | None = None
-    """The command that mends it; `None` when there is nothing to mend, or no command does."""
+    """Command that fixes the problem; `None` if it is not needed or not known."""
 
 
 class LogImporter(Protocol):
-    """Turns the files of an engine or a format into result logs; needs no installed framework."""
+    """Importer that converts the files of an engine or a format to result logs, without the framework."""
 
     expected: str
-    """The files, for people: `logs of Inspect (*.eval, *.json)`."""
+    """Description of the expected files: `logs of Inspect (*.eval, *.json)`."""
 
     def files(self, location: str) -> Sequence[str]:
-        """Such files at a location (file, folder, pattern, URL). The content decides, not the name."""
+        """Return the matching files at a location (file, folder, pattern, URL). They are recognized by
+        content, not by name.
+        """
         ...
 
     def parts(self, location: str) -> Sequence[str]:
-        """The files that the import of a local log reads, the log itself first; some may lie elsewhere.
+        """Return the files that the import of a local log reads, starting with the log. They may be in other
+        folders.
 
         Raises:
-            UsageError: there is no log.
+            UsageError: the log does not exist.
         """
         ...
 
@@ -65,159 +68,159 @@ class LogImporter(Protocol):
         options: ImportOptions,
         tell: Callable[[ImportReport], None],
     ) -> int:
-        """Turn the framework's own logs, whoever wrote them, into result logs in `out`.
+        """Convert the framework's own logs, from any program, to result logs in `out`.
 
         Returns:
             The worst exit code of all logs.
 
         Raises:
-            UsageError: a location names nothing, or an option is wrong.
+            UsageError: a location does not match any log, or an option is wrong.
         """
         ...
 
 
 @dataclass(frozen=True)
 class LogRange:
-    """What became of a part of a log's samples."""
+    """Result of importing a part of the samples in a log."""
 
     samples: int
     loss: LossReport
     redacted: Counter[str]
     totals: object
-    """What they add up to, as the importer itself counts it; goes from one process to another."""
+    """Totals of the part in the form of the importer; must be picklable."""
 
 
 class RangeImporter(Protocol):
-    """Turns a large log into a result log by parts, in any number of processes. Line by line the parts, then
-    the frame, are what `LogImporter` writes.
+    """Importer that converts a large log in parts, in several processes. The concatenated lines of the parts
+    and the frame equal the output of `LogImporter`.
     """
 
     def count(self, log: Path, options: ImportOptions) -> int | None:
-        """How many samples a log of this machine has; `None`: it is to be read as a whole.
+        """Return the number of samples in a local log; `None` if it must be read as a whole.
 
         Raises:
-            EvidenceError: it cannot be read.
+            EvidenceError: the log cannot be read.
         """
         ...
 
     def import_range(
         self, log: Path, output: Path, options: ImportOptions, first: int, end: int
     ) -> LogRange | None:
-        """Write samples `first` to `end` (not included) as a plain `.json` result log of their own.
+        """Write samples `first` to `end` (exclusive) as a separate, uncompressed `.json` result log.
 
         Returns:
-            What they add up to; `None`: something is damaged, or depends on other samples, so that the log is
-            to be read as a whole.
+            Totals of the samples; `None` if the log must be read as a whole, because data is damaged or
+                depends on other samples.
 
         Raises:
-            EvidenceError: it cannot be read.
+            EvidenceError: the log cannot be read.
         """
         ...
 
     def import_frame(
         self, log: Path, output: Path, options: ImportOptions, ranges: Sequence[LogRange]
     ) -> ImportReport:
-        """Write a result log without samples, whose numbers are those of all ranges.
+        """Write a result log without samples, with the metrics of all ranges.
 
         Raises:
-            EvidenceError: it cannot be read.
+            EvidenceError: the log cannot be read.
         """
         ...
 
 
 @dataclass(frozen=True)
 class RunState:
-    """A run that goes on, or was ended from outside."""
+    """Run that is in progress or was interrupted."""
 
     version: str
-    """Changes whenever there is something new."""
+    """Version that changes with every update."""
     alive: bool
-    """Whether the process that writes the log is there."""
+    """Whether the process that writes the log exists."""
     trials: int | None = None
-    """Number of trials that the run will have; `None`: unknown."""
+    """Total number of trials in the run; `None` if unknown."""
 
 
 class RunningLogs(Protocol):
-    """Looks at runs while they go on; the framework itself need not be installed."""
+    """Functions for inspecting runs in progress, without the framework."""
 
     def state(self, log: Path) -> RunState | None:
-        """How far a run is; `None`: the file is no log of a run that goes on."""
+        """Return the state of a run; `None` if the file is not the log of a run in progress."""
         ...
 
     def snapshot(self, log: Path, copy: Path, root: Path) -> Sequence[tuple[str, int]]:
-        """Write what there is of a run at one moment as a log that `LogImporter` takes.
+        """Write the current content of a run as a log that `LogImporter` accepts.
 
         Args:
-            log: of the run.
-            copy: the file to write.
-            root: folder that the log, links followed, must lie in.
+            log: log of the run.
+            copy: file to write.
+            root: folder that must contain the log, after following links.
 
         Returns:
-            The trials that are not in the log yet: id of the sample and index of the trial.
+            Trials that are not in the log yet: sample id and trial index.
 
         Raises:
-            OSError: the log is gone, or lies elsewhere.
+            OSError: the log no longer exists, or is outside the folder.
         """
         ...
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a task is exported."""
+    """Options of a task export."""
 
     native: bool = False
-    """Plain code of the engine without aigo-bridge, instead of a file that calls it."""
+    """Export plain code of the engine without aigo-bridge, instead of a file that calls aigo-bridge."""
     force: bool = False
-    """Replace what an earlier export wrote into the folder."""
+    """Replace the files of an earlier export in the folder."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote."""
+    """Files of an export."""
 
     folder: Path
     files: tuple[str, ...]
-    """Paths in the folder; the first is the one that the engine loads."""
+    """Paths in the folder. The engine loads the first one."""
     commands: tuple[str, ...]
-    """How to run it, from inside the folder."""
+    """Commands to run the export in its folder."""
     notes: tuple[str, ...] = ()
-    """What the user should know, e.g. which models have to be named."""
+    """Notes for the user, for example models to name."""
 
 
 class NativeTasks(Protocol):
-    """Plans as an engine's own objects, for who calls the engine's own functions."""
+    """Conversion of plans to an engine's own objects, for users of the engine's own functions."""
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """What these objects cannot say, beside what the engine cannot run."""
+        """Return additional gaps of these objects, beyond the gaps of the engine."""
         ...
 
     def translate(self, plan: TaskPlan, model_map: Mapping[str, str]) -> Any:
-        """The objects; `model_map` is as in `Job`."""
+        """Return the objects for a plan; `model_map` is described in `Job`."""
         ...
 
 
 class TaskExporter(Protocol):
-    """Exports tasks to one engine."""
+    """Export of tasks to one engine."""
 
     def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
-        """Write a plan as files that the engine's own tool runs, atomically.
+        """Write a plan as files for the engine's own tool, atomically.
 
         Raises:
-            InexactExportError: a part of the task has no exact form there.
-            UsageError: the folder is not free.
+            InexactExportError: a part of the task cannot be expressed exactly.
+            UsageError: the folder contains other files.
         """
         ...
 
 
 class LogExporter(Protocol):
-    """Exports results to one engine."""
+    """Export of results to one engine."""
 
     def export_log(self, result: Path, out: Path, *, force: bool) -> Path:
-        """Write a result log as a log of the engine into the folder `out`; returns the file.
+        """Write a result log as a log of the engine into the folder `out` and return the file.
 
         Raises:
-            EvidenceError: the file is no result log.
-            UsageError: the log is there already (without `force`).
+            EvidenceError: the file is not a result log.
+            UsageError: the log exists already (without `force`).
         """
         ...
 
@@ -235,96 +238,99 @@ def _log_alone(log: Path) -> Sequence[Path]:
 
 
 def _not_stored(log: Path, numbers: StoredNumbers) -> None:
-    """What the log does not hold, a later import of it does not find."""
+    """Store nothing. A later import of the log then lacks these numbers."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do besides running plans: one row for each ability, `None` for what it cannot.
+    """Optional capabilities of an engine, one per field; `None` if unsupported.
 
-    Nothing is loaded until a row is called. Where there is a framework, it has to be installed for everything
-    but `checks`, `logs` and `running`.
+    Nothing is loaded before a capability is called. If the engine has a framework, it must be installed
+    for all capabilities except `checks`, `logs` and `running`.
     """
 
     checks: Callable[[], Sequence[Check]] | None = None
-    """What of its framework is installed, for `aigo-bridge doctor`; imports nothing heavy."""
+    """Returns the checks of the framework installation for `aigo-bridge doctor`, without slow imports."""
     logs: Callable[[], LogImporter] | None = None
     """Import of the framework's own logs."""
     is_log: Callable[[Head, str], bool] | None = None
-    """Whether a local file may be one of `logs`, by its first bytes and its name; `None`: ask `logs`."""
+    """Returns whether a local file may be one of `logs`, by its first bytes and its name; `None` to ask
+    `logs`.
+    """
     log_ranges: Callable[[], RangeImporter] | None = None
-    """The same by parts of a log, for large ones."""
+    """Import of large logs in parts."""
     running: Callable[[], RunningLogs] | None = None
-    """Runs that go on, looked at by their logs."""
+    """Inspection of runs in progress through their logs."""
     traces: Callable[[str], Iterator[Mapping[str, Any]]] | None = None
-    """Rows of a dataset made of the framework's own logs at a location: one per sample, the trace in the
+    """Returns dataset rows from the framework's own logs at a location: one per sample, with the trace in the
     column `trace`.
 
-    Raises `UsageError` where the location names no log, `EvidenceError` where one cannot be read.
+    Raises `UsageError` if the location does not contain a log, and `EvidenceError` if a log cannot be
+    read.
     """
     model: Callable[[str], Model] | None = None
-    """A model for calls outside a run (generating datasets), by the engine's string for it.
+    """Returns a model for calls outside a run (dataset generation), by its name for the engine.
 
-    Raises `UsageError` where there is no such model, or it cannot be used.
+    Raises `UsageError` if the model does not exist or cannot be used.
     """
     native_tasks: Callable[[], NativeTasks] | None = None
-    """Plans as its own objects."""
+    """Conversion of plans to the engine's own objects."""
     task_export: Callable[[], TaskExporter] | None = None
-    """Tasks as files that its own tool runs."""
+    """Export of tasks as files for the engine's own tool."""
     log_export: Callable[[], LogExporter] | None = None
-    """Results as logs that its own viewer shows."""
+    """Export of results as logs for the engine's own viewer."""
     benchmarks: Benchmarks | None = None
-    """Benchmarks that already exist for it."""
+    """Existing benchmarks of the engine."""
     tapes: bool = False
-    """Whether all calls of models go past the tape of the run (`RunSettings.tape`); engines where they do not
-    can neither be recorded nor be answered from a cassette."""
-    log_files: Callable[[Path], Sequence[Path]] = _log_alone
-    """The files that a native log on this machine consists of, the one that names it first."""
-    run_id: Callable[[Path], str | None] = _no_run_id
-    """What a native log on this machine calls its run, and every log that continues the run calls it, too;
-    `None`: it does not say.
+    """Whether all model calls use the tape of the run (`RunSettings.tape`). Other engines cannot be recorded
+    or answered from a cassette.
     """
+    log_files: Callable[[Path], Sequence[Path]] = _log_alone
+    """Returns the files of a local native log, starting with the file that names it."""
+    run_id: Callable[[Path], str | None] = _no_run_id
+    """Returns the run id in a local native log, which all logs of resumed runs share; `None` if unknown."""
     distribution: str | None = None
-    """Installed package of its framework; `None`: it has none."""
+    """Installed package of the framework; `None` without a framework."""
     logged_runs: Callable[[Path], Iterable[LoggedRun]] = _no_runs
-    """The runs of ours whose native logs stand in a folder; none for engines that do not look."""
+    """Returns the runs by aigo-bridge whose native logs are in a folder; empty for engines that do not
+    support it.
+    """
     store_numbers: Callable[[Path, StoredNumbers], None] = _not_stored
-    """Keeps in a log that `run` has written what reading it cannot compute, so that `read` finds it there.
+    """Stores numbers that readers cannot compute in a log that `run` wrote, so that `read` finds them.
 
-    Raises `OSError` where the log cannot be written.
+    Raises `OSError` if the log cannot be written.
     """
 
 
 class Engine(Protocol):
-    """An adapter around one evaluation framework, found by its entry point; made only where the framework is
-    installed.
-    """
+    """Adapter for one evaluation framework, found by its entry point. An instance requires the framework."""
 
     name: str
-    """Short name used on the command line, e.g. `inspect`."""
+    """Short name for the command line, for example `inspect`."""
     capabilities: ClassVar[Capabilities]
-    """Asked of the class, so that nobody needs the framework to know what the engine can do."""
+    """Capabilities of the class, available without the framework."""
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """What this engine would do differently, or not at all; empty when everything is exact."""
+        """Return the differences from the plan in this engine, including unsupported parts; empty if
+        everything is exact.
+        """
         ...
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
-        """Run plans together, so that they share the limits on concurrency; one result per job, in their
-        order.
+        """Run plans together, so that they share the concurrency limits. Return one result per job, in the
+        same order.
 
-        A job that fails, or was not reached before the run was interrupted, is an error in its place and does
-        not touch the others.
+        A job that fails, or that an interruption prevented from starting, has an error as its result and
+        does not affect the others.
 
         Raises:
-            UsageError: a model is missing or cannot be made from its string; all are named.
+            UsageError: a model is missing or its name is invalid; lists all of them.
             EngineError: the framework failed before anything ran.
         """
         ...
 
     def read(self, log: Path) -> Evidence:
-        """Read back a native log that `run` has written, with nothing but the file; nothing that stands in it
-        is run.
+        """Read a native log that `run` wrote. Only the file is needed, and its content is never executed.
 
         Raises:
             EvidenceError: the file is not such a log.

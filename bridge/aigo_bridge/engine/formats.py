@@ -1,6 +1,6 @@
-"""Formats of other projects: a table of aigo-bridge's own rows, and rows that plug-ins add.
+"""Formats of other projects: aigo-bridge's own formats, and formats that plug-ins add.
 
-A format is not an engine: nothing runs on it, and the package of its project need not be installed.
+A format is not an engine: it does not run tasks, and the package of its project is not required.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Export(Protocol):
 
     @property
     def lines(self) -> Sequence[str]:
-        """Parts of the result that the files lack or change, for people."""
+        """Parts of the result that the files lack or change, as display texts."""
         ...
 
 
@@ -51,16 +51,16 @@ class ResultExport(Protocol):
 
 @dataclass(frozen=True)
 class ConversionOptions:
-    """Options of a conversion to AI GO tasks."""
+    """Options for converting tasks to AI GO tasks."""
 
     root: Path | None = None
-    """Folder that included files may not leave; `None`: the folder of the task."""
+    """Folder that must contain included files; `None` for the folder of the task."""
     arguments: Sequence[str] = ()
-    """`NAME=VALUE` for the format."""
+    """`NAME=VALUE` texts for the format."""
     key: str | None = None
-    """Key of the AI GO task, if it is one; `None`: the file name."""
+    """Key of the AI GO task, if the conversion creates one; `None` for the file name."""
     allow_gaps: bool = False
-    """Convert tasks that would lose parts."""
+    """Convert tasks even if parts of them are lost."""
     force: bool = False
     """Replace existing files."""
 
@@ -76,14 +76,14 @@ class Conversion:
     issues: Sequence[Issue] = ()
     """Differences from the converted tasks."""
     missing_rows: Mapping[str, str] | None = None
-    """Key of a task → key of the dataset whose rows the user has to give."""
+    """Key of a task → key of the dataset whose rows the user must provide."""
 
 
 class TaskConverter(Protocol):
     """Converts task files of a format to AI GO tasks."""
 
     def __call__(self, path: Path, out: Path, options: ConversionOptions) -> Conversion:
-        """Write the tasks of a file or folder as AI GO tasks.
+        """Convert the tasks of a file or folder to AI GO tasks.
 
         Raises:
             SpecError: a file cannot be read.
@@ -94,7 +94,7 @@ class TaskConverter(Protocol):
 
 
 class TraceFormat(Protocol):
-    """Reads the traces that a tool recorded."""
+    """Reader of the traces that a tool recorded."""
 
     def import_logs(
         self,
@@ -103,21 +103,21 @@ class TraceFormat(Protocol):
         options: ImportOptions,
         tell: Callable[[ImportReport], None],
     ) -> int:
-        """Write the traces at each location as a result log without scores; returns the worst exit code.
+        """Write the traces at each location as a result log without scores. Return the worst exit code.
 
         Raises:
-            UsageError: a location lacks traces, or an option is not for traces.
+            UsageError: a location does not contain traces, or an option does not apply to traces.
         """
         ...
 
     def rows(self, source: TraceSource, path: Path, base: Path, root: Path) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows of a dataset: one for each trace that its source asks for.
+        """Yield the rows of a dataset: one for each trace that its source requests.
 
         Args:
-            source: the dataset's source.
-            path: its files.
+            source: source of the dataset.
+            path: files of the source.
             base: folder that the paths in the rows are relative to.
-            root: folder that links may not leave.
+            root: folder that must contain the targets of links.
 
         Raises:
             DatasetError: a file cannot be read.
@@ -127,22 +127,24 @@ class TraceFormat(Protocol):
 
 @dataclass(frozen=True)
 class Format:
-    """One format: a row for each ability, `None` if it lacks the ability."""
+    """Capabilities of one format; `None` if unsupported."""
 
     title: str
-    """Name of the format, for people."""
+    """Display name of the format."""
     logs: Callable[[], LogImporter] | None = None
-    """Import of its result files."""
+    """Import of the format's result files."""
     is_log: Callable[[Head, str], bool] | None = None
-    """Whether a local file may be one of `logs`, by its first bytes and its name; `None`: ask `logs`."""
+    """Returns whether a local file may be one of `logs`, by its first bytes and its name; `None` to ask
+    `logs`.
+    """
     results: Callable[[], ResultExport] | None = None
-    """Export of results as its files."""
+    """Export of results to files of the format."""
     tasks: Callable[[], TaskConverter] | None = None
-    """Its tasks as AI GO tasks."""
+    """Conversion of the format's tasks to AI GO tasks."""
     task_export: Callable[[], TaskExporter] | None = None
-    """AI GO tasks as its tasks."""
+    """Export of AI GO tasks to tasks of the format."""
     traces: Callable[[], TraceFormat] | None = None
-    """Traces as rows and as results."""
+    """Conversion of traces to rows and results."""
 
 
 FORMATS: Mapping[str, str] = {
@@ -158,7 +160,7 @@ FORMATS: Mapping[str, str] = {
 
 
 def format_named(name: str) -> Format | None:
-    """Return the format of a name, which a plug-in may add; `None` if there is no such format.
+    """Return the format with a name, which a plug-in may add; `None` if it does not exist.
 
     Raises:
         PluginError: the plug-in cannot be loaded.
@@ -183,18 +185,18 @@ def _own(name: str) -> Format:
 
 
 def result_export(name: str) -> ResultExport | None:
-    """Return the function that writes results in a format; `None` if nothing does."""
+    """Return the function that writes results in a format; `None` if unsupported."""
     row = format_named(name)
     return None if row is None or row.results is None else row.results()
 
 
 def result_exports() -> list[str]:
-    """Return the names of the formats that results can be written in."""
+    """Return the names of the formats for writing results."""
     return [name for name, row in formats().items() if row.results is not None]
 
 
 def format_files(name: str, log: Path) -> list[Path]:
-    """Return the files on this machine that a file of a format belongs to, itself first."""
+    """Return the local files of a result in a format, starting with the given file."""
     load = formats()[name].logs
     try:
         return [log] if load is None else list(map(Path, load().parts(str(log))))

@@ -1,8 +1,8 @@
-"""What the lines of a cassette say: requests in canonical JSON, and what became of them, in no engine's
-words.
+"""Content of cassette lines: requests in canonical JSON and their outcomes, independent of the engine.
 
-A request is what the sample program asks through the Model protocol, so every engine records the same one for
-the same call. What differs from run to run and is nothing that a model reads (ids of messages) is not in it.
+A request contains the arguments of the sample program's call through the Model protocol, so every engine
+records the same request for the same call. Data that varies between runs and is not sent to the model
+(message ids) is left out.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ from aigo_bridge.text.canonical_json import canonical_json
 Json = dict[str, Any]
 
 _NOTES = frozenset({"id", "inspect"})
-"""Keys of items that are an engine's own."""
+"""Keys of items that are specific to an engine."""
 
 
 class CallSite(NamedTuple):
-    """Where in a run a model is called.
+    """Position of a model call in a run.
 
-    A named tuple, for one is made and written at each call: the share of a run in `make bench` (cassettes).
+    A named tuple is used because one is created and written for each call, which matters for performance
+    (`make bench`, cassettes).
     """
 
     task: str
-    """The plan: its key, in an evaluation with that of the evaluation."""
+    """Name of the plan: its key, preceded by the evaluation key in an evaluation."""
     sample: str | int
     trial: int
-    """From 0."""
+    """Number of the trial, from 0."""
     by: str
     """`solver`, or a scorer with the row that it scores."""
     model_key: str
-    """AI GO's key of the model; empty for the evaluated one."""
+    """AI GO key of the model; empty for the evaluated model."""
     number: int
-    """How many times the same was asked before, here."""
+    """Number of earlier identical requests at this position."""
 
     def to_json(self) -> Json:
-        """As a line has it."""
+        """Return the position in the form of a line."""
         task, sample, trial, by, model_key, number = self
         return {
             "task": task,
@@ -67,48 +68,46 @@ class CallSite(NamedTuple):
 
 @dataclass(frozen=True)
 class Failed:
-    """A call that came to no answer, after all attempts."""
+    """Call without an answer after all attempts."""
 
     message: str
     kind: str
     hint: str | None = None
 
     def error(self, stage: Stage) -> SampleError:
-        """As it was raised."""
+        """Return the error that the call raised."""
         return SampleError(self.message, stage=stage, hint=self.hint, kind=self.kind)
 
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """What a call came to."""
+    """Outcome of a model call."""
 
     said: Reply | tuple[Likelihood, ...] | Failed
     task: MLTask = "chat_completion"
-    """What the model is for."""
+    """Task of the model."""
     native: Mapping[str, Any] | None = None
-    """Engine → the answer in its own form, where no other engine has words for it; what was said then lacks
-    something. `None`: it is all of it.
-    """
+    """Engine → answer in the engine's own format, if `said` does not contain all of it; `None` if it does."""
 
     def to_json(self) -> bytes:
-        """As the members of a line, without the braces around them.
+        """Return the members of a line, without the surrounding braces.
 
         Raises:
-            ValueError: JSON cannot say it (not a number, half a surrogate pair).
+            ValueError: JSON cannot represent a value (NaN, an unpaired surrogate).
         """
         members: Json = {}
         self.add_to(members)
         return _dumped(members)[1:-1]
 
     def add_to(self, line: Json) -> None:
-        """Put it into a line for `orjson`; a text in it may still be none in UTF-8.
+        """Add the outcome to a line for `orjson`. A text in it may still be invalid UTF-8.
 
         Raises:
-            ValueError: JSON cannot say it (not a number).
+            ValueError: JSON cannot represent a value (NaN).
         """
         said = self.said
         if type(said) is Reply and self.task == "chat_completion" and _is_plain(self):
-            line["reply"] = said  # nearly all are like that
+            line["reply"] = said  # Fast path for most replies
             return
         members: Json = {}
         if isinstance(said, Reply):
@@ -127,10 +126,10 @@ class CallOutcome:
 
     @staticmethod
     def from_json(line: Mapping[str, Any]) -> CallOutcome:
-        """Back from a line.
+        """Convert a line to an outcome.
 
         Raises:
-            ValueError: it says nothing of the kind.
+            ValueError: the line does not contain an outcome.
         """
         try:
             if "error" in line:
@@ -153,7 +152,7 @@ def _dumped(members: Json) -> bytes:
 
 
 def _is_plain(outcome: CallOutcome) -> bool:
-    """Whether an answer holds texts and whole numbers alone."""
+    """Return whether an answer contains only texts and integers."""
     said = outcome.said
     if isinstance(said, Failed):
         return True
@@ -185,11 +184,11 @@ def _choice(fields: Mapping[str, Any]) -> Choice:
 
 
 def request_json(request: ModelRequest, continuations: Sequence[str] | None = None) -> Json:
-    """A call as it is recorded.
+    """Return a call in the form of a recording.
 
     Args:
-        request: what the model is asked.
-        continuations: texts whose likelihoods are asked; `None`: an answer is.
+        request: request to the model.
+        continuations: texts whose likelihoods are requested; `None` for an answer.
     """
     content: Json = {}
     if request.items is not None:
@@ -208,14 +207,14 @@ def request_json(request: ModelRequest, continuations: Sequence[str] | None = No
 
 
 def request_text(request: ModelRequest, continuations: Sequence[str] | None = None) -> bytes:
-    """The same as canonical JSON.
+    """Return a call as canonical JSON.
 
     Raises:
-        ValueError: it has none; see `canonical_json`.
+        ValueError: the request cannot be represented; see `canonical_json`.
     """
     messages = request.input.messages
     if request.items is None and continuations is None and request.input.response_format is None:
-        # Nearly all requests are texts and a few options: a look at each part would cost more than the rest.
+        # Fast path: most requests contain only texts and a few options, and checking each part would be slow.
         parts: list[Json] = []
         for message in messages:
             if type(message) is not ChatCompletionInputMessage:
@@ -227,7 +226,7 @@ def request_text(request: ModelRequest, continuations: Sequence[str] | None = No
         else:
             options = _options(request)
             text = canonical_json(options) if options else b""
-            with suppress(TypeError):  # half a surrogate pair: the other way says where
+            with suppress(TypeError):  # The slower path reports the position of an unpaired surrogate.
                 if options:
                     return orjson.dumps({"messages": parts, "options": orjson.Fragment(text)})
                 return orjson.dumps({"messages": parts})
@@ -244,13 +243,13 @@ def _message(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) 
         and type(message.content) is str
         and not message.model_extra
     ):
-        # What its dump says, without the making of one: nearly all messages are like that.
+        # Fast path for most messages, equal to their dump.
         return {"role": message.role, "content": message.content}
     return message.model_dump(mode="json", exclude_none=True)
 
 
 def _whole(value: Any) -> Any:
-    """A number as canonical JSON has it, which is quicker to write than to find out."""
+    """Return a number in the form of canonical JSON, which is faster than checking it later."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -258,7 +257,7 @@ def _item(item: TraceItem) -> Any:
     fields = _without_notes(item.model_dump(mode="json"))
     if fields.get("type") == "function_call":
         with suppress(ValueError):
-            # Engines put other blanks into it.
+            # Whitespace differs between engines.
             fields["arguments"] = orjson.loads(fields["arguments"])
     return fields
 

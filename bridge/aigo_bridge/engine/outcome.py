@@ -1,8 +1,8 @@
-"""The outcome of a task, however it came about (run once or several times, taken from a file, failed; of an
-engine's own benchmark alike), and whether what a user is shown of it is what its evidence says.
+"""Outcome of a task (run, repeated, read from a file, or failed; including an engine's own benchmark), and a
+comparison of the displayed values with the written evidence.
 
-The latter is looked at once the evidence is written, at the end of every run. Both come from the same samples
-on different ways, and a number that its own evidence does not bear out is worse than none.
+The comparison runs after the evidence is written, at the end of every run. Both values come from the same
+samples by different ways, and a metric that its own evidence contradicts must not be trusted.
 """
 
 from __future__ import annotations
@@ -33,33 +33,34 @@ REPORT = "this is a defect of aigo-bridge: trust neither, and please report it w
 
 @dataclass(frozen=True)
 class ShownMetric:
-    """A number as it is shown."""
+    """Displayed metric value."""
 
     scorer: str
-    """Key or name of its scorer."""
+    """Key or name of the scorer."""
     names: tuple[str, ...]
-    """Its name, and its metric's key, as far as they are known."""
+    """Name of the value and key of its metric, if known."""
     value: float | int | None
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a user is shown of a run."""
+    """Displayed values of a run."""
 
     metrics: Sequence[ShownMetric]
     succeeded: bool
-    """Whether it is shown as a run that ended by itself, with all its samples."""
+    """Whether the run is displayed as successful, with all samples."""
     num_samples: int
     num_failed: int
     num_missing: int = 0
     counts_rows: bool = False
-    """Whether the evidence counts other things than samples: the rows that a post-processor made of them."""
+    """Whether the evidence counts rows of a post-processor instead of samples."""
 
 
 def differences(shown: Shown, result: Path) -> tuple[str, ...]:
-    """How the evidence in a file differs from what is shown; empty when it does not.
+    """Return the differences between the evidence in a file and the displayed values; empty if they are
+    equal.
 
-    The samples are not read: the log without them stands at the end of the file.
+    The samples are not read, because the end of the file contains the rest of the log.
     """
     try:
         log = LogReader(result).frame()
@@ -104,7 +105,8 @@ def _metrics(shown: Iterable[ShownMetric], log: TaskResultLog) -> Iterator[str]:
     unmatched = [(metric, name, value) for metric in stored for name, value in metric.values.items()]
     for one in shown:
         if one.value is None:
-            # It has no value in the evidence either, or is no metric there; values left over follow below.
+            # The value is also missing in the evidence, or the evidence does not contain the metric.
+            # Remaining values are handled below.
             continue
         same = [entry for entry in unmatched if _is_same(one, entry[0], entry[1])]
         equal = next((entry for entry in same if entry[2] == one.value), None)
@@ -124,81 +126,83 @@ def _metrics(shown: Iterable[ShownMetric], log: TaskResultLog) -> Iterator[str]:
 def _is_same(shown: ShownMetric, metric: MetricData, name: str) -> bool:
     scorers = {metric.scorer_key, metric.scorer_name}
     if scorers == {None}:
-        # A system task has no scorers.
+        # A system task does not have scorers.
         scorers = {shown.scorer}
-    # Of metrics with the same key, those after the first have a number behind it.
+    # Of metrics with the same key, the second and later ones end with a number.
     key = re.sub(r"-\d+$", "", metric.metric_key)
     return shown.scorer in scorers and bool({name, metric.metric_key, key} & set(shown.names))
 
 
 _MOST_NUMBERS = 5
-"""Metrics that the text of an outcome names."""
+"""Maximum number of metrics to name in the text of an outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one task, for the terminal and for scripts."""
+    """Outcome of one task, for the terminal and for scripts."""
 
     task: str
-    """Key of the task; of a benchmark its own name."""
+    """Key of the task, or name of the benchmark."""
     status: str
-    """`success`, or what kept it from that: the engine's word, or `failure`."""
+    """`success`, the engine's term for another status, or `failure`."""
     error: str | None = None
-    """Why there is no (complete) result; `None` when there is one."""
+    """Reason for a missing or incomplete result; `None` if it is complete."""
     code: Code | None = None
-    """The kind of mistake that `error` tells of, where it is known."""
+    """Code of the `error`, if known."""
     key: str = ""
-    """Key of its task specification; of a task by itself the name of its plan."""
+    """Key of the task specification, or name of the plan for a single task."""
     display_name: str = ""
     plan: TaskPlan | None = None
-    """What was run; `None`: a benchmark of the engine, a stored result, or nothing."""
+    """Plan that ran; `None` for a benchmark of the engine or a stored result, or if nothing ran."""
     result: Path | None = None
-    """The `TaskResultLog`; `None` when there is none."""
+    """Path of the `TaskResultLog`; `None` if it was not written."""
     logs: tuple[LogRef, ...] = ()
-    """The engine's native logs, one for each run."""
+    """Native logs of the engine, one for each run."""
     stored: Path | None = None
-    """Result log that stood in for a run."""
+    """Result log that was used instead of a run."""
     models: Mapping[str, str] = field(default_factory=dict)
-    """AI GO model key (`""` for the evaluated model) → the engine's model name."""
+    """AI GO model key (`""` for the evaluated model) → model name for the engine."""
     num_planned: int = 0
-    """Samples that there should be, over all runs."""
+    """Number of planned samples, over all runs."""
     counts: Counts = NO_COUNTS
-    """Samples and trials that were run, in each state."""
+    """Number of samples and trials in each state."""
     stop_reasons: Mapping[str, int] = field(default_factory=dict)
-    """Stop reason of final answers → trials that have it; trials without a recorded one are left out."""
+    """Stop reason of final answers → number of trials. Trials without a recorded stop reason are left out."""
     num_unscored: int = 0
-    """Samples that some scorer of a benchmark gave no value, although nothing failed; of several scorers, the
-    most."""
+    """Number of samples that a benchmark scorer left without a value although nothing failed. For several
+    scorers, the largest number.
+    """
     num_stopped: int = 0
-    """Samples that are not in the result because a benchmark itself stopped early."""
+    """Number of samples that are not in the result because a benchmark stopped early."""
     metrics: tuple[MetricRow, ...] = ()
-    """The metrics as they are shown."""
+    """Metrics to display."""
     uncomputed: tuple[MetricRow, ...] = ()
-    """Metrics without a value although there were scores to compute them from."""
+    """Metrics without a value although some scores exist."""
     data: tuple[MetricData, ...] = ()
-    """The metrics as they stand in the result."""
+    """Metrics in the result."""
     first_errors: tuple[FirstError, ...] = ()
-    """The first few kinds of errors."""
+    """First kinds of errors."""
     gaps: tuple[Gap, ...] = ()
-    """Approximations that were allowed."""
+    """Approximations that the user allowed."""
     warnings: tuple[Issue, ...] = ()
-    """What planning warned of."""
+    """Warnings from planning."""
     doubts: tuple[str, ...] = ()
-    """What makes the numbers doubtful although nothing failed, as far as planning did not know: one line
-    each."""
+    """Doubts about the metrics although nothing failed, as far as planning did not report them; one line
+    each.
+    """
     faults: tuple[str, ...] = ()
-    """What of the evidence could not be put together."""
+    """Parts of the evidence that could not be created."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Engine's model name → tokens."""
+    """Model name for the engine → tokens."""
     started_at: float | None = None
-    """Unix time in seconds; `None` when it never began."""
+    """Start time, in Unix seconds; `None` if it did not start."""
     ended_at: float | None = None
     is_sample_data: bool = False
-    """Whether its rows only stand for those of another dataset."""
+    """Whether the rows are sample data for another dataset."""
     file: str | None = None
-    """The file that a benchmark stands in; `None`: in none, or the engine does not say."""
+    """File that contains the benchmark; `None` if there is none or the engine does not report it."""
     differences: tuple[str, ...] = ()
-    """How the written evidence differs from all this, which it never should."""
+    """Differences between the written evidence and this outcome. They indicate a bug."""
 
     def __repr__(self) -> str:
         numbers = [f"{row.name} {'–' if row.value is None else f'{row.value:.6g}'}" for row in self.metrics]
@@ -216,32 +220,32 @@ class Outcome:
 
     @property
     def num_samples(self) -> int:
-        """Samples in the result."""
+        """Number of samples in the result."""
         return self.counts.samples
 
     @property
     def num_failed(self) -> int:
-        """Failed samples."""
+        """Number of failed samples."""
         return self.counts.failed
 
     @property
     def num_missing(self) -> int:
-        """Planned samples that are not in the result, because the run ended early."""
+        """Number of planned samples that are not in the result because the run ended early."""
         return max(0, self.num_planned - self.num_samples - self.num_stopped)
 
     @property
     def num_reused(self) -> int:
-        """Trials taken over from earlier runs."""
+        """Number of trials that were reused from earlier runs."""
         return sum(log.reused for log in self.logs)
 
     @property
     def earlier(self) -> Path | None:
-        """Where it was taken over from: the log of an earlier run, or a stored result."""
+        """Source of reused data: the log of an earlier run, or a stored result."""
         return self.logs[0].earlier if self.logs else self.stored
 
     @property
     def origin(self) -> str:
-        """`run`; `reused`: an earlier result of the same; `rescored`: its solver outputs were scored again;
+        """`run`; `reused`: an identical earlier result; `rescored`: solver outputs were scored again;
         `stored`: a file.
         """
         if self.stored is not None:
@@ -252,15 +256,16 @@ class Outcome:
 
     @property
     def native_log(self) -> Path:
-        """The engine's log of what was run once."""
+        """Native log of a task that ran one time."""
         (log,) = self.logs
         return log.path
 
     def passed(self, tolerated: int) -> bool:
-        """Return whether it ended by itself, with every metric, and with no more failures than are tolerated.
+        """Return whether the run ended normally, with every metric and at most the tolerated number of
+        failures.
 
         Args:
-            tolerated: failed samples; as many trials as these samples have may fail.
+            tolerated: number of samples that may fail. The same proportion of trials may fail.
         """
         counts = self.counts
         failed = counts.failed + self.num_missing + self.num_unscored
@@ -270,7 +275,7 @@ class Outcome:
         return self.status == "success" and few and whole
 
     def compared(self) -> Outcome:
-        """This outcome with how its evidence differs from it."""
+        """Return this outcome with its differences from the evidence."""
         if self.result is None:
             return self
         of_plan = self.plan is not None
@@ -286,27 +291,29 @@ class Outcome:
 
 
 def _scores_rows(plan: TaskPlan) -> bool:
-    """Whether rows that a post-processor makes of the samples are scored, and not the samples."""
+    """Return whether the plan scores rows that a post-processor creates, instead of samples."""
     return plan.entity != "system" and getattr(plan.benchmark.solver, "postprocessor", None) is not None
 
 
 def shown_metrics(rows: Sequence[MetricRow]) -> list[ShownMetric]:
-    """Rows of a table as what is compared with the evidence."""
+    """Convert table rows to values for the comparison with the evidence."""
     return [
         ShownMetric(row.scorer_key, (row.name, row.metric_key or key_of(row.name)), row.value) for row in rows
     ]
 
 
 def uncomputed(rows: Sequence[MetricRow], num_samples: int, num_failed: int) -> tuple[MetricRow, ...]:
-    """Metrics of a benchmark that have no value although there is something to compute them from.
+    """Return the metrics of a benchmark without a value although some scores exist.
 
-    Where every sample failed there is nothing: that is told as failed samples.
+    If every sample failed, the result is empty, because failed samples are reported instead.
     """
     return tuple(row for row in rows if row.value is None) if num_failed < num_samples else ()
 
 
 def errors_by_kind(failures: Sequence[tuple[str | int, str]], most: int) -> tuple[FirstError, ...]:
-    """Of failed samples and their messages the first of each kind, with their number; `most` kinds."""
+    """Return the first failed sample of each kind with its message and the number of samples, for at most
+    `most` kinds.
+    """
     errors: list[FirstError] = []
     for sample_id, message in failures:
         note_error(errors, FirstError(sample_id, TaskResultError(error_type="Error", message=message)), most)

@@ -1,4 +1,4 @@
-"""What goes into an engine and comes out of it: jobs and settings, gaps and progress, logs and evidence."""
+"""Inputs and outputs of an engine: jobs and settings, gaps and progress, logs and evidence."""
 
 from __future__ import annotations
 
@@ -17,56 +17,57 @@ if TYPE_CHECKING:
 
 
 class Fidelity(Enum):
-    """How faithfully an engine carries out one part of a plan."""
+    """Fidelity of an engine for one part of a plan."""
 
     EXACT = "exact"
-    """Same inputs, same numbers."""
+    """Same inputs, same metrics."""
     APPROXIMATE = "approximate"
-    """Runs, with a stated difference; recorded in the evidence."""
+    """Runs with a stated difference, which the evidence records."""
     UNSUPPORTED = "unsupported"
-    """Refused before any model call."""
+    """Rejected before any model call."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """One departure of an engine from the plan, stated before anything runs."""
+    """Difference between an engine and the plan, stated before anything runs."""
 
     part: str
-    """The part of the task concerned, e.g. `scorers[1] (rag_checker)`."""
+    """Affected part of the task, for example `scorers[1] (rag_checker)`."""
     reason: str
-    """What is lost or different."""
+    """Description of the lost or different behaviour."""
     fidelity: Fidelity
     hint: str | None = None
-    """What the user can do about it."""
+    """Suggestion for the user."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """A call of a model has failed, and will be made again."""
+    """Failed model call that will be repeated."""
 
     model: str
-    """The engine's name of the model."""
+    """Model name for the engine."""
     attempt: int
-    """Number of the attempt that failed, from 1."""
+    """Number of the failed attempt, from 1."""
     wait: float
-    """Seconds until the next one."""
+    """Seconds until the next attempt."""
     reason: str
-    """Why it failed."""
+    """Reason for the failure."""
 
 
 @dataclass(frozen=True)
 class ProgressTotals:
-    """What the trials that have finished came to: for people who watch, and in no evidence."""
+    """Totals of the finished trials for progress output. The evidence does not contain them."""
 
     scores: Mapping[str, float] = field(default_factory=dict)
-    """Score → mean of its numbers so far; with its scorer where there are several, with its task where a run
-    has several."""
+    """Score → mean of its values so far. The name includes the scorer if there are several, and the task if
+    the run has several.
+    """
     tokens: int | None = None
-    """Tokens used so far; `None`: nothing is known of them."""
+    """Number of tokens used so far; `None` if unknown."""
     cost: float | None = None
-    """What they cost, in the currency of the engine's price table; `None`: it knows no prices of them."""
+    """Cost in the currency of the engine's price table; `None` if the table lacks the prices."""
     retries: int = 0
-    """Calls that were made again, or will be."""
+    """Number of calls that were or will be repeated."""
 
 
 NOTHING = ProgressTotals()
@@ -74,136 +75,138 @@ NOTHING = ProgressTotals()
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands; handed to `RunSettings.on_progress` after every finished trial, and whenever a call
-    is to be made again.
+    """Progress of a run, passed to `RunSettings.on_progress` after every finished trial and before each
+    repeated call.
     """
 
     done: int
-    """Trials finished, failed ones included."""
+    """Number of finished trials, including failed ones."""
     total: int
-    """Trials of the whole run (samples × trials)."""
+    """Number of trials in the whole run (samples × trials)."""
     failed: int
-    """Trials that ended with an error in the solver."""
+    """Number of trials that ended with a solver error."""
     sample_id: str | int | None = None
-    """The sample whose trial has just finished; `None` at the start."""
+    """Sample whose trial has just finished; `None` at the start."""
     error: str | None = None
     """First line of the trial's error, if it failed."""
     task: str | None = None
-    """Name of the plan that the trial belongs to (`TaskPlan.name`); `None` at the start."""
+    """Name of the trial's plan (`TaskPlan.name`); `None` at the start."""
     trials: bool = False
-    """Whether samples have several trials, so that what is counted are not samples."""
+    """Whether samples have several trials, so that the numbers do not count samples."""
     trial: int | None = None
-    """Number of the trial, from 0; `None` at the start and where each sample has one."""
+    """Number of the trial, from 0; `None` at the start and if each sample has one trial."""
     retry: Retry | None = None
-    """The call that will be made again; `None`: a trial has finished, or the run begins."""
+    """Call that will be repeated; `None` after a finished trial or at the start."""
     totals: ProgressTotals = field(default_factory=lambda: NOTHING)
-    """What the trials so far came to."""
+    """Totals of the trials so far."""
 
 
 EarlierRuns = Literal["ignore", "resume", "reuse"]
-"""What becomes of earlier runs in the same folder.
+"""Use of earlier runs in the same folder.
 
-`ignore`: nothing. `resume`: the newest run of the same plan with the same models is finished, if it is not.
-`reuse`: as `resume` for a run that came to its end and may be cached; failing that, solver outputs of such a
+`ignore`: they are not used. `resume`: the newest run of the same plan with the same models is finished if
+it is incomplete. `reuse`: a finished run that may be cached is reused; otherwise, solver outputs of such a
 run of the same solver are scored again.
 """
 
 
 @dataclass(frozen=True)
 class Job:
-    """One plan of a run, with its models and with what it may take from earlier runs."""
+    """One plan of a run, with its models and its use of earlier runs."""
 
     plan: TaskPlan
     model: str | None = None
-    """The engine's model string for the evaluated model; `None` for tasks that call none."""
+    """Name of the evaluated model for the engine; `None` for tasks that do not call a model."""
     model_map: Mapping[str, str] = field(default_factory=dict)
-    """AI GO model key → the engine's model string, for judges and other models of the task."""
+    """AI GO model key → model name for the engine, for judges and other models of the task."""
     model_args: Mapping[str, Any] = field(default_factory=dict)
-    """Extra arguments for the evaluated model's provider (the engine's own names)."""
+    """Additional arguments for the provider of the evaluated model, with the names of the engine."""
     earlier: EarlierRuns = "ignore"
-    """What becomes of earlier runs."""
+    """Use of earlier runs."""
     reuse: Path | None = None
-    """Native log of an earlier run with the same solver, rows and models: its solver outputs are scored, the
-    model is not called. Samples that it lacks, or on which its solver failed, are solved."""
+    """Native log of an earlier run with the same solver, rows and models. Its solver outputs are scored
+    without calling the model. Samples that are missing in it, or on which its solver failed, are solved.
+    """
     tolerated: int | None = None
-    """Failed samples that the job may have: with one more no further sample is begun, and the job can be
-    resumed. `None`: any number."""
+    """Number of samples that may fail. After one more failure, the job does not start further samples and can
+    be resumed. `None` for any number.
+    """
 
 
 def earlier_runs(plan: TaskPlan, *, resume: bool) -> EarlierRuns:
-    """What becomes of earlier runs: as the user wants to resume or not, and as the plan's cache is to be
-    used.
-    """
+    """Return the use of earlier runs, from the user's choice to resume and the cache policy of the plan."""
     return "resume" if resume else "reuse" if plan.cache == "reuse" else "ignore"
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How the jobs of a run are run together; nothing of it changes what is computed."""
+    """Settings for running jobs together. They do not affect the results."""
 
     out: Path
-    """Folder for the native logs; created when missing."""
+    """Folder for the native logs. It is created if it is missing."""
     max_connections: int | None = None
-    """Concurrent model calls; `None` leaves it to the engine."""
+    """Maximum number of concurrent model calls; `None` for the default of the engine."""
     max_samples: int | None = None
-    """Samples in flight at a time; `None` leaves it to the engine."""
+    """Maximum number of concurrent samples; `None` for the default of the engine."""
     attempt_timeout: int | None = None
-    """Seconds that one attempt at a model call may take before it counts as failed, and is made again; `None`
-    leaves it to the model's client."""
+    """Maximum seconds for one attempt of a model call before it fails and is repeated; `None` for the default
+    of the model's client.
+    """
     time_limit: int | None = None
-    """Seconds that one sample may take; `None` means no limit."""
+    """Maximum seconds for one sample; `None` for unlimited."""
     token_limit: int | None = None
-    """Tokens that one sample may use; `None` means no limit."""
+    """Maximum tokens for one sample; `None` for unlimited."""
     cost_limit: float | None = None
-    """Cost that one sample may incur, in the currency of the engine's price table; `None` means no limit."""
+    """Maximum cost of one sample, in the currency of the engine's price table; `None` for unlimited."""
     on_progress: Callable[[Progress], None] | None = None
-    """Called from the engine's own thread after each finished trial, and whenever a call is to be made
-    again."""
+    """Called in the engine's thread after each finished trial and before each repeated call."""
     tape: Tape | None = None
-    """What all calls of models go past, recorded or answered; `None`: nothing."""
+    """Tape that records or answers all model calls; `None` without a tape."""
     on_restart: Callable[[str], None] | None = None
-    """Called with the reason before the first model call of a job that cannot be resumed and starts again."""
+    """Called before the first model call of a job that cannot be resumed and starts again, with the
+    reason.
+    """
 
 
 @dataclass(frozen=True)
 class LogRef:
-    """Where an engine put its native log."""
+    """Location of an engine's native log."""
 
     engine: str
     path: Path
     reused: int = 0
-    """Trials taken over from an earlier run, scores and all."""
+    """Number of trials that were reused from an earlier run, including their scores."""
     earlier: Path | None = None
-    """Native log of the earlier run that was continued, or whose solver outputs were scored again; `None`:
-    there was none."""
+    """Native log of the earlier run that was resumed or rescored; `None` without an earlier run."""
     replayed: bool = False
-    """Whether only solver outputs were taken over, and scored again."""
+    """Whether only solver outputs were reused and scored again."""
     other_model: bool = False
-    """Whether a model of the earlier run is known to have changed since, though it has the same name: what
-    was taken over is its."""
+    """Whether a model of the earlier run is known to have changed, although it has the same name."""
     error: str | None = None
-    """Why the run as a whole failed, as far as its engine could tell but not write into the log (a full disk,
-    say); `None` when it did not."""
+    """Reason why the run as a whole failed, if the engine could not write it to the log (for example on a
+    full disk); `None` otherwise.
+    """
 
 
 @dataclass(frozen=True)
 class Execution:
-    """When and how a native run took place."""
+    """Time and status of a native run."""
 
     status: str
-    """`success`, or the engine's own word for anything else (`error`, `cancelled`, `started`)."""
+    """`success`, or the engine's term for another status (`error`, `cancelled`, `started`)."""
     started_at: float
-    """Unix time in seconds."""
+    """Start time, in Unix seconds."""
     ended_at: float
-    """Unix time in seconds; equal to `started_at` when the run never ended, or is said to have ended before
-    it began."""
+    """End time, in Unix seconds. Equal to the start time if the run did not end, or if the recorded end is
+    before the start.
+    """
     error: str | None = None
-    """Why the run as a whole failed; `None` when it did not."""
+    """Reason why the run as a whole failed; `None` otherwise."""
     model_usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Engine's model name → `num_prompt_tokens`, `num_completion_tokens` over the whole run."""
+    """Model name for the engine → `num_prompt_tokens` and `num_completion_tokens` of the whole run."""
 
     def __post_init__(self) -> None:
-        # The machine's clock may have been set while the run was under way, and a log may say anything.
+        # The system clock may have been changed during the run, and a log may contain any value.
         started = self.started_at if 0 <= self.started_at < math.inf else 0.0
         ended = self.ended_at if started <= self.ended_at < math.inf else started
         object.__setattr__(self, "started_at", started)
@@ -212,24 +215,26 @@ class Execution:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What happened, as one engine's log tells it."""
+    """Content of one engine log."""
 
     plan: LoggedPlan
-    """The plan as the log carries it (without the rows): data, nothing of it can be run."""
+    """Plan in the log (without rows), as data that is never executed."""
     execution: Execution
     models: Mapping[str, str]
-    """AI GO model key (`""` for the evaluated model) → the engine's model name that really answered."""
+    """AI GO model key (`""` for the evaluated model) → engine's name of the model that answered."""
     trials: Callable[[], Iterator[TrialRecord]]
-    """Opens a fresh stream of trial records, those of one sample next to each other, in the plan's order."""
+    """Opens a new stream of trial records in the order of the plan. The trials of a sample are
+    consecutive.
+    """
     numbers: StoredNumbers | None = None
-    """What the run computed by code and templates, as the log has it; `None`: it has nothing of that."""
+    """Results of code and templates in the log; `None` if the log does not contain them."""
 
 
-# Gaps that every engine has
+# Gaps common to all engines
 
 
 def contradictions(plan: TaskPlan) -> Sequence[Gap]:
-    """Parts of a plan that contradict each other."""
+    """Return parts of a plan that contradict each other."""
     if plan.entity == "system":
         return []
     gaps = [*_unasked_likelihoods(plan)]
@@ -248,7 +253,7 @@ def contradictions(plan: TaskPlan) -> Sequence[Gap]:
 
 
 def sandboxed_parts(plan: TaskPlan) -> Sequence[str]:
-    """Parts of a plan that run what a model wrote, and so only where an engine has a sandbox."""
+    """Return parts of a plan that execute model output and therefore need an engine with a sandbox."""
     if plan.entity == "system":
         return []
     benchmark = plan.benchmark
@@ -258,9 +263,9 @@ def sandboxed_parts(plan: TaskPlan) -> Sequence[str]:
 
 
 def likelihood_gaps(plan: TaskPlan) -> Sequence[Gap]:
-    """What an engine cannot run whose models say texts, and not how likely given texts are.
+    """Return gaps of an engine whose models generate texts but do not return likelihoods of given texts.
 
-    Outputs that are scored again hold the likelihoods, so then there is no gap.
+    Outputs that are scored again contain the likelihoods, so such plans do not have a gap.
     """
     if plan.entity == "system" or not plan.calls_model:
         return []
@@ -272,7 +277,7 @@ def likelihood_gaps(plan: TaskPlan) -> Sequence[Gap]:
 
 
 def _unasked_likelihoods(plan: TaskPlan) -> Sequence[Gap]:
-    """Likelihoods follow one prompt, so there has to be exactly one, known from the row."""
+    """Return gaps of likelihood scorers. They need exactly one prompt, which the row must determine."""
     solver = plan.benchmark.solver
     if solver is None or not plan.calls_model:
         return []

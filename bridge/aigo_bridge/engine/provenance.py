@@ -1,4 +1,4 @@
-"""Hook after each written result: an extra writes the provenance of the result next to it."""
+"""Hook that runs after each result is written. An extra writes the provenance of the result next to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultOrigin:
-    """Run or import that a result comes from, as far as only its writer knows."""
+    """Run or import that created a result, with facts that only its writer knows."""
 
     verb: str
     """`run`, `score` or `import`."""
@@ -32,17 +32,17 @@ class ResultOrigin:
     engine_version: str | None = None
     """Version of the engine, if it ran on this machine."""
     models: Mapping[str, str] = field(default_factory=dict)
-    """AI GO model key (`""` for the evaluated model) → the engine's name of the model that was called."""
+    """AI GO model key (`""` for the evaluated model) → engine's name of the model that was called."""
     logs: Sequence[str | Path] = ()
     """Native logs of the result."""
     plan: Mapping[str, Any] | None = None
-    """Digests of the plan that was run; `None`: it is not known."""
+    """Digests of the plan that ran; `None` if unknown."""
     cassette: Mapping[str, Any] | None = None
-    """Recording of the run: its `use`, and digests of its lines (`tasks`); `None`: none."""
+    """Recording of the run: its `use`, and digests of its lines (`tasks`); `None` without a recording."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the import."""
     folder: Path | None = None
-    """Folder of the task; `None`: not known."""
+    """Folder of the task; `None` if unknown."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Provenance:
     file: Callable[[Path], Path]
     """Returns the file for the provenance of a result."""
     read: Callable[[Path], dict[str, Any] | None]
-    """Returns the provenance of a result; `None`: the file is missing.
+    """Returns the provenance of a result; `None` if the file is missing.
 
     Raises:
         EvidenceError: the provenance cannot be read, is damaged or was modified.
@@ -76,7 +76,7 @@ def provenance_file(result: Path) -> Path:
 
 
 def provenance_of(result: Path) -> dict[str, Any] | None:
-    """Return the provenance of a result; `None`: the file is missing.
+    """Return the provenance of a result; `None` if the file is missing.
 
     Raises:
         EvidenceError: the provenance cannot be read, is damaged or was modified.
@@ -140,16 +140,16 @@ def write_run_provenance(
     cassette: Mapping[str, Any] | None = None,
     datasets: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the provenance of a result of a run next to it.
+    """Write the provenance of a run's result next to it.
 
     Args:
-        plan: plan that was run.
+        plan: plan that ran.
         result: result log of the plan.
         engine: engine that ran it.
         logs: native logs of the run.
-        models: AI GO model key → the engine's name of the model that answered.
-        cassette: from `cassette_digests`; `None`: the run had no cassette.
-        datasets: dataset key → file that the user named; `None`: as in the plan.
+        models: AI GO model key → engine's name of the model that answered.
+        cassette: output of `cassette_digests`; `None` if the run did not use a cassette.
+        datasets: dataset key → file that the user named; `None` for the files in the plan.
 
     Raises:
         EvidenceError: it cannot be written; the result stays.
@@ -182,7 +182,7 @@ def write_run_provenance(
 
 
 def cassette_digests(tape: Tape | None, plans: Sequence[TaskPlan]) -> dict[str, Any] | None:
-    """Return the digests of a recording's lines for some plans; `None`: there is no recording."""
+    """Return the digests of a recording's lines for some plans; `None` without a recording."""
     return None if tape is None else {"use": tape.use, "tasks": tape.lines(plans)}
 
 
@@ -228,7 +228,7 @@ def _folder(origin: PlanOrigin) -> Path | None:
 
 
 def engine_version(engine: Engine) -> str | None:
-    """Return the version of the engine's package; `None`: the package is unknown or not installed."""
+    """Return the version of the engine's package; `None` if the package is unknown or not installed."""
     distribution = engine.capabilities.distribution
     try:
         return None if distribution is None else importlib.metadata.version(distribution)

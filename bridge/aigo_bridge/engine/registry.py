@@ -1,4 +1,4 @@
-"""Find engines by name. Adapters are entry points, so the core never imports one by itself."""
+"""Lookup of engines by name. Adapters are entry points, so the core never imports one directly."""
 
 from __future__ import annotations
 
@@ -34,33 +34,32 @@ from aigo_bridge.version import __version__
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
 DEFAULT_ENGINE = "inspect"
 EngineName = Literal["inspect", "lighteval"]
-"""Engines of this project; other packages may bring more."""
+"""Engines of this project. Other packages may add more."""
 
 T = TypeVar("T")
 
 
 def engine_names() -> list[str]:
-    """Names of all engines that are registered, installed or not."""
+    """Return the names of all registered engines, with or without their frameworks."""
     return sorted({entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)})
 
 
 def load_engine(name: str) -> Engine:
-    """The engine called `name`; its adapter is imported here and not earlier.
+    """Return the engine called `name`. Its adapter is imported here and not earlier.
 
     Raises:
-        UsageError: no adapter has that name.
-        MissingEngineError: the adapter is there, its framework is not.
+        UsageError: the adapter does not exist.
+        MissingEngineError: the framework of the adapter is not installed.
     """
     with _loading(name):
         return engine_class(name)()
 
 
 def load_logs(name: str) -> LogImporter:
-    """What imports the logs of the engine, or the files of the format, called `name`; the engine need not be
-    installed itself.
+    """Return the importer of an engine's logs or a format's files. The engine itself need not be installed.
 
     Raises:
-        UsageError: nothing has that name, or it imports none.
+        UsageError: the name is unknown, or does not have an importer.
         MissingEngineError: the adapter cannot be loaded.
     """
     row = format_named(name)
@@ -71,20 +70,20 @@ def load_logs(name: str) -> LogImporter:
 
 
 def native_files(name: str, log: Path) -> Sequence[Path]:
-    """The files on this machine that a log of an engine, or a file of a format, consists of; the one that
-    names it first.
+    """Return the local files of an engine log or of a result in a format, starting with the file that names
+    it.
 
     Raises:
-        UsageError: nothing has that name.
+        UsageError: the name is unknown.
     """
     return format_files(name, log) if name in formats() else engine_class(name).capabilities.log_files(log)
 
 
 def load_benchmarks(name: str) -> BenchmarkRunner:
-    """The benchmarks of an engine.
+    """Return the benchmarks of an engine.
 
     Raises:
-        UsageError: there is no such engine, or it runs no benchmarks of its own.
+        UsageError: the engine is unknown, or does not have its own benchmarks.
         MissingEngineError: its framework is not installed.
     """
     benchmarks = benchmarks_of(name)
@@ -93,30 +92,30 @@ def load_benchmarks(name: str) -> BenchmarkRunner:
 
 
 def benchmarks_of(name: str) -> Benchmarks:
-    """What the benchmarks of an engine can do; its framework need not be installed.
+    """Return the capabilities of an engine's benchmarks. Its framework need not be installed.
 
     Raises:
-        UsageError: there is no such engine, or it runs no benchmarks of its own.
+        UsageError: the engine is unknown, or does not have its own benchmarks.
     """
     with _loading(name):
         return required(engine_class(name).capabilities.benchmarks, f"engine {name!r} has no benchmarks")
 
 
 def refuse_local_rows(name: str, *files: Path | None) -> None:
-    """Refuse options that only some engines' benchmarks have.
+    """Raise an error for options that the engine's benchmarks do not support.
 
     Raises:
-        UsageError: one was given.
+        UsageError: such an option was given.
     """
     if any(files) and not benchmarks_of(name).takes_local_rows:
         raise UsageError(f"--data-dir, --custom-tasks: not for benchmarks of {name}", code=Code.OPTIONS_APART)
 
 
 def required(capability: T | None, otherwise: str) -> T:
-    """A row of `Capabilities`.
+    """Return a capability that must be supported.
 
     Raises:
-        UsageError: the engine cannot do that; `otherwise` says so.
+        UsageError: the engine does not support it; the message is `otherwise`.
     """
     if capability is None:
         raise UsageError(otherwise, code=Code.ENGINE_GAP)
@@ -124,20 +123,22 @@ def required(capability: T | None, otherwise: str) -> T:
 
 
 def split_name(task: str) -> tuple[str, str] | None:
-    """`inspect:arc_easy` as engine and benchmark; `None` for anything else, such as a path with a colon."""
+    """Split `inspect:arc_easy` into engine and benchmark; return `None` for other texts, such as a path with
+    a colon.
+    """
     engine, colon, name = task.partition(":")
     return (engine, name) if colon and engine in engine_names() else None
 
 
 def logs_at(location: str) -> dict[str, list[str]]:
-    """Engine, or format → its logs at a location: a file, a folder, a pattern or a URL.
+    """Return engine or format → its logs at a location: a file, a folder, a pattern or a URL.
 
-    An importer is loaded only if the first bytes of a local file may be its own. An engine that cannot be
-    loaded counts as one without logs, which is an error only if the others find none.
+    An importer is loaded only if the first bytes of a local file match. An engine that cannot be loaded is
+    skipped, which is an error only if the other importers do not find a log.
 
     Raises:
-        UsageError: there are none; the message says what there is instead, or what was looked for.
-        MissingEngineError: there are none of the engines that can be loaded, and one cannot.
+        UsageError: no logs were found; the message describes the file, or the expected files.
+        MissingEngineError: no logs were found, and an engine could not be loaded.
     """
     importers, _ = log_importers(location)
     logs = {name: list(importer.files(location)) for name, importer in importers.items()}
@@ -148,7 +149,7 @@ def logs_at(location: str) -> dict[str, list[str]]:
     engines, missing = log_importers()
     path = Path(location)
     if is_file(path) and DEFAULT_ENGINE in engines:
-        # Whatever it is: the report says what is wrong with it.
+        # The import report describes any problem of the file.
         return {DEFAULT_ENGINE: [location]}
     if missing and (is_present(path) or "://" in location):
         raise MissingEngineError(f"no logs at {location!r} that can be read here: {missing[0]}")
@@ -188,23 +189,23 @@ def _may_read(is_log: Callable[[Head, str], bool] | None, head: Head | None, nam
 def logs_by_engine(
     patterns: Sequence[str], engine: str | None = None, tell: Callable[[str], None] | None = None
 ) -> dict[str, list[str]]:
-    """Engine, or format → the locations that have logs of it.
+    """Return engine or format → the locations that contain its logs.
 
-    What a pattern matches is looked at one by one; what is no log is passed over.
+    The files that match a pattern are checked one by one. Files that are not logs are skipped.
 
     Args:
         patterns: files, folders, patterns or URLs.
-        engine: whose logs they are; `None`: found out from the files.
-        tell: told of what is passed over, one line each.
+        engine: engine of the logs; `None` to detect it from the files.
+        tell: called with one line for each skipped file.
 
     Raises:
-        UsageError: a pattern has no logs at all, or there is no such engine.
-        MissingEngineError: as `logs_at`.
+        UsageError: a pattern does not match any log, or the engine is unknown.
+        MissingEngineError: as for `logs_at`.
     """
     if engine is not None:
         for location in patterns:
             if not load_logs(engine).files(location):
-                refuse_other(location)  # all else the engine itself has to say
+                refuse_other(location)  # The engine reports all other problems.
         return {engine: list(patterns)}
     tell = tell or _nobody
     by_engine: dict[str, list[str]] = {}
@@ -231,15 +232,15 @@ def logs_by_engine(
 
 
 def _nobody(line: str) -> None:
-    """Tell nobody."""
+    """Ignore a line."""
 
 
 def refuse_other(location: str) -> None:
-    """Refuse a file that is surely no log of an engine; folders, URLs and what is not there are left to those
-    who look.
+    """Raise an error for a file that is certainly not an engine log. Folders, URLs and missing files are left
+    to the caller.
 
     Raises:
-        UsageError: it is none; the message says what it is, and what takes it.
+        UsageError: the file is not a log; the message describes it and names the command for it.
     """
     path = Path(location)
     try:
@@ -257,7 +258,7 @@ def refuse_other(location: str) -> None:
 
 
 def _instead(path: Path) -> str:
-    """What is in a folder without logs."""
+    """Return a description of a folder without logs."""
     if not is_folder(path):
         return ""
     skipped = skipped_files(path, ())
@@ -267,13 +268,13 @@ def _instead(path: Path) -> str:
 
 
 def engine_class(name: str) -> type[Engine]:
-    """The class of the engine called `name`: its adapter, of which the framework may be missing.
+    """Return the class of the engine called `name`: its adapter, whose framework may be missing.
 
     Raises:
-        UsageError: no adapter has that name.
+        UsageError: the adapter does not exist.
     """
     names = engine_names()
-    # Whatever it is: without a name, the first engine would be found.
+    # With an empty name, `entry_points` would return the first engine.
     for entry in entry_points(group=ENTRY_POINT_GROUP, name=name) if name in names else ():
         engine: type[Engine] = entry.load()
         return engine
@@ -298,7 +299,7 @@ def _loading(name: str) -> Iterator[None]:
 
 
 def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool = False) -> list[Gap]:
-    """Refuse what the engine cannot do; return the gaps that were allowed, to be recorded.
+    """Raise an error for gaps that the engine cannot run; return the allowed gaps, which must be recorded.
 
     Raises:
         UnsupportedPlanError: a gap is unsupported, or approximate and not allowed; the message lists all.
@@ -314,11 +315,11 @@ def require_exact(gaps: Sequence[Gap], *, engine: str, allow_approximate: bool =
     return [gap for gap in gaps if gap.fidelity is not Fidelity.EXACT]
 
 
-# What works
+# Diagnosis
 
 
 def diagnose() -> list[Check]:
-    """Look at everything; what is missing does not keep the rest from being looked at."""
+    """Return the checks of all parts. A missing part does not prevent the other checks."""
     checks = [
         Check("aigo-bridge", "ok", __version__),
         Check("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
@@ -339,7 +340,7 @@ def _plugin(plugin: Plugin) -> Check:
 
 
 def _snippets() -> Check:
-    """How far an author's code is confined here, and what would take it further."""
+    """Return the confinement level of author code on this machine, and how to improve it."""
     from aigo_bridge.sandbox import landlock
     from aigo_bridge.snippets.process import REMEDY, SnippetsRefusedError, reached
 
@@ -362,7 +363,7 @@ def _snippets() -> Check:
 
 
 def usable_engines(checks: Sequence[Check]) -> list[str]:
-    """Names of the engines that can run tasks."""
+    """Return the names of the engines that can run tasks."""
     prefix = "engine "
     return [
         check.subject.removeprefix(prefix)
@@ -382,7 +383,7 @@ def _engine(entry: EntryPoint) -> list[Check]:
     try:
         engine()
     except ImportError as error:
-        # Details say it better, where there are some.
+        # The details, if any, contain a better explanation.
         is_told = any(check.state == "missing" for check in details)
         return [Check(subject, "missing", "cannot run tasks" if is_told else str(error)), *details]
     return [Check(subject, "ok", "can run tasks"), *details]

@@ -1,7 +1,7 @@
-"""Hook around each model call: an extra records its outcome or answers it. Engines know only these protocols.
+"""Hook around each model call: an extra records its outcome or answers it. Engines only use these protocols.
 
-A run has one tape (`RunSettings.tape`). Whoever asks models in a trial (the solver, a scorer) has it from
-`ProgressCounter.asker`, so that each call is known by its place.
+A run has one tape (`RunSettings.tape`). A caller in a trial (the solver, a scorer) gets it from
+`ProgressCounter.asker`, so that each call is identified by its position.
 """
 
 from __future__ import annotations
@@ -20,147 +20,150 @@ from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.canonical_json import canonical_json
 
 PREFIX = "cassette/"
-"""In front of the names of models that a cassette answers for: no log, cache or resumed run takes them for
-the models themselves.
+"""Prefix of model names in runs answered from a cassette, so that logs, caches and resumed runs do not
+confuse them with the models themselves.
 """
 
 CassetteUse = Literal["recorded", "answered from"]
-"""What a cassette was to a run."""
+"""Use of a cassette in a run."""
 
 CANCELLED = "the call was stopped before an answer arrived"
-"""Why a call of a sample that ran into a limit of time, say, is not in a cassette."""
+"""Reason why a call is missing in a cassette, for example because its sample exceeded a time limit."""
 
 
 class AskedCall(NamedTuple):
-    """A call with its place."""
+    """Call with its position."""
 
     place: CallSite
     model: str
-    """The engine's name of the model."""
+    """Model name for the engine."""
     content: bytes
-    """The request in canonical JSON, without secrets; empty where it has none."""
+    """Request in canonical JSON, without secrets; empty if it cannot be represented."""
     problem: str | None = None
-    """Why it has no canonical JSON; `None`: it has."""
+    """Reason why the request cannot be represented in canonical JSON; `None` if it can."""
     redactor: Redactor | None = None
-    """What has taken out secrets; `None`: nothing has."""
+    """Redactor that removed secrets; `None` if it was not used."""
     is_masked: bool = False
-    """Whether there were any."""
+    """Whether secrets were removed."""
 
     @property
     def digest(self) -> bytes:
-        """Of the request."""
+        """Digest of the request."""
         return digest_of(self.content)
 
 
 def digest_of(content: bytes) -> bytes:
-    """What tells one request from others."""
+    """Return a digest that identifies a request."""
     return hashlib.sha256(content).digest()[:16]
 
 
 class TapedCall(Protocol):
-    """One call on its way past a tape."""
+    """One call that uses a tape."""
 
     @property
     def request(self) -> str:
-        """What is asked, in canonical JSON; empty where it has none."""
+        """Request in canonical JSON; empty if it cannot be represented."""
         ...
 
     def played(self, stage: Stage) -> CallOutcome | None:
-        """What the call came to when it was recorded; `None`: the model is to be asked.
+        """Return the recorded outcome of the call; `None` if the model must be called.
 
         Raises:
-            SampleError: answers come from a cassette, and this call is not in it.
+            SampleError: answers come from a cassette, and it does not contain this call.
         """
         ...
 
     def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
-        """Note what the call came to, before anybody uses it.
+        """Record the outcome of the call before it is used.
 
         Args:
-            outcome: an answer, or that there was none after all attempts.
-            started: Unix time in seconds.
-            seconds: how long it took.
+            outcome: an answer, or the error after all attempts.
+            started: start time, in Unix seconds.
+            seconds: duration of the call.
         """
         ...
 
     def lose(self, reason: str) -> None:
-        """Note that the call cannot be recorded."""
+        """Record that the call cannot be recorded."""
         ...
 
 
 class TaskTape(Protocol):
-    """The tape of one plan's run."""
+    """Tape for the run of one plan."""
 
     @property
     def task(self) -> str:
-        """The plan's name among those of the run."""
+        """Name of the plan within the run."""
         ...
 
     def model_task(self, model_key: str) -> MLTask | None:
-        """What a model of the plan is for; `None`: the tape does not know, or only the model does."""
+        """Return the task of a model in the plan; `None` if the tape does not record it or only the model
+        determines it.
+        """
         ...
 
     def call(self, asked: AskedCall) -> TapedCall:
-        """One call; all attempts are one."""
+        """Return the taped call. All attempts are one call."""
         ...
 
 
 class Tape(Protocol):
-    """The tape of a run on one engine."""
+    """Tape of a run on one engine."""
 
     @property
     def use(self) -> CassetteUse:
-        """What its cassette is to the run."""
+        """Use of the cassette in the run."""
         ...
 
     def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
-        """What tells the lines of its cassette from any others; see `LineDigests.to_json`.
+        """Return the digests that identify the lines of the cassette; see `LineDigests.to_json`.
 
         Args:
-            plans: those of the run that has ended, one for each time it was repeated.
+            plans: plans of the finished run, one for each repetition.
         """
         ...
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> TaskTape:
-        """For one plan of the run.
+        """Return the tape for one plan of the run.
 
         Args:
             plan: the plan.
-            engine: who carries it out.
-            models: AI GO model key (`""` for the evaluated model) → the engine's name.
+            engine: engine that runs it.
+            models: AI GO model key (`""` for the evaluated model) → model name for the engine.
         """
         ...
 
 
 class TrialTape:
-    """The tape for one who asks in one trial; made anew for each attempt at it."""
+    """Tape for one caller in one trial. Each attempt has a new tape."""
 
     def __init__(self, tape: TaskTape, sample_id: str | int, trial: int, by: str):
         self._tape = tape
         self._place = (tape.task, sample_id, trial, by)
         self._times: dict[tuple[str, int, int], int] = {}
-        """How many times each was asked; by a number of the request, for requests are long."""
+        """Number of identical requests, by a hash of the request, because requests are long."""
 
     def model_task(self, model_key: str) -> MLTask | None:
-        """See `TaskTape.model_task`."""
+        """Return the task of a model (see `TaskTape.model_task`)."""
         return self._tape.model_task(model_key)
 
     def call(
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
     ) -> TapedCall:
-        """One call through the Model protocol."""
+        """Return the taped call for a request through the Model protocol."""
         try:
             return self._call(model_key, model, request_text(request, continuations))
         except ValueError as error:
             return self._call(model_key, model, b"", str(error))
 
     def native_call(self, model_key: str, model: str, request: Mapping[str, Any] | str) -> TapedCall:
-        """One call that an engine makes by itself (an agent's).
+        """Return the taped call for a request that an engine makes directly (for an agent).
 
         Args:
-            model_key: AI GO's key of the model.
-            model: the engine's name of it.
-            request: JSON of its own, without what only that engine sets; or why it has no form.
+            model_key: AI GO key of the model.
+            model: model name for the engine.
+            request: JSON of the request, without values that only the engine sets; or the reason why it
+                cannot be represented.
         """
         if isinstance(request, str):
             return self._call(model_key, model, b"", request)
@@ -171,19 +174,19 @@ class TrialTape:
 
     def _call(self, model_key: str, model: str, text: bytes, problem: str | None = None) -> TapedCall:
         redactor = KNOWN.redactor
-        # So that a request is the same one, whoever's secret stands in it.
+        # Requests with different secrets count as equal.
         content = redactor.json(text)
         asked = (model_key, len(content), hash(content))
         times = self._times.get(asked, 0)
         self._times[asked] = times + 1
         place = CallSite(*self._place, model_key, times)
-        # What holds no secret comes back as it was given.
+        # A text without a secret is returned unchanged.
         is_masked = content is not text and content != text
         return self._tape.call(AskedCall(place, model, content, problem, redactor, is_masked))
 
 
 def task_name(plan: TaskPlan) -> str:
-    """What tells a plan from others of its run."""
+    """Return a name that distinguishes a plan from the others in its run."""
     specification = plan.specification
     if specification is None:
         return plan.task.key
