@@ -165,4 +165,4 @@ def test_a_console_that_lacks_a_letter_is_no_reason_to_fail(folder: Path) -> Non
     )
 
     assert done.returncode == 0, done.stderr
-    assert b"0.75" in done.stdout
+    assert b"75 %" in done.stdout

@@ -176,5 +176,5 @@ def test_demo_runs_the_three_tasks(tmp_path: Path) -> None:
         "hp-trivia.tasklog.json",
         "uniqueness-task.tasklog.json",
     }
-    for value in ("0.8182", "0.8095", "0.8"):
+    for value in ("81.82 %", "80.95 %", "80 %"):
         assert value in done.stdout

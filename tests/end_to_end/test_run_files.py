@@ -99,16 +99,33 @@ def change(folder: Path, old: str, new: str, name: str = "run.yaml") -> None:
 SURE = ("--model-map", "sure=scripted/yes.jsonl")
 
 
+def test_task_with_several_models_has_a_table_of_tasks_by_models(folder: Path, aigo: Run) -> None:
+    (folder / "no.jsonl").write_text('{"default": true, "reply": "no"}\n')
+    change(folder, "models:\n", "models:\n  - $provider: scripted/no.jsonl\n")
+    few = "{key: few, task_key: parity, model_key: << config.subject >>, num_samples: 3, display_name: A few}"
+    change(folder, few, "{key: other, task_key: parity, model_key: scripted$no-jsonl}")
+    change(folder, RUN.splitlines()[16] + "\n", "")
+
+    done = aigo("run", "run.yaml", *SURE)
+
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    place = next(place for place, line in enumerate(lines) if line.startswith("task metric"))
+    assert lines[place] == "task metric scripted/yes.jsonl scripted/no.jsonl", done.out + done.err
+    assert "parity Accuracy 50 % (23.66 to 76.34 %) 50 % (23.66 to 76.34 %)" in lines
+
+
 def test_all_specifications_run_and_each_has_a_result(folder: Path, aigo: Run, result_of: Load) -> None:
     done = aigo("run", "run.yaml", *SURE)
 
     assert done.code == 0, done.err
     assert [
-        line.split() for line in done.out.splitlines() if "Accuracy" in line and "policy" not in line
+        " ".join(line.split())
+        for line in done.out.splitlines()
+        if "Accuracy" in line and "policy" not in line
     ] == [
-        ["all", "scripted/yes.jsonl", "Accuracy", "0.5", "10", "0", "[0.2366,", "0.7634]"],
-        ["few", "scripted/yes.jsonl", "Accuracy", "0.3333", "3", "0", "[0.06149,", "0.7923]"],
-        ["parity", "scripted/yes.jsonl", "Accuracy", "0.5", "10", "0", "[0.2366,", "0.7634]"],
+        "all scripted/yes.jsonl Accuracy 50 % 23.66 to 76.34 % 10 0",
+        "few scripted/yes.jsonl Accuracy 33.33 % 6.149 to 79.23 % 3 0",
+        "parity scripted/yes.jsonl Accuracy 50 % 23.66 to 76.34 % 10 0",
     ]
     assert "policy passed  Good enough (gate/good): Accuracy >= 0.5: all has 0.5" in done.out
     out = folder / "out"

@@ -155,7 +155,7 @@ def test_a_judge_sees_what_was_said(aigo: Run, tmp_path: Path, first: Path, resu
         "score", "v.yaml", "first/t.tasklog.json", "-o", "second", "--model-map", "j=scripted/j.jsonl"
     )
 
-    assert "0.6" in done.out
+    assert "60 %" in done.out
     result = result_of(tmp_path / "second" / "v.tasklog.json")
     (asked,) = trials(result)[0][0]["scores"][0]["direct_ios"]
     assert "France Paris" in asked["direct_input"]["body"]

@@ -46,7 +46,7 @@ def test_generic_input_scores_exact_answers(aigo: Run, tasks: Path, tmp_path: Pa
     done = aigo("run", folder, "--model", scripted(folder / "answers.jsonl"), "--out", tmp_path / "out")
 
     assert done.code == 0, done.err
-    assert "0.8182" in done.out
+    assert "81.82 %" in done.out
     assert "22 of 22 samples scored" in done.out
     result = result_of(tmp_path / "out" / "singleturn-generic-input.tasklog.json")
     assert result["status"] == "success"

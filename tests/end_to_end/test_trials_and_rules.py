@@ -139,7 +139,7 @@ def test_a_failed_trial_is_left_out(aigo: Run, tmp_path: Path, result_of: Load) 
 
     assert done.code == 1
     assert "1 of 1 sample scored, 1 of 4 trials failed" in done.out
-    bounds = "0.5 if every missing trial had scored worst, 0.75 if best"
+    bounds = "50 % if every missing trial had scored worst, 75 % if best"
     assert f"accuracy: 1 of 4 trials is missing; {bounds}" in done.out
     result = result_of(tmp_path / "out" / "t.tasklog.json")
     assert result["evidence"]["failures"] == {"num_errors": 0, "num_total": 1}

@@ -175,7 +175,7 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
 def _statistics(has: frozenset[str]) -> Iterator[Check]:
     log, again = "out/capitals.tasklog.json", "again/capitals.tasklog.json"
     for command, shown in (
-        (f"stats {log}", "[0.3006, 0.9544]"),
+        (f"stats {log}", "30.06 to 95.44 %"),
         (f"compare {log} {again}", "4 samples are in both"),
         (f"check {log} --rule 'Accuracy >= 0.7'", "passed"),
         ("power --rates 0.80,0.83", "samples needed"),

@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.results.assembling import MetricRow
+    from aigo_bridge.text.numbers import Scale
 
 
 @dataclass(frozen=True)
 class MetricStatistics:
     """Interval and missing samples of one metric."""
 
-    interval: str
-    """Interval as shown, e.g. `[0.53, 0.89]`; empty: there is none."""
+    interval: tuple[float, float] | None
+    """Ends of the 95 % interval; `None`: there is none."""
+    scale: Scale
+    """Declared scale of the metric."""
     missing: str | None
     """Text about samples and trials that are missing in the metric; `None`: none are."""
     content: Mapping[str, Any]

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from aigo_bridge.cli.summaries import metric_statistics
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.metric_tables import missing_lines, print_matrix, print_results, shown_metrics
+from aigo_bridge.cli.tables import print_cells, print_metrics
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.errors import code_of_kind
-from aigo_bridge.metrics.names import metric_labels, standard_errors
 from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.stop_reasons import incomplete_texts
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
+from aigo_bridge.text.numbers import shown_number
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aigo_bridge.cli.hooks import MetricStatistics
     from aigo_bridge.engine.outcome import Outcome
     from aigo_bridge.evaluation.parity import Parity
     from aigo_bridge.evaluation.running import EvaluationOutcome
@@ -67,21 +66,6 @@ def _problem_lines(problems: Iterable[tuple[str, str, str, str]]) -> Iterator[st
         yield f"{engines}{name_of(metric)}{more}: {printable(problem)}"
 
 
-def shown_rows(rows: Sequence[MetricRow]) -> list[tuple[str, MetricRow, str]]:
-    """Return the metrics that are shown, each with its name and its value; a standard error is part of the
-    value of its metric.
-    """
-    identities = [row.identity for row in rows]
-    errors = standard_errors(identities)
-    reported = {base: rows[error] for error, base in errors.items()}
-    kept = [place for place in range(len(rows)) if place not in errors]
-    labels = metric_labels([identities[place] for place in kept])
-    return [
-        (label, rows[place], _value(rows[place], reported.get(place)))
-        for place, label in zip(kept, labels, strict=True)
-    ]
-
-
 def note_other_result(result: Path | None, name: str | None = None) -> None:
     """Say that the plain name of a result has another run's, where this one's is longer (see
     `results.result_files`).
@@ -108,27 +92,6 @@ def _console(width: int | None = None) -> Console:
     return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
 
 
-def _print_table(
-    console: Console, headers: Sequence[str], rows: Iterable[tuple[Sequence[str], str | None]], right: slice
-) -> None:
-    """A table of rows with their styles; `right`: the columns of numbers."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*headers, box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for column in table.columns[right]:
-        column.justify = "right"
-    for cells, style in rows:
-        table.add_row(*map(Text, cells), style=style)
-    if table.row_count:
-        print_table(console, table)
-
-
-def _value(row: MetricRow, error: MetricRow | None = None) -> str:
-    value = "–" if row.value is None else f"{row.value:.4g}"
-    return value if error is None or error.value is None else f"{value} ± {error.value:.4g}"
-
-
 def show_outcome(outcome: Outcome) -> None:
     """A task by itself, or a benchmark."""
     from rich.text import Text
@@ -138,21 +101,11 @@ def show_outcome(outcome: Outcome) -> None:
     console.print(
         Text.assemble((f"\n{name_of(outcome.display_name or outcome.task)}", "bold"), (place, "dim"))
     )
-    rows = [
-        (
-            name_of(label),
-            value,
-            "" if row.num_scored is None else str(row.num_scored),
-            name_of(row.scorer_key),
-        )
-        for label, row, value in shown_rows(outcome.metrics)
-    ]
-    statistics = _statistics(outcome)
-    headers, lines = _with_intervals(("metric", "value", "samples", "scorer"), rows, [statistics])
-    _print_table(console, headers, ((line, None) for line in lines), slice(1, 3))
+    metrics = shown_metrics(outcome)
+    print_metrics(console, [line for line, _ in metrics])
     for problem in metric_problems(outcome.metrics):
         console.print(Text(f"  {problem}", style="yellow"))
-    for line in _missing_lines(statistics):
+    for line in missing_lines(metrics):
         console.print(Text(f"  {line}", style="yellow"))
     console.print(_counts(outcome), style="red" if _has_trouble(outcome) else None)
     if incomplete := incomplete_texts(outcome.stop_reasons):
@@ -163,31 +116,6 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.result is not None:
         typer.echo(f"evidence    {short_path(outcome.result)}")
     typer.echo(f"native log  {short_path(outcome.native_log)}")
-
-
-_Statistics = Sequence[tuple[str, "MetricStatistics"]]
-"""Name and statistics of each metric that is shown."""
-
-
-def _statistics(outcome: Outcome) -> _Statistics:
-    shown = shown_rows(outcome.metrics)
-    statistics = metric_statistics(outcome, [row for _, row, _ in shown])
-    return [(name, one) for (name, _, _), one in zip(shown, statistics, strict=True)]
-
-
-def _with_intervals(
-    headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], outcomes: Iterable[_Statistics]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """A table with a further column, the 95 % interval of each number, if any number has one; a row for each
-    number, one for an outcome without any.
-    """
-    intervals: list[str] = []
-    for statistics in outcomes:
-        intervals += [one.interval for _, one in statistics] or [""]
-    if not any(intervals):
-        return headers, list(rows)
-    lines = [(*row, interval or "–") for row, interval in zip(rows, intervals, strict=True)]
-    return (*headers, "95 % interval"), lines
 
 
 def show_next(outcome: Outcome) -> None:
@@ -225,11 +153,6 @@ def _has_trouble(outcome: Outcome) -> bool:
     return bool(
         counts.failed_trials or counts.unfinished_trials or outcome.num_missing or outcome.num_unscored
     )
-
-
-def _missing_lines(statistics: _Statistics) -> Iterator[str]:
-    """Lines about numbers in which trials are missing: how many, and the number at worst and at best."""
-    return (f"{name_of(name)}: {one.missing}" for name, one in statistics if one.missing is not None)
 
 
 def _by_every_scorer(outcome: Outcome) -> str:
@@ -288,13 +211,11 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
     console.print(Text(f"\n{name_of(outcome.evaluation.display_name)}", style="bold"))
     if not outcome.results:
         console.print("the evaluation has no task specifications", style="dim")
-    rows = [cells for result in outcome.results for cells in _rows(result)]
-    names = ("task", "model", "metric", "value", "samples", "failed")
-    statistics = [_statistics(result) for result in outcome.results]
-    headers, lines = _with_intervals(names, rows, statistics)
-    _print_table(console, headers, ((line, None) for line in lines), slice(3, 6))
-    for result, numbers in zip(outcome.results, statistics, strict=True):
-        for line in (*_problems(result), *_missing_lines(numbers)):
+    metrics = [shown_metrics(result) for result in outcome.results]
+    print_matrix(console, outcome.results, metrics)
+    print_results(console, outcome.results, metrics)
+    for result, numbers in zip(outcome.results, metrics, strict=True):
+        for line in (*_problems(result), *missing_lines(numbers)):
             style = "yellow" if outcome.has_passed(result) else "red"
             console.print(Text(f"  {name_of(result.key)}: {line}", style=style))
     for result in outcome.results:
@@ -315,25 +236,6 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
         if failed is not None and failed.result is not None:
             commands.append(f"show {shlex.quote(short_path(failed.result))} --failed")
         _show_commands(*commands)
-
-
-def _rows(result: Outcome) -> list[tuple[str, ...]]:
-    """The result's lines of the table; what all of them share stands in the first."""
-    counts = (str(result.counts.scored), _failed_cell(result))
-    shown = shown_rows(result.metrics)
-    head, *more = [(name_of(label), value) for label, _, value in shown] or [("–", "–")]
-    return [
-        (name_of(result.key), name_of(result.models.get("", "")), *head, *counts),
-        *(("", "", *line, "", "") for line in more),
-    ]
-
-
-def _failed_cell(result: Outcome) -> str:
-    """Failed and missing samples, and failed trials of samples with several."""
-    counts, failed = result.counts, str(result.num_failed + result.num_missing)
-    if not counts.has_trials or not counts.failed_trials:
-        return failed
-    return f"{failed}, {counts.failed_trials} of {plural(counts.trials, 'trial')}"
 
 
 def _problems(result: Outcome) -> Iterator[str]:
@@ -400,7 +302,7 @@ def show_parity(tasks: Sequence[Compared]) -> None:
         parity = task.parity
         console.print(Text(f"\n{name_of(task.name)}", style="bold"))
         headers = ("metric", *parity.statuses, "samples", "scorer", "")
-        _print_table(console, headers, _parity_rows(parity), slice(1, -2))
+        print_cells(console, headers, _parity_rows(parity), slice(1, -2))
         console.print(Text(_verdict(parity), style="" if parity.is_equal else "red"))
         for problem in (*_parity_problems(parity), *task.problems):
             console.print(Text(f"  {problem}", style="yellow"))
@@ -410,7 +312,7 @@ def show_parity(tasks: Sequence[Compared]) -> None:
 def _parity_rows(parity: Parity) -> Iterator[tuple[Sequence[str], str | None]]:
     for metric in parity.metrics:
         # As many digits as it takes to see a difference.
-        values = ["–" if value is None else f"{value:.4g}" for value in metric.values.values()]
+        values = [shown_number(value) for value in metric.values.values()]
         if not metric.is_equal and len(set(values)) == 1:
             values = [repr(value) for value in metric.values.values()]
         counts = " / ".join(dict.fromkeys(map(str, metric.num_scored.values())))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from aigo_bridge.cli.terminal import name_of, one_line, width_of
+from aigo_bridge.text.numbers import ABSENT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,6 +71,65 @@ def print_entries(headers: Sequence[str], rows: Iterable[Sequence[str]], width: 
                         break_on_hyphens=False,
                     )
                 )
+
+
+@dataclass(frozen=True)
+class MetricLine:
+    """One metric of a result, as shown."""
+
+    label: str
+    value: str
+    interval: str = ""
+    """Empty: without an interval."""
+    error: str = ""
+    """Standard error; empty: not shown."""
+    samples: str = ""
+    scorer: str = ""
+
+
+def print_metrics(console: Console, lines: Sequence[MetricLine], level: str = "95 %") -> None:
+    """Print metrics with the columns of the pages; intervals and errors only if there are any."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown: list[tuple[str, Sequence[str]]] = [
+        ("metric", [name_of(line.label) for line in lines]),
+        ("value", [line.value for line in lines]),
+        (f"{level} interval", [line.interval for line in lines]),
+        ("std. error", [line.error for line in lines]),
+        ("samples", [line.samples for line in lines]),
+        ("scorer", [name_of(line.scorer) for line in lines]),
+    ]
+    optional = {f"{level} interval", "std. error"}
+    columns = [(name, cells) for name, cells in shown if name not in optional or any(cells)]
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for name, _ in columns:
+        table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "scorer") else "right")
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(
+            *(
+                Text(cell or (ABSENT if name in optional else ""))
+                for (name, _), cell in zip(columns, row, strict=True)
+            )
+        )
+    if lines:
+        print_table(console, table)
+
+
+def print_cells(
+    console: Console, headers: Sequence[str], rows: Iterable[tuple[Sequence[str], str | None]], right: slice
+) -> None:
+    """Print rows with their styles; `right`: the columns of numbers."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*headers, box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for column in table.columns[right]:
+        column.justify = "right"
+    for cells, style in rows:
+        table.add_row(*map(Text, cells), style=style)
+    if table.row_count:
+        print_table(console, table)
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[dict[str, Any]], limit: int) -> None:

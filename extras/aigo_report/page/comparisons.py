@@ -9,6 +9,7 @@ from html import escape
 from itertools import combinations
 from typing import Any
 
+from aigo_bridge.text.numbers import ABSENT, Scale, shown_change, shown_number
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 from aigo_report.page.markup import NOTHING, Html, element, joined, note, table, text
@@ -18,13 +19,11 @@ from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
 from aigo_stats.comparison.flipped import FlippedSample, flipped_samples
 from aigo_stats.comparison.ranking import ALPHA, Ranking
 from aigo_stats.comparison.texts import (
-    ABSENT,
-    interval_text,
+    change_interval_text,
+    flips_text,
     level_text,
     metric_notes,
-    number_text,
     p_text,
-    signed_text,
 )
 from aigo_stats.statistics.intervals import Interval, NoInterval
 from aigo_stats.statistics.paired import Difference
@@ -186,7 +185,7 @@ def _metric_name(metric: MetricComparison) -> Html:
     notes = list(metric_notes(metric))
     if metric.paired_values is not None and metric.paired_values != metric.values:
         notes.append(
-            f"on the pairs: {' → '.join(_measure(value, metric.scale) for value in metric.paired_values)}"
+            f"on the pairs: {' → '.join(shown_number(value, metric.scale) for value in metric.paired_values)}"
         )
     scorer = NOTHING if metric.scorer is None else element("small", Html(" "), text(metric.scorer))
     return joined((text(metric.label), scorer, *(element("div", text(note), kind="note") for note in notes)))
@@ -196,44 +195,31 @@ def _difference_columns(comparison: Comparison) -> tuple[str, ...]:
     return ("#difference", f"#{level_text(comparison.level)} interval", "", "#pairs", "#effect", "test", "#p")
 
 
-def _number(value: float | None, scale: tuple[float, float] | None) -> Html:
+def _number(value: float | None, scale: Scale) -> Html:
     """Return a number, in percent if its declared scale is 0 to 1, with all digits on hover."""
     if value is None or scale != (0, 1):
-        return text(number_text(value))
-    return Html(f'<span title="{escape(repr(value))}">{_measure(value, scale)}</span>')
+        return text(shown_number(value))
+    return Html(f'<span title="{escape(repr(value))}">{_unbroken(shown_number(value, scale))}</span>')
 
 
-def _measure(value: float | None, scale: tuple[float, float] | None) -> str:
-    return number_text(value) if value is None or scale != (0, 1) else f"{value * 100:.4g}\u00a0%"
+def _unbroken(shown: str) -> str:
+    return shown.replace(" ", "\u00a0")
 
 
-def _points(value: float) -> str:
-    return f"{value * 100:+.4g}"
-
-
-def _difference(
-    difference: Difference | NoInterval, scale: tuple[float, float] | None = None
-) -> tuple[Html, ...]:
+def _difference(difference: Difference | NoInterval, scale: Scale = None) -> tuple[Html, ...]:
     """Return the cells of a difference, one for each column."""
     if isinstance(difference, NoInterval):
         return (text(ABSENT), text(ABSENT), NOTHING, text(ABSENT), text(ABSENT), NOTHING, text(ABSENT))
     name = difference.effect_name
     estimate = difference.estimate
-    shown = (
-        (text(signed_text(difference.value)), text(interval_text(estimate)))
-        if scale != (0, 1) or not isinstance(estimate, Interval)
-        else (
-            text(f"{_points(difference.value)}\u00a0pp"),
-            text(f"{_points(estimate.low)} to {_points(estimate.high)}\u00a0pp"),
-        )
-    )
     return (
-        *shown,
+        text(_unbroken(shown_change(difference.value, scale))),
+        text(change_interval_text(estimate, scale).replace(" pp", "\u00a0pp")),
         _drawn(difference),
         text(difference.num_pairs),
         joined(
             (
-                text(number_text(difference.effect)),
+                text(shown_number(difference.effect)),
                 element("div", element("small", text(name))) if name else NOTHING,
             )
         ),
@@ -283,12 +269,8 @@ def _usage(comparison: Comparison) -> Html:
 
 
 def _flips(comparison: Comparison, metric: MetricComparison, flips: Flips, count: int) -> Iterator[Html]:
-    kappa = "" if flips.kappa is None else f" (Cohen's kappa {flips.kappa:.3g})"
     yield element("h3", text(f"{metric.label}: samples that changed"))
-    yield note(
-        f"{len(flips.lost)} right → wrong, {len(flips.gained)} wrong → right; "
-        f"the same verdict in {flips.agreement:.1%}{kappa}."
-    )
+    yield note(f"{flips_text(flips)}.")
     samples = flipped_samples(comparison, flips, count)
     if samples:
         yield table(
@@ -333,7 +315,7 @@ def _ranking(ranking: Ranking) -> Iterator[Html]:
     rows = (
         (
             joined((element("b", text(letters[name])), Html(" "), text(name))),
-            text(number_text(ranking.values[name])),
+            text(shown_number(ranking.values[name], ranking.scale)),
             text(_rank(*ranking.ranks[name])),
             *(text(_cell(ranking, column, name)) for column in names),
         )
@@ -364,11 +346,11 @@ def _cell(ranking: Ranking, base: str, new: str) -> str:
     if cell is None or isinstance(cell.difference, NoInterval):
         return ""
     sure = "*" if cell.adjusted_p is not None and cell.adjusted_p <= ALPHA else ""
-    return f"{signed_text(sign * cell.difference.value)}{sure}"
+    return f"{shown_change(sign * cell.difference.value, cell.scale)}{sure}"
 
 
 def _pair(letters: dict[str, str], pair: tuple[str, str], cell: MetricComparison) -> tuple[Html, ...]:
-    *shown, _, _, p_value = _difference(cell.difference)
+    *shown, _, _, p_value = _difference(cell.difference, cell.scale)
     return (
         text(f"{letters[pair[1]]} over {letters[pair[0]]}"),
         *shown,

@@ -17,6 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from aigo_bridge.cli.tables import MetricLine, print_metrics
 from aigo_bridge.cli.terminal import name_of, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
@@ -37,7 +38,8 @@ from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.results.rows import items_of, outputs_of, rows_of
 from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.stop_reasons import NORMAL, stop_reason_of
-from aigo_bridge.results.values import Json, mappings, number_text, short_text
+from aigo_bridge.results.values import Json, mappings, short_text
+from aigo_bridge.text.numbers import ABSENT, shown_error, shown_number
 from aigo_bridge.text.plurals import plural
 from aigo_report.tables.trials import (
     FIXED_NAMES,
@@ -52,8 +54,8 @@ from aigo_report.tables.trials import (
     value_text,
     values_of,
 )
-from aigo_stats.comparison.texts import interval_text
 from aigo_stats.terminal.intervals import result_numbers
+from aigo_stats.terminal.statistics import metric_line
 
 LENGTH = 2_000
 """Characters of a text that are shown, if not all are."""
@@ -233,14 +235,17 @@ def show_head(screen: Console, reader: LogReader, log: TaskResultLog, result: st
     errors_of_metrics = standard_errors(identities)
     reported = {base: values[error] for error, base in errors_of_metrics.items()}
     kept = [place for place in range(len(values)) if place not in errors_of_metrics]
+    lines: list[MetricLine] = []
     for place, label in zip(kept, metric_labels([identities[place] for place in kept]), strict=True):
         identity = identities[place]
-        scorer = f" ({name_of(identity.scorer)})" if identity.scorer and label == identity.name else ""
         number = numbers.get((identity.scorer or "", identity.metric, identity.name))
-        interval = "" if number is None else interval_text(number.estimate, "")
-        error = f" ± {number_text(reported[place])}" if place in reported else ""
-        line = f"{name_of(label)}{scorer}: {number_text(values[place])}{error} {interval}"
-        screen.print(Text(line.rstrip()), soft_wrap=True)
+        if number is not None:
+            lines.append(metric_line(number))
+            continue
+        error = shown_error(reported[place]) if place in reported else ""
+        scorer = identity.scorer or ABSENT
+        lines.append(MetricLine(label, shown_number(values[place]), error=error, scorer=scorer))
+    print_metrics(screen, lines)
     errors = [*log.errors, *(log.evidence.errors if log.evidence is not None else ())]
     for error in errors:
         screen.print(Text(f"error: {_shown(error.message, LENGTH)}", style="red"))

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from aigo_bridge.metrics.names import MetricIdentity, metric_labels
+from aigo_bridge.text.numbers import Scale
 from aigo_stats.comparison.comparing import Comparison, MetricComparison, adjusted
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.statistics.multiplicity import rank_bounds
@@ -32,6 +33,12 @@ class Ranking:
     """Second minus first for each pair of results. P-values are corrected over all pairs of this metric."""
     reason: str | None = None
     """Reason for missing ranks; `None` if the results are ranked."""
+
+    @property
+    def scale(self) -> Scale:
+        """Declared scale of the metric; `None`: not declared, or not the same in every result."""
+        scales = {cell.scale for cell in self.cells.values()}
+        return scales.pop() if len(scales) == 1 else None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-serializable dictionary."""

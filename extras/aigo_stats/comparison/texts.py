@@ -5,40 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aigo_bridge.text.numbers import (
+    ABSENT,
+    Scale,
+    short_number,
+    shown_change_range,
+    shown_number,
+    shown_range,
+)
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_stats.comparison.comparing import MetricComparison
+    from aigo_stats.comparison.comparing import Flips, MetricComparison
     from aigo_stats.comparison.estimates import Denominator, MetricEstimate
     from aigo_stats.statistics.intervals import Estimate
 
-ABSENT = "–"
-"""Placeholder for an unknown value. The reason is displayed next to it."""
 
-
-def number_text(value: float | None) -> str:
-    """Return a value as display text."""
-    return ABSENT if value is None else f"{value:.4g}"
-
-
-def signed_text(value: float) -> str:
-    """Return a difference as display text."""
-    return f"{value:+.4g}"
-
-
-def interval_text(estimate: Estimate, otherwise: str = ABSENT) -> str:
+def interval_text(estimate: Estimate, scale: Scale = None, otherwise: str = ABSENT) -> str:
     """Return an interval as display text, or the other text without an interval."""
     from aigo_stats.statistics.intervals import NoInterval
 
-    if isinstance(estimate, NoInterval):
-        return otherwise
-    return f"[{estimate.low:.4g}, {estimate.high:.4g}]"
+    return otherwise if isinstance(estimate, NoInterval) else shown_range(estimate.low, estimate.high, scale)
+
+
+def change_interval_text(estimate: Estimate, scale: Scale = None) -> str:
+    """Return the interval of a difference as shown."""
+    from aigo_stats.statistics.intervals import NoInterval
+
+    return (
+        ABSENT if isinstance(estimate, NoInterval) else shown_change_range(estimate.low, estimate.high, scale)
+    )
 
 
 def missing_trials_text(counts: Denominator) -> str:
     """Return a text about missing trials of the samples in a metric."""
     verb = "is" if counts.missing_trials == 1 else "are"
-    return f"{counts.missing_trials} of {plural(counts.trials, 'trial')} {verb} missing"
+    return f"{counts.missing_trials:,} of {plural(counts.trials, 'trial', form=',')} {verb} missing"
 
 
 def bounds_text(metric: MetricEstimate) -> str | None:
@@ -52,7 +54,7 @@ def bounds_text(metric: MetricEstimate) -> str | None:
     units = " and ".join(
         unit for number, unit in ((counts.unscored, "sample"), (counts.missing_trials, "trial")) if number
     )
-    worst, best = map(number_text, metric.bounds)
+    worst, best = (shown_number(bound, metric.scale) for bound in metric.bounds)
     return f"{worst} if every missing {units} had scored worst, {best} if best"
 
 
@@ -65,7 +67,16 @@ def p_text(value: float | None) -> str:
 
 def level_text(level: float) -> str:
     """Return a confidence level as display text."""
-    return f"{level * 100:.4g} %"
+    return f"{short_number(level * 100)} %"
+
+
+def flips_text(flips: Flips) -> str:
+    """Return how many verdicts changed, and how many are the same."""
+    kappa = "" if flips.kappa is None else f" (Cohen's kappa {short_number(flips.kappa)})"
+    return (
+        f"{len(flips.lost):,} right → wrong, {len(flips.gained):,} wrong → right;"
+        f" the same verdict in {shown_number(flips.agreement, (0, 1))}{kappa}"
+    )
 
 
 def metric_notes(metric: MetricComparison) -> Iterator[str]:

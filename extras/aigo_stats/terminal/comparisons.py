@@ -17,20 +17,20 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.hooks import load_hook
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.sources import ResultSource, names_several, one_result
+from aigo_bridge.text.numbers import ABSENT, Scale, shown_change, shown_number
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.as_json import comparison_json
 from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
 from aigo_stats.comparison.flipped import flipped_samples
 from aigo_stats.comparison.ranking import Ranking
 from aigo_stats.comparison.texts import (
-    interval_text,
+    change_interval_text,
+    flips_text,
     level_text,
     metric_notes,
-    number_text,
     p_text,
-    signed_text,
 )
-from aigo_stats.statistics.intervals import NoInterval
+from aigo_stats.statistics.intervals import Interval, NoInterval
 from aigo_stats.statistics.paired import Difference
 from aigo_stats.terminal.statistics import chosen, console
 
@@ -197,7 +197,9 @@ def show_comparison(comparison: Comparison, num_flips: int) -> None:
     _show_metrics(comparison.metrics, screen, comparison.level)
     for name, difference in comparison.usage:
         unit = "tokens" if name == "total_tokens" else "seconds"
-        text = f"{unit} per sample: {signed_text(difference.value)} {interval_text(difference.estimate)}"
+        text = f"{unit} per sample: {shown_change(difference.value)}"
+        if isinstance(difference.estimate, Interval):
+            text = f"{text} ({change_interval_text(difference.estimate)})"
         screen.print(text, markup=False)
     for metric in comparison.metrics:
         if metric.flips is not None:
@@ -258,10 +260,11 @@ def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: f
         table.add_column(name, no_wrap=True, justify="left" if name == "metric" else "right")
     for metric in metrics:
         table.add_row(
-            Text(name_of(metric.label)), *_cells(metric.values, metric.difference, metric.adjusted_p)
+            Text(name_of(metric.label)),
+            *_cells(metric.values, metric.difference, metric.adjusted_p, metric.scale),
         )
         for (value, part), numbers in zip(metric.parts, metric.part_values, strict=True):
-            table.add_row(Text(f"  {name_of(str(value))}"), *_cells(numbers, part, None))
+            table.add_row(Text(f"  {name_of(str(value))}"), *_cells(numbers, part, None, metric.scale))
     print_table(screen, table)
     for metric in metrics:
         for reason in metric_notes(metric):
@@ -269,18 +272,21 @@ def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: f
 
 
 def _cells(
-    values: tuple[float | None, float | None], difference: Difference | NoInterval, adjusted: float | None
+    values: tuple[float | None, float | None],
+    difference: Difference | NoInterval,
+    adjusted: float | None,
+    scale: Scale,
 ) -> Iterator[str]:
-    yield from map(number_text, values)
+    yield from (shown_number(value, scale) for value in values)
     if isinstance(difference, NoInterval):
-        yield from ("–",) * 6
+        yield from (ABSENT,) * 6
         return
-    yield signed_text(difference.value)
-    yield interval_text(difference.estimate)
+    yield shown_change(difference.value, scale)
+    yield change_interval_text(difference.estimate, scale)
     yield p_text(difference.p_value)
     yield p_text(adjusted)
-    yield number_text(difference.effect)
-    yield str(difference.num_pairs)
+    yield shown_number(difference.effect)
+    yield shown_number(difference.num_pairs)
 
 
 def _show_flips(
@@ -288,12 +294,7 @@ def _show_flips(
 ) -> None:
     from rich.text import Text
 
-    kappa = "" if flips.kappa is None else f" (Cohen's kappa {flips.kappa:.3g})"
-    text = (
-        f"{name_of(metric.label)}: {len(flips.lost)} right → wrong, {len(flips.gained)} wrong → right; "
-        f"the same verdict in {flips.agreement:.1%}{kappa}"
-    )
-    screen.print(Text(text, style="bold"))
+    screen.print(Text(f"{name_of(metric.label)}: {flips_text(flips)}", style="bold"))
     for sample in flipped_samples(comparison, flips, count):
         arrow = "wrong → right" if sample.is_gain else "right → wrong"
         screen.print(f"  {arrow}  {name_of(str(sample.base_id))}", markup=False)
@@ -333,15 +334,21 @@ def show_rankings(rankings: Sequence[Ranking]) -> None:
             rank = str(low) if low == high else f"{low}–{high}"
             cells = [_cell(ranking, base, name) for base in names]
             letter = chr(ord("A") + place % 26)
-            table.add_row(letter, Text(short_path(name)), number_text(ranking.values[name]), rank, *cells)
+            table.add_row(
+                letter,
+                Text(short_path(name)),
+                shown_number(ranking.values[name], ranking.scale),
+                rank,
+                *cells,
+            )
         print_table(screen, table)
 
 
 def _cell(ranking: Ranking, base: str, new: str) -> str:
-    """`+0.05*`: how far a result is above another; the star where that is sure."""
+    """Return how far a result is above another, e.g. `+5 pp*`; the star marks a significant difference."""
     sign = 1 if (base, new) in ranking.cells else -1
     cell = ranking.cells.get((base, new) if sign == 1 else (new, base))
     if cell is None or isinstance(cell.difference, NoInterval):
         return ""
     sure = "*" if cell.adjusted_p is not None and cell.adjusted_p <= 0.05 else ""
-    return f"{signed_text(sign * cell.difference.value)}{sure}"
+    return f"{shown_change(sign * cell.difference.value, cell.scale)}{sure}"

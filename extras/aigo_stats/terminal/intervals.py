@@ -10,7 +10,7 @@ from aigo_bridge.cli.hooks import MetricStatistics, ResultComparison, Statistics
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural
-from aigo_stats.comparison.texts import bounds_text, interval_text, missing_trials_text
+from aigo_stats.comparison.texts import bounds_text, missing_trials_text
 
 if TYPE_CHECKING:
     from aigo_bridge.results.assembling import MetricRow
@@ -72,9 +72,11 @@ def _statistics(row: MetricRow, estimate: MetricEstimate | None) -> MetricStatis
 
     if estimate is None:
         reason = "the metric has no value" if row.value is None else "the evidence does not have this metric"
-        return MetricStatistics("", None, estimate_json(NoInterval(reason)))
+        return MetricStatistics(None, None, None, estimate_json(NoInterval(reason)))
     content: dict[str, Any] = {**estimate_json(estimate.estimate), **missing_json(estimate)}
-    return MetricStatistics(interval_text(estimate.estimate, ""), _missing(estimate), content)
+    interval = estimate.estimate
+    ends = None if isinstance(interval, NoInterval) else (interval.low, interval.high)
+    return MetricStatistics(ends, estimate.scale, _missing(estimate), content)
 
 
 def _missing(metric: MetricEstimate) -> str | None:
@@ -84,7 +86,9 @@ def _missing(metric: MetricEstimate) -> str | None:
         return None
     parts: list[str] = []
     if counts.unscored:
-        parts.append(f"{counts.unscored} of {plural(counts.unscored + counts.scored, 'sample')} are missing")
+        verb = "is" if counts.unscored == 1 else "are"
+        samples = plural(counts.unscored + counts.scored, "sample", form=",")
+        parts.append(f"{counts.unscored:,} of {samples} {verb} missing")
     if counts.missing_trials:
         parts.append(missing_trials_text(counts))
     bounds = bounds_text(metric)

@@ -10,10 +10,11 @@ from rich.text import Text
 
 from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, printable
+from aigo_bridge.text.numbers import ABSENT, shown_number
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.judges import Agreement, JudgeQuality
 from aigo_stats.comparison.repetitions import Repeatability
-from aigo_stats.comparison.texts import interval_text, level_text, number_text
+from aigo_stats.comparison.texts import interval_text, level_text
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.terminal.statistics import console
 
@@ -59,7 +60,7 @@ def _cells(quality: JudgeQuality) -> tuple[str, ...]:
         else (agreement.same, agreement.kappa, agreement.alpha)
     )
     means = (quality.judged_mean, quality.labelled_mean, quality.corrected_mean)
-    numbers = map(number_text, (*values, *means))
+    numbers = map(shown_number, (*values, *means))
     return (str(quality.num_labelled), *numbers, interval_text(quality.estimate))
 
 
@@ -88,7 +89,7 @@ def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) 
     """Where the spread of each score comes from, and the samples whose scores change."""
     screen = console()
     for number in numbers:
-        means = ", ".join(map(number_text, number.means))
+        means = ", ".join(map(shown_number, number.means))
         screen.print(
             Text(f"\n{_name(number)}: {plural(len(number.means), 'time')}, means {means}", style="bold")
         )
@@ -124,7 +125,9 @@ def _show_components(screen: Console, number: Repeatability) -> None:
             rows.insert(1, ("model", parts.model))
     table = _table("spread from", "variance", "share")
     for name, variance in rows:
-        table.add_row(name, number_text(variance), f"{variance / total:.1%}" if total else "–")
+        table.add_row(
+            name, shown_number(variance), shown_number(variance / total, (0, 1)) if total else ABSENT
+        )
     print_table(screen, table)
     if parts.judge is None:
         note = (
@@ -135,4 +138,4 @@ def _show_components(screen: Console, number: Repeatability) -> None:
     elif parts.model is None:
         note = "all answers are the same, so the variance of the model is unknown"
         screen.print(Text(f"  {note}", style="yellow"))
-    screen.print(f"standard error of the mean of one time: {number_text(number.standard_error)}")
+    screen.print(f"standard error of the mean of one time: {shown_number(number.standard_error)}")

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aigo_bridge.cli.tables import MetricLine
 from aigo_bridge.cli.terminal import name_of, note, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
+from aigo_bridge.text.numbers import ABSENT, shown_error, shown_number
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from aigo_bridge.results.sources import ResultSource
     from aigo_stats.comparison.columns import Columns
+    from aigo_stats.comparison.estimates import MetricEstimate
 
 
 _WIDTH = 160
@@ -72,3 +75,17 @@ def heading(screen: Console, columns: Columns) -> None:
 
     screen.print(Text(f"\n{name_of(columns.frame.specification.display_name)}", style="bold"))
     screen.print(Text(f"{short_path(columns.label)}: {columns.counts.text()}", style="dim"))
+
+
+def metric_line(metric: MetricEstimate) -> MetricLine:
+    """Return a metric as shown."""
+    from aigo_stats.comparison.texts import interval_text
+
+    return MetricLine(
+        metric.label,
+        shown_number(metric.value, metric.scale),
+        interval_text(metric.estimate, metric.scale),
+        shown_error(metric.shown_error, metric.scale),
+        shown_number(None if metric.denominator is None else metric.denominator.scored),
+        metric.scorer or ABSENT,
+    )

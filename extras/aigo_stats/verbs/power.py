@@ -11,6 +11,7 @@ from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.tables import print_table
 from aigo_bridge.cli.terminal import name_of, print_json
 from aigo_bridge.codes import Code
+from aigo_bridge.text.numbers import ABSENT, shown_number
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
@@ -224,7 +225,6 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
     from rich.table import Table
     from rich.text import Text
 
-    from aigo_stats.comparison.texts import number_text
     from aigo_stats.terminal.statistics import console
 
     screen = console()
@@ -232,7 +232,7 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
         screen.print(Text(f"\n{name_of(plan['metric'])}", style="bold"))
         screen.print(Text(f"  no plan: {name_of(plan['reason'])}", style="yellow"))
         return
-    at_hand = "" if plan["samples"] is None else f", {plan['samples']} samples at hand"
+    at_hand = "" if plan["samples"] is None else f", {plural(plan['samples'], 'sample', form=',')} at hand"
     screen.print(Text(f"\n{name_of(plan['metric'])}{at_hand}", style="bold"))
     screen.print(
         f"to find a difference of {difference:g} in {chance:.0%} of comparisons, with p <= {alpha:g}",
@@ -242,9 +242,9 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
     for heading in ("trials", "samples needed", "smallest difference at hand", "found at hand"):
         table.add_column(heading, no_wrap=True, justify="right")
     for row in plan["plan"]:
-        power = "–" if row["power"] is None else f"{row['power']:.0%}"
+        power = ABSENT if row["power"] is None else f"{row['power']:.0%}"
         table.add_row(
-            str(row["trials"]), _count(row["samples_needed"]), number_text(row["smallest_difference"]), power
+            str(row["trials"]), _count(row["samples_needed"]), shown_number(row["smallest_difference"]), power
         )
     print_table(screen, table)
     if len(plan["plan"]) == 1:
@@ -254,4 +254,4 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
 
 
 def _count(samples: int | None) -> str:
-    return "more than 1e9" if samples is None else str(samples)
+    return "more than 1e9" if samples is None else shown_number(samples)

@@ -10,7 +10,7 @@ import typer
 
 from aigo_bridge.cli.options import VERB, verb_command
 from aigo_bridge.cli.result_arguments import RESULTS_HELP
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.tables import print_metrics
 from aigo_bridge.cli.terminal import name_of, print_json, printable
 
 if TYPE_CHECKING:
@@ -144,27 +144,14 @@ def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
 def _show(
     columns: Columns, metrics: list[MetricEstimate], missing: list[MissingNumber], level: float
 ) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    from aigo_stats.comparison.texts import interval_text, level_text, number_text
-    from aigo_stats.terminal.statistics import console, heading
+    from aigo_stats.comparison.texts import level_text
+    from aigo_stats.terminal.statistics import console, heading, metric_line
 
     screen = console()
     heading(screen, columns)
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for name in ("metric", "value", "std. error", f"{level_text(level)} interval", "samples", "scorer"):
-        table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "scorer") else "right")
-    for metric in metrics:
-        scored = "–" if metric.denominator is None else str(metric.denominator.scored)
-        numbers = (
-            number_text(metric.value),
-            number_text(metric.shown_error),
-            interval_text(metric.estimate),
-            scored,
-        )
-        table.add_row(Text(name_of(metric.label)), *numbers, Text(name_of(metric.scorer or "–")))
-    print_table(screen, table)
+    print_metrics(screen, list(map(metric_line, metrics)), level_text(level))
     for metric in metrics:
         for note in _notes(metric):
             screen.print(Text(f"  {name_of(metric.label)}: {printable(note)}", style="yellow"))
@@ -190,7 +177,7 @@ def _notes(metric: MetricEstimate) -> Iterator[str]:
         (counts.no_aggregate, "without an aggregate over their trials"),
         (counts.no_value, "without a value"),
     )
-    absent = ", ".join(f"{number} {reason}" for number, reason in reasons if number)
+    absent = ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
     if absent:
         yield f"not in the number: {absent}"
     if counts.missing_trials:

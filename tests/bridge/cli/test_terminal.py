@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.cli.failing import reported
-from aigo_bridge.cli.outcomes import metric_problems, shown_rows
+from aigo_bridge.cli.metric_tables import shown_rows
+from aigo_bridge.cli.outcomes import metric_problems
 from aigo_bridge.cli.progress import failure_line, progress
 from aigo_bridge.cli.terminal import one_line, printable
 from aigo_bridge.engine.protocol import Progress

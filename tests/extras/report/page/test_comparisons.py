@@ -16,7 +16,7 @@ from aigo_report.page.comparisons import comparison_fragment, comparison_page
 from aigo_stats.comparison.columns import Columns, read_columns
 from aigo_stats.comparison.comparing import adjusted_together, compare
 from aigo_stats.comparison.ranking import rankings
-from aigo_stats.comparison.texts import interval_text
+from aigo_stats.comparison.texts import change_interval_text
 from aigo_stats.statistics.paired import tango
 
 SCORE = {"type": "mean", "field": "score", "name": "score", "key": "score"}
@@ -64,7 +64,7 @@ def test_everything_that_is_compared_is_on_the_page_and_numbers_come_last(tmp_pa
         "McNemar, exact 0.0020",
         "largest judge not compared: the max of the samples says nothing about that of other samples",
         "accuracy for each value of topic",
-        "10 right → wrong, 0 wrong → right; the same verdict in 73.7% (Cohen's kappa 0.457).",
+        "10 right → wrong, 0 wrong → right; the same verdict in 73.68 % (Cohen's kappa 0.4571).",
         "20 right → wrong old 20 new 20",
         "7 more; --flips N lists more.",
         "Meaning of the columns",
@@ -97,10 +97,10 @@ def test_several_results_are_ranked_with_intervals_or_a_reason(tmp_path: Path) -
 
     shown = words(comparison_fragment([], rankings(list(results), pairs), num_flips=0))
 
-    assert "A z 0.775 1–2 +0.025 +0.525*" in shown
-    assert "C x 0.25 3 -0.525* -0.5*" in shown
-    interval = interval_text(tango(21, 0, 40))
-    assert f"A over C +0.525 {interval} 40 < 0.0001 < 0.0001" in shown
+    assert "A z 77.5 % 1–2 +2.5 pp +52.5 pp*" in shown
+    assert "C x 25 % 3 -52.5 pp* -50 pp*" in shown
+    interval = change_interval_text(tango(21, 0, 40), (0, 1))
+    assert f"A over C +52.5 pp {interval} 40 < 0.0001 < 0.0001" in shown
     assert "Not ranked: x and y: the max of the samples says nothing about that of other samples." in shown
 
 

@@ -28,7 +28,7 @@ def test_a_result_alone(aigo: Run, results: list[Path]) -> None:
     done = aigo("stats", results[0])
 
     assert done.code == 0, done.err
-    assert "[0.4038, 0.5962]" in done.out
+    assert "50 %   40.38 to 59.62 %       ± 5 pp" in done.out
     (shown,) = aigo("stats", results[0], "--json").json
     (metric,) = shown["metrics"]
     assert metric["interval"] == pytest.approx([0.4038315, 0.5961685])
@@ -41,7 +41,7 @@ def test_two_results(aigo: Run, results: list[Path]) -> None:
 
     assert done.code == 0, done.err
     assert "no other differences" in done.out
-    assert "+0.3" in done.out
+    assert "+30 pp" in done.out
     assert "0 right → wrong, 30 wrong → right" in done.out
     assert "base a says 50\n    new  b says 50" in done.out
     assert "… and 28 more" in done.out

@@ -25,7 +25,7 @@ def test_from_assumed_shares(aigo: Run) -> None:
     (row,) = plan["plan"]
     assert row["samples_needed"] == 2694
     assert row["smallest_difference"] == pytest.approx(2.8015852 * (0.3011 / 1000) ** 0.5, rel=0.02)
-    assert "2694" in aigo("power", "--rates", "0.80,0.83", "-d", "0.03").out
+    assert "2,694" in aigo("power", "--rates", "0.80,0.83", "-d", "0.03").out
 
 
 def test_from_one_result_with_trials(aigo: Run, tmp_path: Path) -> None:

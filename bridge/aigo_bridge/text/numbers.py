@@ -1,0 +1,65 @@
+"""Numbers as people read them, in the terminal as on the pages: `frontend/DESIGN.md` has the rules."""
+
+from __future__ import annotations
+
+import math
+
+ABSENT = "–"
+"""Shown for an unknown number."""
+
+Scale = tuple[float, float] | None
+"""Lowest and highest value that the data declare for a number; `None`: not declared."""
+
+
+def short_number(value: float) -> str:
+    """Return a number with at most four significant digits; whole numbers keep all digits."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    if size < 1e15 and float(value).is_integer():
+        return f"{int(value):,}"
+    if size < 1e-4 or size >= 1e15:
+        digits, exponent = f"{value:.3e}".split("e")
+        return f"{digits.rstrip('0').rstrip('.')}e{int(exponent):+d}"
+    return f"{float(f'{value:.4g}'):,.7f}".rstrip("0").rstrip(".")
+
+
+def shown_number(value: float | None, scale: Scale = None) -> str:
+    """Return a number, in percent if its declared scale is 0 to 1."""
+    if value is None:
+        return ABSENT
+    return f"{short_number(value * 100)} %" if _is_proportion(scale) else short_number(value)
+
+
+def shown_range(low: float, high: float, scale: Scale = None) -> str:
+    """Return the ends of an interval with one unit, e.g. `20.77 to 93.85 %`."""
+    if _is_proportion(scale):
+        return f"{short_number(low * 100)} to {short_number(high * 100)} %"
+    return f"{short_number(low)} to {short_number(high)}"
+
+
+def shown_error(value: float | None, scale: Scale = None) -> str:
+    """Return a half-width, e.g. `± 4.2 pp`."""
+    if value is None:
+        return ABSENT
+    return f"± {short_number(value * 100)} pp" if _is_proportion(scale) else f"± {short_number(value)}"
+
+
+def shown_change(value: float, scale: Scale = None) -> str:
+    """Return a difference with its sign, in percentage points if the scale is 0 to 1."""
+    return f"{_signed(value * 100)} pp" if _is_proportion(scale) else _signed(value)
+
+
+def shown_change_range(low: float, high: float, scale: Scale = None) -> str:
+    """Return the ends of the interval of a difference with one unit, e.g. `-1.05 to +14.08 pp`."""
+    if _is_proportion(scale):
+        return f"{_signed(low * 100)} to {_signed(high * 100)} pp"
+    return f"{_signed(low)} to {_signed(high)}"
+
+
+def _signed(value: float) -> str:
+    return f"{'-' if value < 0 else '+'}{short_number(abs(value))}"
+
+
+def _is_proportion(scale: Scale) -> bool:
+    return scale is not None and scale[0] == 0 and scale[1] == 1
