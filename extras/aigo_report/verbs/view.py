@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aigo_bridge.cli.options import VERB, verb_command
+
+if TYPE_CHECKING:
+    from aigo_report.viewing.library import Library
 
 app = typer.Typer(**VERB)
 
@@ -46,6 +49,8 @@ def view(
     The command prints a URL and serves it until you press ctrl-C. Only this machine can open it. The server
     only reads files in this folder.
     """
+    from threading import Thread
+
     from aigo_bridge.cli.failing import exit_code, reported
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.exit_codes import of_signal
@@ -61,6 +66,7 @@ def view(
             typer.echo(f"{'folder':12}{name_of(short_path(folder))}")
             typer.echo(f"{'view':12}{server.guard.address}")
             typer.echo("ctrl-C ends it", err=True)
+            Thread(target=_note_entries, args=(server.library,), daemon=True).start()
             if open_browser:
                 _open(server.guard.address, server.library.private)
             server.serve_forever(poll_interval=0.2)
@@ -72,6 +78,28 @@ def view(
             accept_interrupt()
         finally:
             server.server_close()
+
+
+def _note_entries(library: Library) -> None:
+    """Print the number of results, logs and runs in the folder, in a thread: large folders take time."""
+    from aigo_bridge.cli.terminal import note
+    from aigo_bridge.text.plurals import plural
+
+    listing = library.listing()
+    entries = listing.entries.values()
+    counts = (
+        (sum(entry.kind == "result" for entry in entries), "result", None),
+        (sum(entry.kind == "evaluation" for entry in entries), "evaluation", None),
+        (sum(entry.kind == "log" for entry in entries), "engine log", None),
+        (
+            sum(bool(entry.run and entry.run.alive) for entry in entries),
+            "run in progress",
+            "runs in progress",
+        ),
+    )
+    found = ", ".join(plural(count, one, many, form=",") for count, one, many in counts if count)
+    more = "; the folder contains more files" if listing.cut else ""
+    note(f"reading {found or 'a folder without results or engine logs'}{more}")
 
 
 def _open(address: str, private: Path) -> None:

@@ -47,7 +47,9 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
 
         process.send_signal(number)
         assert process.wait(60) == code
-        assert "Traceback" not in process.stderr.read()
+        errors = process.stderr.read()
+        assert "reading 1 result\n" in errors
+        assert "Traceback" not in errors
     assert [path for path in private.iterdir() if path.suffix == ".own"] == []
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["quiz.tasklog.json"]
     assert (tmp_path / "out" / "quiz.tasklog.json").stat().st_mtime_ns == before.st_mtime_ns
