@@ -31,7 +31,7 @@ def documents(file: Path) -> list[dict[str, Any]]:
 
 
 def prompts(folder: Path, task: dict[str, Any]) -> Callable[..., Doc]:
-    """Return a function from a row to its document. A row contains a number and the id of its export."""
+    """Return a function that finds the document of a row by its number."""
     questions = documents(folder / "samples.jsonl")
     examples = documents(folder / "examples.jsonl") if task["examples"] else []
 
@@ -73,9 +73,7 @@ def likelihoods(
 
 
 def most_likely(answer: Weights, expected: dict[str, Any], by_length: bool) -> Compared:
-    """Return 1.0 if the correct choice is the most likely. If several are equally likely, the first
-    counts.
-    """
+    """Return 1.0 if the correct choice is the most likely (of equal ones, the first)."""
     weights = [number / (len(text) if by_length else 1) for text, number in answer]
     is_right = weights.index(max(weights)) == expected["right"]
     return {"is_correct": 1.0 if is_right else 0.0}, {}
