@@ -1,5 +1,5 @@
-"""What every import of foreign logs needs, whichever engine wrote them.
+"""Common parts of all imports of engine logs.
 
-Secrets taken out, bounds on what is read, counts of what was kept, changed and dropped, files that appear
-when they are whole, and the report at the end. What a log means is the adapter's business.
+They cover redaction, limits on input size, counts of kept, changed and dropped data, atomic output files,
+and the final report. Each adapter interprets its own logs.
 """

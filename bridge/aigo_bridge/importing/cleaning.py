@@ -1,4 +1,4 @@
-"""Secrets taken out of what an import writes, and out of what configurations hold by name."""
+"""Redaction of the data that an import writes, and of secrets under known names in configurations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from aigo_bridge.text.json_text import dumps
 
 _SECRET_NAME = re.compile(r"(?i)(^|_|-)(api[_-]?key|token|secret|password|authorization|credentials?)$")
 _SHORTEST = 12
-"""Characters of a value that can be a secret; `eos_token: </s>` is none."""
+"""Minimum number of characters of a secret; `eos_token: </s>` is too short."""
 
 
 def without_secrets(value: Any, counts: Counter[str], name: str = "") -> Any:
-    """A copy in which values under names of secrets are masked: the configuration of a model carries its
-    key.
+    """Return a copy in which values under secret names are masked. The configuration of a model contains its
+    API key.
     """
     if isinstance(value, dict):
         return {key: without_secrets(item, counts, str(key)) for key, item in value.items()}
@@ -33,10 +33,10 @@ def without_secrets(value: Any, counts: Counter[str], name: str = "") -> Any:
 
 
 def redacted(values: Sequence[bytes], redaction: Redaction) -> bytes:
-    """JSON values without secrets, with commas between them.
+    """Return JSON values without secrets, joined by commas.
 
-    A secret of nothing but digits can stand in the middle of a number; the text is put into the place of the
-    whole number then.
+    A secret that contains only digits may be part of a number. The replacement text then replaces the
+    whole number.
     """
     data = b",\n".join(values)
     counts = dict(redaction.found)

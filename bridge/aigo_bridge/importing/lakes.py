@@ -1,4 +1,4 @@
-"""Hook of a lake: tables of many results, which logs are imported into and commands read."""
+"""Hook for lakes: tables of many results that imports write and commands read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NAMES = ("lake", ".lake", "-lake", "_lake")
 LAKE_LOG, OLD_MARK = "logs/_delta_log", "lake.json"
-"""Folder that makes a folder a lake, and file that made it one before there were Delta tables."""
+"""Folder that marks a lake, and file that marked it before the introduction of Delta tables."""
 _KEYS = ("by_task=", "by_model=", "by_run=")
 
 
@@ -28,12 +28,12 @@ class LakeImport:
     tell: Callable[[ImportReport], None]
     """Called with the report of each log."""
     watch: float | None = None
-    """Seconds between two searches for new logs; `None`: one search."""
+    """Seconds between two searches for new logs; `None` for one search."""
     on_cluster: bool = False
     """Import on the workers of a cluster."""
     cluster_address: str | None = None
     workers: int | None = None
-    """Number of worker processes; `None`: one per CPU."""
+    """Number of worker processes; `None` for one per CPU."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Lake:
     """Hook `lake`."""
 
     import_logs: Callable[[LakeImport], int]
-    """Import logs; returns the worst exit code.
+    """Import logs and return the worst exit code.
 
     Raises:
         UsageError: logs are missing, or an option is wrong.
@@ -57,12 +57,12 @@ class Lake:
     """Return the tables of a lake for SQL, with a method `show`; `None` if no location is a lake.
 
     Raises:
-        UsageError: a lake is named together with something else.
+        UsageError: a lake is given together with another location.
     """
 
 
 def names_lake(out: str | os.PathLike[str]) -> bool:
-    """Whether `--format parquet --out` means a lake: one that is there, or by its name."""
+    """Return whether `--format parquet --out` names a lake: an existing one, or one by its name."""
     text = os.fspath(out).rstrip("/")
     name = text.rpartition("/")[2].lower()
     return name == _NAMES[0] or name.endswith(_NAMES[1:]) or is_lake(text)
@@ -77,13 +77,13 @@ def lake_part(location: str) -> str:
 
 
 def is_lake(location: str) -> bool:
-    """Whether a path of this machine is a lake, or partitions of one."""
+    """Return whether a local path is a lake, or partitions of one."""
     lake = Path(lake_part(location))
     return (lake / LAKE_LOG).is_dir() or (lake / OLD_MARK).is_file()
 
 
 def may_be_lake(text: str) -> bool:
-    """Return whether an argument may name a lake of this machine, or partitions of one."""
+    """Return whether an argument may name a local lake, or partitions of one."""
     return any(key in text for key in _KEYS) or (
         os.path.isdir(os.path.join(text, LAKE_LOG)) or os.path.isfile(os.path.join(text, OLD_MARK))  # noqa: PTH112, PTH113, PTH118  # never raises
     )

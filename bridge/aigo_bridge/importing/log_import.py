@@ -1,5 +1,5 @@
-"""The import of a log: how it is done, and what became of it, as told in its loss report, on the terminal and
-to programs.
+"""Options and outcome of a log import. The outcome is shown in the loss report, on the terminal and as
+JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    # Plans take longer to load than most logs to import.
+    # Importing the plan modules takes longer than importing most logs.
     from aigo_bridge.plan.logged_plan import LoggedPlan
     from aigo_bridge.plan.plan import TaskPlan
 
@@ -32,38 +32,39 @@ EventChoice = Literal["all", "default", "minimal"]
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How logs of engines are imported."""
+    """Options for importing engine logs."""
 
     context: ContextChoice = "full"
-    """How much of the models' inputs is written; `full` is what AI GO expects."""
+    """Amount of model input to write; AI GO expects `full`."""
     output_format: OutputFormat = "json"
     events: EventChoice = "default"
-    """Which events the traces keep."""
+    """Events to keep in the traces."""
     jobs: int | None = None
-    """Processes; `None` for as many as there are cores."""
+    """Number of processes; `None` for one per core."""
     redact: bool = True
-    """Take out well-known key formats and values of variables that look like keys."""
+    """Remove known key formats and values of variables that look like keys."""
     patterns: tuple[str, ...] = ()
-    """Further regular expressions of secrets; they hold also when `redact` is off."""
+    """Additional regular expressions of secrets. They also apply if `redact` is off."""
     bounds: Bounds = DEFAULT_BOUNDS
-    """What a log may ask of the machine."""
+    """Limits on the size of a log."""
     max_loss: int | None = None
-    """More dropped things than this in a log are an error; `None`: any number is fine."""
+    """Maximum number of dropped items before the import fails; `None` for any number."""
     provenance: bool = False
-    """Write `<name>.provenance.json` beside each result, which is read again for that."""
+    """Write `<name>.provenance.json` next to each result. The result is read again for this purpose."""
     recompute: Callable[[LoggedPlan], TaskPlan | None] | None = None
-    """Gives the user's own plan for the one that a log of ours carries, so that its code computes the metrics
-    anew; raises `EvidenceError` where the two differ. `None`, and where it gives none: metrics are taken as
-    they are stored."""
+    """Returns the user's own plan for the plan in a log of aigo-bridge, so that its code recomputes the
+    metrics. Raises `EvidenceError` if the plans differ. If it is or returns `None`, the stored metrics are
+    used.
+    """
 
     name: str | None = None
-    """File name of the only result, without its suffix; `None`: results are named after their logs."""
+    """File name of the only result, without its suffix; `None` to name results after their logs."""
 
     def stem(self, name: str, taken: set[str], fallback: str = "log") -> str:
-        """Return the file name of a result without its suffix; see `file_stem`.
+        """Return the file name of a result without its suffix (see `file_stem`).
 
         Raises:
-            UsageError: there is more than one result for the only name.
+            UsageError: several results need the only name.
         """
         if self.name is None:
             return file_stem(name, taken, fallback)
@@ -73,7 +74,7 @@ class ImportOptions:
         return self.name
 
     def redaction(self) -> Redaction:
-        """The redaction to apply, with counts of its own.
+        """Return the redaction to apply, with separate counts.
 
         Raises:
             UsageError: a pattern is not a regular expression, or matches the empty text.
@@ -88,15 +89,15 @@ SEVERAL_RESULTS: Final = (
 )
 NOT_RECOMPUTED: Final = "not recomputed"
 DAMAGED: Final = "DamagedLog"
-"""The log's fault: bytes are missing, or are not what the format says."""
+"""Error in the log: bytes are missing or do not follow the format."""
 UNMAPPED: Final = "UnmappedLog"
-"""Nobody's proven fault but ours: the log may be sound."""
+"""Probable error in aigo-bridge: the log may be valid."""
 
 DamageKind = Literal["DamagedLog", "UnmappedLog"]
 
 
 class UnmappedError(EvidenceError):
-    """The code that maps a log failed at a part of it."""
+    """Failure of the mapping code for a part of a log."""
 
     def __init__(self, message: str):
         super().__init__(message, code=Code.UNMAPPED_LOG)
@@ -104,15 +105,15 @@ class UnmappedError(EvidenceError):
 
 @dataclass(frozen=True)
 class Damage:
-    """A part of a log that is not in the evidence."""
+    """Part of a log that is missing in the evidence."""
 
     member: str
     """Member of the archive, or file of the log; `""` for the log itself."""
     offset: int | None
-    """Byte offset in the file, where it is known."""
+    """Byte offset in the file; `None` if unknown."""
     reason: str
     kind: DamageKind = DAMAGED
-    """Whose fault it is; the `error_type` in the evidence."""
+    """Cause of the damage; the `error_type` in the evidence."""
 
     def __str__(self) -> str:
         where = self.member or "file"
@@ -121,12 +122,14 @@ class Damage:
 
 
 def kind_of(error: Exception) -> DamageKind:
-    """Whose fault an error is."""
+    """Return the cause of an error."""
     return UNMAPPED if isinstance(error, UnmappedError) else DAMAGED
 
 
 def unmapped(part: str, error: Exception) -> str:
-    """The reason for a part at which our own code failed: said as that, with the place in the code."""
+    """Return a message about a part for which the mapping code of aigo-bridge failed, with the position in
+    the code.
+    """
     place, step = "", error.__traceback__
     while step is not None:
         path = PurePath(step.tb_frame.f_code.co_filename)
@@ -141,14 +144,16 @@ def unmapped(part: str, error: Exception) -> str:
 
 @dataclass
 class LossReport:
-    """Counts per kind. One report is filled while a log is read; reports of parts add up."""
+    """Counts of kept, changed and dropped items per kind. One report is filled while a log is read; reports
+    of parts are added.
+    """
 
     kept: Counter[str] = field(default_factory=Counter)
-    """Things that are in the evidence with all their content: kind → count."""
+    """Items that the evidence contains completely: kind → count."""
     changed: Counter[str] = field(default_factory=Counter)
-    """Things that are in the evidence in another form: kind and what was done → count."""
+    """Items that the evidence contains in another form: kind and change → count."""
     dropped: Counter[str] = field(default_factory=Counter)
-    """Things that are not in the evidence: kind and why → count."""
+    """Items that the evidence does not contain: kind and reason → count."""
 
     def add(self, report: LossReport) -> None:
         """Add the counts of another report."""
@@ -157,18 +162,18 @@ class LossReport:
         self.dropped.update(report.dropped)
 
     def clear(self) -> None:
-        """Forget all counts."""
+        """Reset all counts."""
         self.kept.clear()
         self.changed.clear()
         self.dropped.clear()
 
     @property
     def lost(self) -> int:
-        """How many things were dropped."""
+        """Number of dropped items."""
         return sum(self.dropped.values())
 
     def as_dict(self) -> dict[str, dict[str, int]]:
-        """The report as JSON, kinds in alphabetical order."""
+        """Return a JSON-serializable dictionary, with the kinds in alphabetical order."""
         return {name: dict(sorted(getattr(self, name).items())) for name in ("kept", "changed", "dropped")}
 
 
@@ -177,40 +182,41 @@ _MOST_DAMAGE = 20
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What became of one log."""
+    """Outcome of importing one log."""
 
     log: str
-    """Its location as the user named it."""
+    """Location of the log as the user named it."""
     output: Path | None = None
-    """The file (or folder of tables) that was written; `None` when nothing could be read, or nothing
-    written."""
+    """File (or folder of tables) that was written; `None` if nothing could be read or written."""
     loss_file: Path | None = None
     """The written loss report."""
     status: str = ""
-    """The engine's status of the log, e.g. `success`, `error`, `cancelled`, `started`; `""` when it could not
-    be read."""
+    """Status of the log in the engine, for example `success`, `error`, `cancelled`, `started`; `""` if it
+    could not be read.
+    """
     samples: int = 0
     trials: int = 0
     failed: int = 0
-    """Samples with an error of their own (not of reading)."""
+    """Number of samples with an error of the run (not of reading)."""
     damage: tuple[Damage, ...] = ()
-    """What could not be read."""
+    """Unreadable parts."""
     loss: LossReport = field(default_factory=LossReport)
     redacted: Counter[str] = field(default_factory=Counter)
-    """Secrets taken out, by kind."""
+    """Kind of secret → number of redactions."""
     exit_code: ExitCode = ExitCode.DONE
-    """0 done, 1 more was dropped than allowed, 3 only a part (or nothing) could be read or written."""
+    """Exit code: 0 done, 1 more items dropped than allowed, 3 partly or not readable or written."""
     reason: str = ""
-    """Why the exit code is not 0."""
+    """Reason for an exit code other than 0."""
     code: Code | None = None
-    """The kind of mistake that the reason is, where it is known."""
+    """Code of the reason, if known."""
     own: bool = False
-    """Whether the log is of a run of ours: its evidence came back as it was, and its trials are not
-    counted."""
+    """Whether the log was written by aigo-bridge. Its evidence is unchanged, and its trials are not
+    counted.
+    """
     notes: tuple[str, ...] = ()
-    """What there is to say besides, one line each."""
+    """Additional notes, one line each."""
     facts: Mapping[str, Any] | None = None
-    """The report for programs, where it is not made of the fields above."""
+    """JSON-serializable report, if it is not derived from the other fields."""
 
     def __repr__(self) -> str:
         parts = [
@@ -223,10 +229,10 @@ class ImportReport:
         return f"<ImportReport of {self.log!r}: {', '.join(parts)}{written}>"
 
     def judged(self, max_loss: int | None) -> ImportReport:
-        """This report with its exit code, and the reason for it.
+        """Return this report with its exit code and the reason for it.
 
         Args:
-            max_loss: more dropped things than this are a failure; `None` for any number.
+            max_loss: maximum number of dropped items; `None` for any number.
         """
         code = of_import(is_damaged=bool(self.damage), num_lost=self.loss.lost, max_loss=max_loss)
         if code is ExitCode.PARTIAL:
@@ -243,8 +249,8 @@ class ImportReport:
         return f"{plural(len(self.damage), 'part')} of the log could not be read: {self.damage[0]}"
 
     def write_loss(self) -> None:
-        """Write the loss report beside the result."""
-        # Late: what reads and writes results takes longer to load than a report to be shown.
+        """Write the loss report next to the result."""
+        # Import late: the modules that read and write results load more slowly than a report is shown.
         from aigo_bridge.results.log_files import open_for_replacing
 
         assert self.loss_file is not None
@@ -259,7 +265,7 @@ class ImportReport:
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """The report for programs."""
+        """JSON-serializable report."""
         if self.facts is not None:
             return self.facts
         return {
@@ -275,12 +281,12 @@ class ImportReport:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The report for people. Texts from logs are strangers' texts: none moves the cursor."""
+        """Report for the terminal. Control characters in texts from logs are made visible."""
         return tuple(map(visible, self._lines()))
 
     @property
     def line(self) -> str:
-        """The report for people in one line; the details are in `lines` and in the loss report."""
+        """Report for the terminal in one line. `lines` and the loss report contain the details."""
         parts = [f"{self.log}: {self.status or 'unreadable'}"]
         if self.output is not None:
             failed = f", {self.failed} failed" if self.failed else ""
@@ -321,7 +327,9 @@ class ImportReport:
 
 
 def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> ImportReport:
-    """The report of a log whose metrics cannot be computed anew; `None`: as it is none of ours."""
+    """Return the report of a log whose metrics cannot be recomputed; `None` as the reason means that
+    aigo-bridge did not write it.
+    """
     if reason is None:
         reason = "it was not written by aigo-bridge, so it carries no plan to compare with the task's"
         code = Code.LOG_WITHOUT_PLAN
@@ -336,8 +344,8 @@ def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> Im
 
 
 def file_stem(name: str, taken: set[str], fallback: str = "log") -> str:
-    """A file name for a log, made of its name; names that are taken get a number, and the new one is added to
-    them.
+    """Return a file name for a log, derived from its name. A taken name gets a number, and the new name is
+    added to `taken`.
     """
     stem = re.sub(r"[\x00-\x1f\x7f<>:\"|?*/\\]", "_", name) or fallback
     free, number = stem, 2

@@ -1,4 +1,4 @@
-"""Where files of logs lie: on this machine, or in any file system that fsspec knows."""
+"""Locations of log files: local, or on any file system that fsspec supports."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from aigo_bridge.errors import UsageError
 
 @dataclass(frozen=True)
 class FileLocation:
-    """A location on a file system, local or any that fsspec knows."""
+    """Location on a local file system or one that fsspec supports."""
 
     fs: Any
-    """The file system; `None`: the local one."""
+    """File system; `None` for the local one."""
     path: str
 
     @classmethod
     def of(cls, location: str) -> FileLocation:
-        """The place that a path, or a URL, names.
+        """Return the location of a path or a URL.
 
         Raises:
-            UsageError: there is no such kind of URL, or what it takes is not installed.
+            UsageError: the URL scheme is unknown, or its package is not installed.
         """
         if "://" not in location:
             return cls(None, location)
@@ -41,11 +41,13 @@ class FileLocation:
         return cls(None if "file" in _protocols(fs) else fs, path)
 
     def name(self, path: str) -> str:
-        """A path of this file system as the user would write it."""
+        """Return a path of this file system in the form that the user would type."""
         return path if self.fs is None else str(self.fs.unstrip_protocol(path))
 
     def files(self) -> list[str]:
-        """The files here: the file itself, all below a folder, or what a pattern matches; sorted."""
+        """Return the files at this location, sorted: the file itself, all files below a folder, or the
+        matches of a pattern.
+        """
         if self.fs is not None:
             paths = (
                 self.fs.glob(self.path)
@@ -53,43 +55,43 @@ class FileLocation:
                 else self.fs.find(self.path)
             )
             return sorted(map(str, paths))
-        # A name of lighteval's may look like a pattern: what exists is no pattern.
+        # The name of a lighteval file may look like a pattern, so existing files take precedence.
         if os.path.lexists(self.path):
             return list(_local_files(self.path))
         return sorted(file for name in glob.glob(self.path, recursive=True) for file in _local_files(name))  # noqa: PTH207  # patterns may be absolute
 
     def absolute(self, path: str) -> str:
-        """A path of which all folders are known."""
+        """Return the absolute path."""
         return os.path.abspath(path) if self.fs is None else path  # noqa: PTH100  # as written, without following links
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether a file exists."""
         return Path(path).is_file() if self.fs is None else bool(self.fs.isfile(path))
 
     def below(self, folder: str) -> list[str]:
-        """The files directly in a folder; none when there is no such folder."""
+        """Return the files directly in a folder; an empty list if it does not exist."""
         if self.fs is not None:
             return sorted(map(str, self.fs.ls(folder, detail=False))) if self.fs.isdir(folder) else []
         path = Path(folder)
         return sorted(str(entry) for entry in path.iterdir()) if path.is_dir() else []
 
     def read(self, most: int) -> bytes:
-        """The whole file.
+        """Return the content of the file.
 
         Raises:
-            OSError: it cannot be read.
-            TooLargeError: it has more than `most` bytes.
+            OSError: the file cannot be read.
+            TooLargeError: the file has more than `most` bytes.
         """
         size = self.check_size(most)
         with self.open() as file:
             return bytes(file.read(size))
 
     def check_size(self, most: int) -> int:
-        """Bytes of the file.
+        """Return the size of the file in bytes.
 
         Raises:
-            OSError: there is none.
-            TooLargeError: it has more than `most` bytes.
+            OSError: the file does not exist.
+            TooLargeError: the file has more than `most` bytes.
         """
         size = self.size()
         if size > most:
@@ -100,19 +102,19 @@ class FileLocation:
         return size
 
     def open(self) -> Any:
-        """The file, open for reading bytes.
+        """Open the file for reading bytes.
 
         Raises:
-            OSError: it cannot be opened.
+            OSError: the file cannot be opened.
         """
         return Path(self.path).open("rb") if self.fs is None else self.fs.open(self.path, "rb")
 
     def size(self) -> int:
-        """Bytes of the file."""
+        """Return the size of the file in bytes."""
         return Path(self.path).stat().st_size if self.fs is None else int(self.fs.size(self.path))
 
     def head(self, path: str) -> Head:
-        """The beginning of a file; nothing when it cannot be read."""
+        """Return the first bytes of a file; empty if it cannot be read."""
         if self.fs is None:
             return head_of(path) or Head(b"", whole=True)
         try:

@@ -1,10 +1,10 @@
-"""Secrets, taken out of a log before anything else sees it.
+"""Redaction of secrets in a log before any other processing.
 
-Replacing works on the bytes of a member, so that nothing that is written later (traces, metadata, errors,
-file names) can contain what was found. What keys look like stands first; they are printable ASCII without
-quotes: such a text stands in JSON as it is, unless somebody escapes letters that need it not. Values of the
-environment may hold any character, and are looked for in every way that JSON spells it, also in JSON inside
-of a text. Only whole characters are replaced, so that the document stays valid.
+The replacement works on the bytes of a member, so that later output (traces, metadata, errors, file names)
+cannot contain a found secret. Known key formats are searched first. Keys are printable ASCII without
+quotes, so JSON contains them unchanged, unless a writer escapes letters unnecessarily. Values of
+environment variables may contain any character, and are searched in every JSON spelling, including JSON
+inside a text. Only whole characters are replaced, so that the document stays valid.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from aigo_bridge.redaction.secrets import KNOWN, environment_secrets
 from aigo_bridge.text.escapes import PLAIN, hint_of, in_json, ranges, replaced
 
 _ESCAPE = r"(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4})"
-"""Behind an escape of JSON a word begins: the `n` of a line break is no letter."""
+"""A word starts after a JSON escape, because the `n` of a line break is not a letter."""
 START = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
 
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of keys."""
+    """Format of one kind of key."""
 
     hint: str
-    """A pattern for Rust, without look-around, that finds at least the beginning of every such key."""
+    """Rust pattern without look-around that matches at least the start of every such key."""
     pattern: str
-    """Finds the key; where it has a group `key`, that is the key."""
+    """Pattern that matches the key. If it has a group `key`, the group is the key."""
     is_key: Callable[[str], bool] | None = None
-    """Judges what the pattern has found; `None`: it is a key."""
+    """Returns whether a match is a key; `None` if every match is."""
 
 
 def _prefixed(prefixes: str, rest: str) -> Format:
-    """Keys that begin in one of several ways, separated by blanks."""
+    """Return the format of keys with one of several prefixes, separated by spaces."""
     starts = "|".join(map(re.escape, prefixes.split()))
     return Format(starts, f"{START}(?:{starts}){rest}")
 
@@ -119,7 +119,7 @@ OWN: dict[str, Format] = {
         r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature)=(?P<key>[A-Za-z0-9%+/_-]{20,}={0,2})",
     ),
 }
-"""Kinds that are known by their first letters → how they go on."""
+"""Kinds with known prefixes → format."""
 
 _PLACEHOLDER = re.compile(
     r"[xX*.•_-]+|(?:your|my|the|some|insert|example|changeme|change[-_]me|placeholder|dummy|fake|redacted|todo|test[-_])"
@@ -131,7 +131,9 @@ _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[A-Za-z]")
 
 
 def _is_value(text: str, least: int = 8) -> bool:
-    """Whether what stands behind a secret's name is one: letters and digits mixed, and no placeholder."""
+    """Return whether the text after a secret's name is a secret: a mix of letters and digits, and not a
+    placeholder.
+    """
     return (
         len(text) >= least
         and _DIGIT.search(text) is not None
@@ -142,7 +144,7 @@ def _is_value(text: str, least: int = 8) -> bool:
 
 
 def _is_user_and_password(text: str) -> bool:
-    """Whether base64 says a user and a password."""
+    """Return whether base64 text contains a user and a password."""
     coded = text.replace("%3D", "=").replace("-", "+").replace("_", "/").rstrip("=")
     try:
         decoded = base64.b64decode(coded + "=" * (-len(coded) % 4), validate=True).decode()
@@ -204,12 +206,12 @@ IN_PLACES: dict[str, Format] = {
         lambda text: _is_value(text, 8),
     ),
 }
-"""Places where a key stands, whatever it looks like."""
+"""Contexts in which a text is a key, independent of its format."""
 
 
 @cache
 def formats() -> dict[str, Format]:
-    """All kinds, in the order in which they are looked for: what says most of a key comes first."""
+    """Return all kinds in search order, the most specific first."""
     stored = json.loads((Path(__file__).with_name("key_formats.json")).read_text(encoding="utf-8"))["rules"]
     theirs = {
         name: Format(re.escape(start), rf"{START}(?:{pattern})[A-Za-z0-9_-]*")
@@ -219,36 +221,41 @@ def formats() -> dict[str, Format]:
 
 
 WELL_KNOWN: Mapping[str, Format] = formats()
-"""Kinds of keys that are known by their looks, or by where they stand."""
+"""Kinds of keys that are recognized by their format or context."""
 
 _NEEDLESS = re.compile(rb"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
-"""Letters and digits that were escaped: no writer of JSON needs to."""
+"""Letters and digits that are escaped unnecessarily."""
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class Redaction:
-    """What to look for, and how often it was found."""
+    """Rules of a redaction and counts of its matches."""
 
     rules: tuple[tuple[str, bytes], ...] = ()
-    """(name, regular expression) of the secrets; compiled when there is a suspicion, which takes longer than
-    most logs."""
+    """Pairs of name and regular expression of the secrets. They are only compiled on suspicion, because
+    compiling takes longer than most logs.
+    """
     suspicion: tuple[SchemaValidator, ...] | None = None
-    """One of them accepts every text that has a match of any rule, and few others; `None` where every text
-    must be searched."""
+    """Validators, one of which accepts every text with a match of any rule, and few other texts; `None` to
+    search every text.
+    """
     found: Counter[str] = field(default_factory=Counter)
-    """Name of the rule → matches replaced so far."""
+    """Name of the rule → number of replaced matches."""
     spelled: tuple[tuple[str, str], ...] = ()
-    """(name, secret) of the secrets that JSON spells otherwise than they are: to be found in texts that are
-    no JSON."""
+    """Pairs of name and secret for secrets with another spelling in JSON, to be found in texts that are not
+    JSON.
+    """
 
     def suspects(self, data: bytes) -> bool:
-        """Whether `data`, which must be UTF-8, may hold a secret."""
+        """Return whether `data`, which must be UTF-8, may contain a secret."""
         return self.suspicion is None or any(pattern.isinstance_python(data) for pattern in self.suspicion)
 
     def apply(self, data: bytes) -> bytes:
-        """`data` with every secret replaced by `[redacted: <name>]`; `data` itself where there is none."""
-        # Bytes that are not UTF-8 satisfy no validator: their being refused says nothing.
+        """Return `data` with every secret replaced by `[redacted: <name>]`; `data` itself if it contains no
+        secret.
+        """
+        # Validators reject bytes that are not UTF-8, so their rejection proves nothing.
         readable = data.isascii() or _UTF8.isinstance_python(data)
         if readable and not self.suspects(data):
             return data
@@ -261,7 +268,7 @@ class Redaction:
         return data
 
     def _without(self, name: str, pattern: re.Pattern[bytes], data: bytes) -> bytes:
-        """`data` without what one rule finds."""
+        """Return `data` without the matches of one rule."""
         parts: list[bytes] = []
         end = 0
         for match in pattern.finditer(data):
@@ -274,8 +281,8 @@ class Redaction:
         return b"".join([*parts, data[end:]])
 
     def _without_escaped(self, data: bytes) -> bytes:
-        """`data` without keys whose letters are escaped though they need it not: they are letters again once
-        it is read.
+        """Return `data` without keys that contain unnecessary escapes, which become letters when the data is
+        read.
         """
         text = data.decode()
         for name, pattern in self.rules:
@@ -287,7 +294,7 @@ class Redaction:
         return text.encode()
 
     def text(self, text: str) -> str:
-        """As `apply`, for a text of Python."""
+        """Redact a Python text like `apply`."""
         for name, secret in self.spelled:
             if count := text.count(secret):
                 text = text.replace(secret, f"[redacted: {name}]")
@@ -297,8 +304,8 @@ class Redaction:
         return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
     def texts(self, texts: list[str]) -> list[str]:
-        """As `text`, for many short ones, which are searched at once; for names of what is counted elsewhere:
-        not counted.
+        """Redact many short texts like `text`, but search them together and do not count matches. It is used
+        for names that are counted in other places.
         """
         together = "\n".join(texts)
         if not texts or not (
@@ -311,7 +318,7 @@ class Redaction:
 
 
 def _key_in(name: str, match: re.Match[bytes]) -> tuple[int, int] | None:
-    """Where the key stands in what a rule has found; `None` where it is none."""
+    """Return the position of the key in a match; `None` if it is not a key."""
     kind = WELL_KNOWN.get(name)
     if kind is None:
         return match.span() if match[0] else None
@@ -334,26 +341,28 @@ _NEEDLESS_TEXT = re.compile(_NEEDLESS.pattern.decode())
 
 @cache
 def _hint(name: str) -> SchemaValidator:
-    """Accepts every text that may have a match of a well-known rule."""
+    """Return a validator that accepts every text with a possible match of a well-known rule."""
     return SchemaValidator({"type": "str", "pattern": WELL_KNOWN[name].hint})
 
 
 _UTF8 = SchemaValidator({"type": "str"})
 _TOGETHER = 14
-"""Patterns that are searched for at once: the first letters of so many are found at the speed of memory,
-those of twice as many are not."""
+"""Number of patterns to search together. With twice as many, the search for their first letters is much
+slower.
+"""
 NO_REDACTION = Redaction(suspicion=())
 
 
 def redaction(
     patterns: Iterable[str] = (), *, environment: Mapping[str, str] | None = None, well_known: bool = True
 ) -> Redaction:
-    """Build a `Redaction`.
+    """Create a `Redaction`.
 
     Args:
-        patterns: further regular expressions, as the user typed them.
-        environment: variables whose values are secrets when their names say so; the process's own by default.
-        well_known: look for the key formats in `WELL_KNOWN`.
+        patterns: additional regular expressions, as the user typed them.
+        environment: variables whose values are secrets if their names indicate it; by default the
+            variables of the process.
+        well_known: search for the key formats in `WELL_KNOWN`.
 
     Raises:
         UsageError: a pattern is not a regular expression, or matches the empty text.
@@ -365,7 +374,7 @@ def redaction(
     if environment is None:
         values = {**dict.fromkeys(KNOWN.values, "what this process was given as a secret"), **values}
     spelled: list[tuple[str, str]] = []
-    # Longer values first, so that one value inside another does not leave a remainder.
+    # Replace longer values first, so that a value inside another one does not leave a remainder.
     for secret, name in sorted(values.items(), key=lambda item: -len(item[0])):
         kind = f"value of {_printable(name)}" if " " not in name else name
         rules.append((kind, in_json(secret).encode()))
@@ -377,7 +386,8 @@ def redaction(
         hints += [*dict.fromkeys(kind.hint for kind in WELL_KNOWN.values()), _NEEDLESS.pattern.decode()]
     user_rules = [_checked(text) for text in patterns]
     rules += user_rules
-    # Python's regular expressions are richer than Rust's: the user's own are always searched.
+    # Python's regular expressions have more features than Rust's, so the user's own expressions are always
+    # searched.
     suspicion = (
         None
         if user_rules
@@ -402,5 +412,5 @@ def _checked(text: str) -> tuple[str, bytes]:
 
 
 def _printable(text: str) -> str:
-    """`text` without the characters that would end or escape a JSON text."""
+    """Return `text` without characters that would end or escape a JSON text."""
     return re.sub(r"[^\x20\x21\x23-\x5b\x5d-\x7e]", "_", text)

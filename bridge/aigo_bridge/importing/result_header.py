@@ -1,4 +1,6 @@
-"""Header of an imported result: all of a `TaskResultLog` except its samples, the same for all importers."""
+"""Header of an imported result: a `TaskResultLog` without its samples, with the same structure for all
+importers.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ class ImportedTask:
     entity: Literal["model", "dataset"] = "model"
     """Kind of the evaluated entity."""
     task_id: str | None = None
-    """Id in the log; `None`: the key."""
+    """Id in the log; `None` for the key."""
     description: str = ""
     num_trials: int = 1
     parameters: Sequence[Json] = ()
     """Declared parameters with their values."""
     tags: Sequence[Json] = ()
     created_at: int | None = None
-    """Unix time."""
+    """Creation time, in Unix seconds."""
 
     def to_json(self) -> Json:
         """Return the `StoredTask` as a JSON-serializable dictionary."""
@@ -74,7 +76,7 @@ def few_shot_parameter(shots: int) -> Json:
 
 
 def metric_error(message: str) -> Json:
-    """Return the error of a metric that has no value."""
+    """Return the error of a metric without a value."""
     return {"error_type": "MetricWithoutValue", "message": message, "stage": "metric"}
 
 
@@ -87,7 +89,7 @@ def unix_time_of(date: str) -> int | None:
     """Return the Unix time of a date in a file name, taken as UTC; `None` if it is not a date.
 
     Args:
-        date: e.g. `2025-01-31T12-30-00.5`, also with colons.
+        date: e.g. `2025-01-31T12-30-00.5`, with hyphens or colons.
     """
     day, _, clock = date.partition("T")
     try:
@@ -110,19 +112,19 @@ def result_header(
     is_complete: bool = True,
     software: str | None = None,
 ) -> Json:
-    """Return a `TaskResultLog` as JSON whose `evidence` does not have `samples` yet.
+    """Return a `TaskResultLog` as JSON whose `evidence` does not contain `samples` yet.
 
     Args:
-        metrics: `MetricData` of the task; `None`: unknown.
+        metrics: `MetricData` of the task; `None` if unknown.
         metric_errors: errors of metrics.
         failed: number of failed samples.
         samples: number of samples.
         specification: the `TaskResultSpecification`.
         execution: the `TaskResultExecution`.
-        damage: parts that could not be read; any makes the result a failure.
+        damage: parts that could not be read; any damage makes the result a failure.
         errors: errors of the run.
         is_complete: whether the run ended successfully.
-        software: package and version that made the log, if known.
+        software: package and version that created the log, if known.
     """
     return {
         "format_version": "v1",

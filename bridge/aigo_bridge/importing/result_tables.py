@@ -1,4 +1,4 @@
-"""A result log as parquet tables: the same ones that an import of an engine's log makes."""
+"""Parquet tables of a result log, with the same schema as the tables of an imported engine log."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def import_result_log(location: str, out: Path, secrets: Redaction, taken: set[s
     """Write the tables of a result log to `<name>.tables` in a folder.
 
     Args:
-        location: where the log is.
-        out: folder of the tables; it is made if need be.
-        secrets: what is taken out.
-        taken: names that are taken in the folder; that of this log is added.
+        location: location of the log.
+        out: folder of the tables, which is created if necessary.
+        secrets: redaction to apply.
+        taken: names that are taken in the folder; the name of this log is added.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -90,7 +90,7 @@ def _write(
 
 def _trials(sample: SampleEvidence, secrets: Redaction) -> Iterator[TrialParts]:
     trials = sample.trials or [
-        # Legacy evidence, and evidence of one run: the sample is its only trial.
+        # In legacy evidence and the evidence of one run, the sample is its only trial.
         SampleTrialEvidence(
             index=0,
             sample_id="" if sample.sample_id is None else sample.sample_id,
@@ -126,7 +126,7 @@ def _parts(trial: Json) -> TrialParts:
 
 
 def _outputs(output: Json) -> list[Json]:
-    """The conversations of a trial, one after the other."""
+    """Return the conversations of a trial in order."""
     several = output.get("solver_outputs")
     if several is None:
         return [output] if output else []
@@ -138,7 +138,7 @@ def _items(output: Json) -> Iterable[Mapping[str, Any]]:
 
 
 def _usages(output: Json) -> Iterator[Json]:
-    """The tokens of each model call; empty for a call that does not tell."""
+    """Yield the tokens of each model call; empty for a call without usage data."""
     events = (output.get("trace") or {}).get("events") or ()
     calls = [event for event in events if event.get("type") == "model_call_event"]
     raw = output.get("raw_outputs") or [output.get("output")]
@@ -147,12 +147,12 @@ def _usages(output: Json) -> Iterator[Json]:
 
 
 def _clean(value: Any, secrets: Redaction) -> Any:
-    """The value without secrets."""
+    """Return the value without secrets."""
     data = dumps(value)
     clean = secrets.apply(data)
     if clean is data:
         return value
-    # Late: hardly any log has one.
+    # Import late, because few logs contain a secret.
     import json
 
     return json.loads(clean)

@@ -1,11 +1,11 @@
-"""Evidence as parquet tables: `samples`, `scores`, `events`, `messages`, and the rest of the log as
+"""Parquet tables of evidence: `samples`, `scores`, `events` and `messages`, with the rest of the log in
 `result.json`.
 
-For analysis with duckdb, pandas or polars. Rows name their sample and trial; what has no column of its own is
-JSON text in the last one. Contexts of model calls are left out: `messages` has the conversation once. Columns
-have the same types whatever a log holds: a number that does not fit is null there, and in the text of the
-last column as it is. Scores that were reduced over trials are in `result.json`, by sample, because they are
-of no trial.
+The tables can be analysed with duckdb, pandas or polars. Each row contains its sample and trial. Data
+without a column is JSON text in the last column. Contexts of model calls are left out, because `messages`
+contains each conversation one time. Columns have fixed types: a number that does not fit is null there and
+unchanged in the last column. Scores that were aggregated over trials do not belong to one trial and are in
+`result.json`, by sample.
 """
 
 from __future__ import annotations
@@ -71,29 +71,28 @@ _TEXTS = frozenset({"input_text", "output_text", "text"})
 
 @dataclass(frozen=True)
 class TrialParts:
-    """One trial of one sample, as JSON-ready parts."""
+    """JSON-serializable parts of one trial of one sample."""
 
     sample_id: str | int
     index: int
     """Number of the trial, from 0."""
     data: Mapping[str, Any]
-    """`SampleData.data`."""
+    """Data of `SampleData.data`."""
     items: Sequence[Mapping[str, Any]]
     events: Sequence[Mapping[str, Any]]
     metadata: Mapping[str, Any]
-    """`TraceMetadata`."""
+    """Metadata of the trace (`TraceMetadata`)."""
     scores: Sequence[Mapping[str, Any]]
     errors: Sequence[Mapping[str, Any]]
     extra: Mapping[str, Any]
-    """What has no column."""
+    """Data without a column."""
     prompt_tokens: int | None
     completion_tokens: int | None
 
 
 @contextmanager
 def written_tables(folder: Path, loss: LossReport) -> Iterator[tuple[Tables, Path]]:
-    """Open tables, and the folder in which they are until the block ends well; then they take the place of
-    `folder`.
+    """Open tables in a temporary folder, which replaces `folder` when the block ends without an exception.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -113,7 +112,7 @@ def written_tables(folder: Path, loss: LossReport) -> Iterator[tuple[Tables, Pat
 
 
 class Tables:
-    """The four open parquet files."""
+    """Writer of the four parquet files."""
 
     def __init__(self, folder: Path):
         try:
@@ -128,7 +127,7 @@ class Tables:
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _COLUMNS}
         self._bytes = 0
         self.too_big = 0
-        """Numbers that did not fit their columns."""
+        """Number of values that did not fit their columns."""
         self._schemas = {
             name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])
             for name, columns in _COLUMNS.items()
@@ -164,8 +163,8 @@ class Tables:
             self._flush()
 
     def _fitting(self, row: dict[str, Any], columns: dict[str, str]) -> dict[str, Any]:
-        """The row with every value of its column's type; numbers that do not fit are in `data`, where it has
-        one.
+        """Return the row with every value in the type of its column. Numbers that do not fit are moved to
+        `data`, if the table has this column.
         """
         odd: dict[str, Any] = {}
         for name, kind in columns.items():
@@ -196,7 +195,7 @@ def _key(trial: TrialParts) -> dict[str, Any]:
 
 
 def _number(value: Any, kind: str) -> float | int | None:
-    """A finite number for a column of this type; `None` for what does not fit it."""
+    """Return a finite number for a column of this type; `None` if it does not fit."""
     if kind == "double":
         return plain_number(value)
     return value if isinstance(value, int) and -_INTEGERS[kind] <= value < _INTEGERS[kind] else None
@@ -228,7 +227,7 @@ def _sample_row(trial: TrialParts) -> dict[str, Any]:
 
 
 def total_of(counts: Iterable[int | None]) -> int | None:
-    """The sum of counts; unknown when one of them is."""
+    """Return the sum of counts; `None` if any count is unknown."""
     total = 0
     for count in counts:
         if count is None:

@@ -1,1 +1,1 @@
-"""From a task as written to a task as it will run: config bound, rows selected, names checked."""
+"""Conversion of a task as written to a plan: config is bound, rows are selected, names are checked."""

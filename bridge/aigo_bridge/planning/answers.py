@@ -1,7 +1,7 @@
-"""Right answers that no model can give: mistakes in the data that would count against the model, told before
-it is called.
+"""Detection of ground truths that cannot be matched by any model. Such errors in the data would lower the
+metrics, so they are reported before a model is called.
 
-The values stay AI GO's: such a sample is wrong, or fails, as the platform has it.
+The scores remain as AI GO defines them: such a sample is wrong, or fails, as on the platform.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from aigo_bridge.templates import SampleTemplate, as_list
 from aigo_bridge.text.plurals import plural
 
 SHOWN = 3
-"""Different values that a warning names."""
+"""Maximum number of different values to name in a warning."""
 MOST_RENDERINGS = 10_000
-"""Renderings per field: one costs a hundred times as much as looking at a cell, and planning reads a million
-rows.
+"""Maximum number of renderings per field. A rendering takes a hundred times as long as reading a cell, and a
+dataset may have a million rows.
 """
 
 INCOMPARABLE = "these samples cannot be compared and will fail"
-"""Hint of faults that no answer of a model overcomes."""
+"""Hint for problems that affect every possible answer."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with the right answer of a row."""
+    """Problem with the ground truth of a row."""
 
     field: str
     """Field of the scorer."""
     problem: str
-    """In words, for many rows: `is none of the choices`."""
+    """Description for many rows: `is none of the choices`."""
     hint: str
     shown: str = ""
-    """The value that has it; rows with the same one are told together."""
+    """Value with the problem. Rows with the same value are reported together."""
 
 
 def answer_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> Iterator[Issue]:
-    """A warning for each fault, with the number of rows, their values and the first row of each; none for
-    sound rows.
+    """Yield a warning for each problem, with the number of rows, their values and the first row of each
+    value.
 
     Args:
-        definition: config bound; its templates are known to compile.
-        samples: all that will be run.
+        definition: definition with bound config and valid templates.
+        samples: all samples that will run.
     """
     if definition.solver is not None and definition.solver.postprocessor is not None:
-        return  # the rows that are scored are made in the run
+        return  # The scored rows are created during the run.
     beside = (definition.dataset.keys if definition.dataset is not None else None) or ()
     for number, scorer in enumerate(definition.scorers):
         find = (_text_faults if scorer.answer_choices is None else _choice_faults)(scorer, beside)
@@ -66,7 +66,7 @@ def answer_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) ->
 
 
 def faulty_choices(warnings: Iterable[Issue]) -> Iterator[int]:
-    """Numbers of the scorers of whose right choices a plan's warnings tell."""
+    """Yield the numbers of the scorers whose ground truth choices a plan's warnings report."""
     for issue in warnings:
         match issue.path:
             case ("definition", "scorers", int(number), "ground_truth_choice"):
@@ -173,8 +173,8 @@ def _near(truth: str, choices: Sequence[str]) -> str:
 def _choices(
     written: str | Sequence[str], beside: Collection[str]
 ) -> Callable[[Row], list[str] | None] | None:
-    """The choices of a row, or `None` where a cell lacks, as `nulls` tells; no function where only
-    the run knows them.
+    """Return a function that returns the choices of a row, or `None` if a cell is missing, which `nulls`
+    reports. Return `None` if only the run determines the choices.
     """
     if not isinstance(written, str):
         listed = [str(choice) for choice in written]
@@ -199,11 +199,11 @@ def _choices(
 
 
 class _TooManyError(Exception):
-    """A field's values would cost too much to look at."""
+    """Too many different values of a field to check."""
 
 
 class _Memo:
-    """What a template gives for rows; rows with the same cells are rendered once."""
+    """Cache of the values of a template. Rows with the same cells are rendered one time."""
 
     def __init__(self, template: SampleTemplate):
         names = template.reads | template.optional_reads
@@ -216,7 +216,7 @@ class _Memo:
 
     @classmethod
     def of(cls, template: SampleTemplate) -> _Memo | None:
-        """`None` for a template that reads more than the row."""
+        """Return the cache of a template; `None` if it reads more than the row."""
         names = template.reads | template.optional_reads
         return cls(template) if all(name[0] == "sample" for name in names) else None
 
@@ -224,7 +224,7 @@ class _Memo:
         key: Hashable = None
         if self._columns is not None:
             cells = [row.get(column) for column in self._columns]
-            # 1, 1.0 and true are equal, and print differently.
+            # 1, 1.0 and true are equal but are printed differently.
             key = tuple((type(cell), cell) for cell in cells if isinstance(cell, Hashable))
             if len(key) == len(cells) and key in self._values:
                 return self._values[key]
@@ -239,19 +239,21 @@ class _Memo:
 
 
 class _Texts:
-    """A compared text of rows, or why there is none."""
+    """Compared text of each row, or the reason for its absence."""
 
     def __init__(self, template: SampleTemplate, field: str, memo: _Memo, beside: Collection[str]):
         self._template, self._field, self._memo = template, field, memo
         self.is_constant = template.is_constant
-        """Whether it is written in the task, and as its author wants it."""
+        """Whether the text is a constant in the task, which the author chose."""
         path = template.lone_path
         self._column = path[1] if path is not None and len(path) == 2 else None
         self._places = places_of(template, beside)
 
     @classmethod
     def of(cls, scorer: ScorerSpec, beside: Collection[str]) -> _Texts | None:
-        """The right answers of a scorer; `None` where it has none, or they depend on more than the row."""
+        """Return the ground truths of a scorer; `None` if it does not have any, or if they depend on more
+        than the row.
+        """
         if scorer.truth is None or scorer.truth_template is None:
             return None
         template = SampleTemplate(scorer.truth_template)
@@ -259,9 +261,9 @@ class _Texts:
         return None if memo is None else cls(template, scorer.truth, memo, beside)
 
     def text(self, row: Row) -> str | Fault | None:
-        """`None` for a row of which `nulls` tells."""
+        """Return the text of a row; `None` if `nulls` reports the row."""
         if self._column is not None and type(cell := row.get(self._column)) in (str, int):
-            return str(cell)  # as templates print it
+            return str(cell)  # Same form as in templates
         if any(is_missing(cell_of(row, place)) for place in self._places):
             return None
         text: str | Fault = self._memo.get(row, self._rendered)

@@ -19,20 +19,20 @@ from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
 
 OUTPUT_NAMES = ("solver_output", "trace", "messages", "model_output", "model_outputs", "input_prompt")
-"""Template variables of scorers that exist only when the task has a solver."""
+"""Template variables of scorers that only exist if the task has a solver."""
 
 
 @dataclass(frozen=True)
 class TemplateField:
-    """One field of a definition that is rendered per sample."""
+    """Field of a definition that is rendered per sample."""
 
     path: tuple[str | int, ...]
-    """Where it stands in the task document."""
+    """Path in the task document."""
     text: str
     sees_output: bool
-    """Whether the solver's output can be used in it."""
+    """Whether the template may use the solver output."""
     sees_columns: bool = True
-    """Whether `sample` is a row of the dataset; a post-processor may make rows with other columns."""
+    """Whether `sample` is a row of the dataset. A post-processor may create rows with other columns."""
 
 
 def definition_issues(
@@ -40,13 +40,12 @@ def definition_issues(
     columns: Sequence[str] | None,
     nested: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Issue]:
-    """Everything about a bound definition that is known to fail, or looks wrong, with paths into the
-    document.
+    """Return all certain and probable errors of a bound definition, with paths in the document.
 
     Args:
-        definition: config bound.
-        columns: of the dataset; `None`: not known.
-        nested: columns of the rows that stand in a column, where several datasets stand side by side.
+        definition: definition with bound config.
+        columns: columns of the dataset; `None` if unknown.
+        nested: columns of the rows inside a column, if several datasets are aligned.
     """
     issues: list[Issue] = []
     for field in template_fields(definition):
@@ -59,8 +58,8 @@ def definition_issues(
 def column_issues(
     parameters: Sequence[Parameter], config: Mapping[str, Any], columns: Sequence[str]
 ) -> list[Issue]:
-    """Parameters that name a column which the dataset does not have (snippets would find out only per
-    sample).
+    """Return issues of parameters that name a missing column. Snippets would only find the error per
+    sample.
     """
     issues: list[Issue] = []
     for parameter in parameters:
@@ -84,7 +83,7 @@ def _columns_hint(name: str, columns: Sequence[str]) -> str:
 
 
 def template_fields(definition: BenchmarkDefinition) -> Iterator[TemplateField]:
-    """Every field of a definition that is a sample-time template."""
+    """Yield every field of a definition that is a template for each sample."""
     if definition.solver is not None:
         for path, text in definition.solver.rendered():
             yield TemplateField(("definition", "solver", *path), text, False)
@@ -142,7 +141,7 @@ def _template_issues(
 
 
 def _contradictions(definition: BenchmarkDefinition) -> list[Issue]:
-    """What the scorers themselves say is wrong with them, warnings last."""
+    """Return the issues that the scorers report about themselves, warnings last."""
     issues = [
         replace(issue, path=("definition", "scorers", number, *path))
         for number, scorer in enumerate(definition.scorers)
@@ -152,8 +151,8 @@ def _contradictions(definition: BenchmarkDefinition) -> list[Issue]:
 
 
 def _rules(definition: BenchmarkDefinition, columns: Sequence[str] | None) -> list[Issue]:
-    """Action rules, with their parameters' values in them; the author's post-processor makes rows with
-    columns of its own.
+    """Return the issues of action rules with bound parameters. Columns are unknown if the author's
+    post-processor creates the rows.
     """
     if not definition.actions:
         return []
@@ -163,24 +162,24 @@ def _rules(definition: BenchmarkDefinition, columns: Sequence[str] | None) -> li
 
 
 COMPARED = ("ground_truth", "ground_truth_choice", "value")
-"""Fields of scorers whose text is compared; there a null is an error of the sample."""
+"""Fields of scorers whose text is compared. A null in them is an error of the sample."""
 
 _PRINTED = re.compile(r"(?<![\w])(None|nan)(?![\w])")
 
 
 def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> Iterator[Issue]:
-    """A warning for each template field and column that it prints, where the column has no value in some
-    samples.
+    """Yield a warning for each template field and column that it prints, if some samples lack a value in the
+    column.
 
     Args:
-        definition: config bound; its templates are known to compile.
-        samples: all that will be run.
+        definition: definition with bound config and valid templates.
+        samples: all samples that will run.
     """
     beside = (definition.dataset.keys if definition.dataset is not None else None) or ()
     templates = [
         (field, SampleTemplate(field.text)) for field in template_fields(definition) if field.sees_columns
     ]
-    # One pass for all places: rows may be on disk.
+    # Use one pass for all cells, because rows may be on disk.
     missing: dict[Place, list[Sample]] = {
         place: [] for _, template in templates for place in places_of(template, beside)
     }
@@ -194,19 +193,19 @@ def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> I
 
 
 Place = tuple[str, ...]
-"""A column, or a dataset and a column of it."""
+"""Column, or a dataset and one of its columns."""
 
 
 def places_of(template: SampleTemplate, beside: Collection[str] = ()) -> list[Place]:
-    """The cells that a template reads; of datasets side by side (`beside`), those of the rows within the
-    sample.
+    """Return the cells that a template reads. For aligned datasets (`beside`), they include the dataset
+    key.
     """
     names = (name for name in template.reads if name[0] == "sample" and len(name) > 1)
     return sorted({tuple(map(str, name[1 : 3 if name[1] in beside else 2])) for name in names})
 
 
 def cell_of(row: Mapping[str, Any], place: Place) -> Any:
-    """What stands there; `None` also where nothing does."""
+    """Return the value of a cell; `None` if it is missing."""
     value: Any = row
     for name in place:
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -220,7 +219,7 @@ def _replaced(row: Mapping[str, Any], place: Place, value: Any) -> dict[str, Any
 
 @dataclass(frozen=True)
 class _Cells:
-    """What a column lacks."""
+    """Missing values of a column."""
 
     place: Place
     missing: Sequence[Sample]
@@ -244,7 +243,7 @@ def _issues(field: TemplateField, template: SampleTemplate, cells: _Cells, total
 
 
 def _prints(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
-    """Whether the template prints a null of this row; of what only the run knows, it is taken to."""
+    """Return whether the template prints a null of this row; true if only the run determines it."""
     if any(name[0] in OUTPUT_NAMES for name in template.reads | template.optional_reads):
         return True
     rendered = _rendered(template, row)
@@ -252,15 +251,13 @@ def _prints(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
 
 
 def _is_all(template: SampleTemplate, row: Mapping[str, Any]) -> bool:
-    """Whether a null is all that the template gives, so that there is nothing to compare; within a text it is
-    a part of that.
-    """
+    """Return whether the rendered template consists only of a null, so that the comparison is meaningless."""
     rendered = _rendered(template, row)
     return rendered is None or _PRINTED.fullmatch(rendered.strip()) is not None
 
 
 def _takes_for_true(template: SampleTemplate, row: Mapping[str, Any], place: Place) -> bool:
-    """Whether a condition of the template takes a missing cell (NaN) for true, which null is not."""
+    """Return whether a condition of the template treats a missing cell (NaN) as true, unlike null."""
     as_missing = _rendered(template, row)
     as_true, as_null = (_rendered(template, _replaced(row, place, value)) for value in (True, None))
     return cell_of(row, place) is not None and as_missing == as_true != as_null
@@ -270,7 +267,7 @@ def _rendered(template: SampleTemplate, row: Mapping[str, Any]) -> str | None:
     try:
         return template.render(sample=row)
     except TemplateError:
-        return None  # told of the sample, when it runs
+        return None  # The error is reported for the sample during the run.
 
 
 def _warning(

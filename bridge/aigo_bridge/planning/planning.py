@@ -1,4 +1,4 @@
-"""From a task as written to a task as it will run: config bound, rows selected, names and snippets
+"""Conversion of a task as written to a plan: config is bound, rows are selected, names and snippets are
 checked.
 """
 
@@ -43,11 +43,11 @@ SpecPath = tuple[str | int, ...]
 def snippet_places(
     document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
 ) -> dict[str, tuple[str, int]]:
-    """The places of a task's snippets, as `TaskPlan.snippet_places` keeps them.
+    """Return the positions of a task's snippets in the form of `TaskPlan.snippet_places`.
 
     Args:
-        document: the task as read.
-        definition: its definition with config bound, which is what runs.
+        document: task after reading.
+        definition: definition with bound config, as it runs.
     """
     places: dict[str, tuple[str, int]] = {}
     for path, code in _snippets(definition):
@@ -60,9 +60,7 @@ def snippet_places(
 def snippet_issues(
     document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
 ) -> list[Issue]:
-    """What is wrong with code that config values were put into; as written it was checked when it was
-    read.
-    """
+    """Return the issues of code that contains config values. Other code was checked when it was read."""
     issues: list[Issue] = []
     for path, code in _snippets(definition):
         if text_at(document.data, ("definition", *path)) == code:
@@ -75,7 +73,7 @@ def snippet_issues(
 
 
 def has_snippets(definition: BenchmarkDefinition | SystemDefinition) -> bool:
-    """Whether a task runs code of its author."""
+    """Return whether a task runs code of its author."""
     return next(_snippets(definition), None) is not None
 
 
@@ -101,8 +99,8 @@ def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
     """Read a task and plan it.
 
     Raises:
-        UsageError: a name or option makes no sense.
-        SpecError: the task, its config or its dataset file is invalid; carries every issue.
+        UsageError: a name or option is invalid.
+        SpecError: the task, its config or its dataset file is invalid; contains every issue.
         DatasetError: the rows cannot be read.
     """
     file = find_task(origin.task)
@@ -115,11 +113,11 @@ def plan_origin(origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
 
 
 def task_document(origin: PlanOrigin) -> Document[TaskSpec]:
-    """The task of an origin, as it was read.
+    """Return the task of an origin after reading.
 
     Raises:
-        UsageError: there is no such task.
-        SpecError: it is invalid.
+        UsageError: the task does not exist.
+        SpecError: the task is invalid.
     """
     file = find_task(origin.task)
     if is_record_file(file):
@@ -137,17 +135,17 @@ def _read(file: Path, origin: PlanOrigin) -> Document[TaskSpec]:
 
 
 def plan_task(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings = ALONE) -> TaskPlan:
-    """Plan a task that was read; see `plan_origin`."""
+    """Plan a task after reading (see `plan_origin`)."""
     try:
         return _planned(document, origin, around)
     except SpecError as error:
         if around.several_tasks:
-            raise  # what was asked of the task stands in the run file, which knows the place
+            raise  # The caller knows the position in the run file.
         raise SpecError([_placed(issue, document, origin) for issue in error.issues]) from error
 
 
 def _placed(issue: Issue, document: Document[TaskSpec], origin: PlanOrigin) -> Issue:
-    """The issue with its place in the task's file, if it is about something that stands there."""
+    """Return the issue with its position in the task file, if it concerns a value in that file."""
     if issue.file is not None or not issue.path:
         return issue
     if issue.path[0] != "config":
@@ -201,7 +199,7 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         definition=definition,
         config=config,
         dataset=dataset,
-        # A shard's are put in below: the others stay on the disk.
+        # The samples of a shard are added below; the others stay on disk.
         samples=tuple(samples) if origin.shard is None else (),
         num_trials=num_trials,
         num_samples=origin.num_samples,
@@ -211,7 +209,7 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         origin=replace(origin, config=config),
         stored_entity=None if stored is None else stored.entity,
         pending=None if sibling is None else sibling.key,
-        # What reading found in rules without parameters is found again once they are bound.
+        # Reading and binding both report issues of rules without parameters, so duplicates are removed.
         warnings=tuple(dict.fromkeys((*document.issues, *issues))),
         snippet_places=snippet_places(document, definition),
     )
@@ -219,7 +217,7 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
 
 
 def part_of(plan: TaskPlan, shard: Shard) -> TaskPlan:
-    """The part of a whole plan that is a shard's."""
+    """Return the part of a whole plan that belongs to a shard."""
     return _part_of(plan, plan.samples, shard)
 
 
@@ -235,14 +233,14 @@ def _part_of(plan: TaskPlan, samples: Sequence[Sample], shard: Shard) -> TaskPla
 
 
 def _are_seen_together(definition: BenchmarkDefinition | SystemDefinition) -> bool:
-    """Whether some scorer sees all rows at once."""
+    """Return whether a scorer reads all rows together."""
     return isinstance(definition, BenchmarkDefinition) and any(
         scorer.sees_all_samples for scorer in definition.scorers
     )
 
 
 def _nested_columns(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> dict[str, tuple[str, ...]]:
-    """The columns of each of several datasets whose rows stand side by side."""
+    """Return the columns of each dataset if several datasets are aligned."""
     if definition.dataset is None or definition.dataset.keys is None:
         return {}
     return {
@@ -252,10 +250,10 @@ def _nested_columns(definition: BenchmarkDefinition, samples: Sequence[Sample]) 
 
 
 def config_from_text(task: TaskSpec, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Config values typed on a command line, by the kinds of the task's parameters.
+    """Convert config values from a command line to the types of the task parameters.
 
     Raises:
-        SpecError: a text cannot be read as a value. Unknown parameters are left to `resolve_config`.
+        SpecError: a text cannot be converted. `resolve_config` reports unknown parameters.
     """
     parameters = {parameter.key: parameter for parameter in task.config_spec}
     return {
@@ -279,7 +277,7 @@ def _num_trials(definition: BenchmarkDefinition | SystemDefinition, origin: Plan
             raise UsageError(
                 f"num_trials is {origin.num_trials}, expected at least 1", code=Code.WRONG_OPTION
             )
-        # A system task has nothing to try again.
+        # A system task always has one trial.
         return origin.num_trials if isinstance(definition, BenchmarkDefinition) else 1
     if isinstance(definition, BenchmarkDefinition) and definition.trials is not None:
         return int(definition.trials.num_trials)

@@ -1,5 +1,5 @@
-"""Whether the rows of a hub dataset are the published ones: by revision, number and digest, as far as its
-file says them.
+"""Comparison of hub dataset rows with the published ones: by revision, number and digest, if the dataset file
+contains them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def checked_rows(
     entity: Document[DatasetSpec], selection: Selection, load: Callable[[Selection], Rows]
 ) -> tuple[Rows, tuple[Issue, ...], tuple[str, ...]]:
-    """The selected rows of a dataset, after all of them were compared with what its file says of them; what
-    could not be compared; and tags that say in the evidence which rows these are. Datasets that are on no
-    hub are not compared.
+    """Return the selected rows of a dataset, issues and tags, after all rows were compared with the values in
+    the dataset file.
+
+    The issues describe values that could not be compared. The tags identify the rows in the evidence.
+    Datasets that are not on a hub are not compared.
 
     Raises:
-        DatasetError: the rows are others, or cannot be read.
+        DatasetError: the rows differ, or cannot be read.
     """
     rows, source = load(selection), entity.spec.source
     if not isinstance(source, HuggingFaceSource):
@@ -59,14 +61,14 @@ def checked_rows(
 
 
 def _name(source: HuggingFaceSource) -> str:
-    """Which rows a source means."""
+    """Return a description of the rows that a source names."""
     arguments = source.load_dataset_kwargs
     parts = (source.path, arguments.get("name"), source.split)
     return " ".join(str(part) for part in parts if part) + f"@{arguments.get('revision') or 'no revision'}"
 
 
 def _verdict(source: HuggingFaceSource, rows: Rows, *, is_whole: bool) -> str:
-    """What the rows were compared with."""
+    """Return a description of the comparison."""
     number = plural(rows.total or 0, "row") + (
         " as published" if source.num_rows is not None else ", number not known"
     )
@@ -76,14 +78,14 @@ def _verdict(source: HuggingFaceSource, rows: Rows, *, is_whole: bool) -> str:
 
 
 def _is_on_hub(entity: Document[DatasetSpec], source: HuggingFaceSource) -> bool:
-    """Whether it is no file or folder that the hub's library reads."""
+    """Return whether the source is on a hub, and not a file or folder that the hub's library reads."""
     return source.path not in KINDS and not (entity.folder(("source",)) / source.path).is_dir()
 
 
 def _doubts(
     entity: Document[DatasetSpec], source: HuggingFaceSource, rows: Rows, *, is_whole: bool
 ) -> tuple[Issue, ...]:
-    """A warning that names the parts that are not known; none when all are."""
+    """Return a warning that names the unknown values; an empty tuple if all are known."""
     unknown = []
     revision = source.load_dataset_kwargs.get("revision")
     if not (isinstance(revision, str) and _COMMIT.fullmatch(revision)):

@@ -1,9 +1,10 @@
 """Earlier results as datasets (`dataset: {source: task_result}`): every trial of a result log is a row.
 
-The columns are `sample` (the row that was run), `solver_output` (as in the log, of a trace also `messages`
-and `output`) and `errors`. Ours besides: the columns of the row itself, `sample_id`, `trace` (what the solver
-made, as a trace), `scores` (scorer key → its values), `error` (the first error's message, or null), and,
-if there are several, `trial` and `run` (from 1), which then also end the `sample_id`.
+AI GO defines the columns `sample` (the row that was run), `solver_output` (as in the log; for a trace also
+`messages` and `output`) and `errors`. aigo-bridge adds these columns: the columns of the row itself,
+`sample_id`, `trace` (the solver output as a trace), `scores` (scorer key → values) and `error` (the
+message of the first error, or null). If there are several, it also adds `trial` and `run` (from 1), which
+are then appended to the `sample_id`.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ PACKED = ("", ".gz", ".zst")
 
 
 def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) -> Path:
-    """The file of an earlier result: the one that was given, else `<key>.tasklog.json` in one of the folders.
+    """Return the file of an earlier result: the given one, otherwise `<key>.tasklog.json` in one of the
+    folders.
 
     Raises:
-        UsageError: the file that was given does not exist.
-        SpecError: nothing was found.
+        UsageError: the given file does not exist.
+        SpecError: the result was not found.
     """
     if key in given:
         if not is_file(given[key]):
@@ -78,11 +80,11 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
 
 
 def result_rows(file: Path, selection: Selection) -> Rows:
-    """The selected trials of a result log.
+    """Return the selected trials of a result log.
 
     Raises:
         DatasetError: rows cannot be used.
-        EvidenceError: the file is no result log.
+        EvidenceError: the file is not a result log.
     """
     try:
         return collect(ObjectTable(_rows(file)), selection, file=str(file))
@@ -95,7 +97,7 @@ def result_rows(file: Path, selection: Selection) -> Rows:
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
     reader = LogReader(file)
     evidence = reader.frame().evidence
-    # What stands above the runs of a repeated task says how far they agree, and is no trial.
+    # The top level of a repeated task contains the agreement of the runs instead of trials.
     repeated = evidence is not None and bool(evidence.runs)
     for part in reader.parts():
         if isinstance(part, SamplePart) and (part.run is not None) == repeated:
@@ -126,7 +128,7 @@ def _row(sample: SampleEvidence, trial: SampleTrialEvidence, part: SamplePart) -
 
 
 def _output(output: SolverOutput) -> dict[str, Any]:
-    """A solver's output as it stands in the log; of a trace also the chat form, as scorers see it."""
+    """Return a solver output as in the log; for a trace, add the chat format for scorers."""
     if isinstance(output, GroupedSolverTrace | GroupedSolverOutput):
         group = output.solver_outputs
         if isinstance(group, dict):
@@ -149,15 +151,17 @@ def _trace(trial: SampleTrialEvidence, dumped: Mapping[str, Any] | None) -> dict
         items = lf_messages_to_trace_items(output.messages)
         dump: dict[str, Any] = make_explicit(Trace.from_items(items)).model_dump(mode="json")
         return dump
-    return None  # no solver, or a group of outputs
+    return None  # The solver is missing, or its output is a group.
 
 
 OWN_COLUMNS = ("sample_id", "sample", "solver_output", "trace", "scores", "errors", "error")
-"""Columns of every row that is made of a result."""
+"""Columns of every row that is created from a result."""
 
 
 def result_columns(plan: TaskPlan) -> tuple[str, ...] | None:
-    """The columns of the rows that a plan's result will give; `None`: only the run will tell."""
+    """Return the columns of the rows that a plan's result will provide; `None` if only the run determines
+    them.
+    """
     if plan.entity == "system" or plan.dataset is None or plan.pending is not None:
         return None
     solver = plan.benchmark.solver
@@ -170,23 +174,23 @@ def result_columns(plan: TaskPlan) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """What a result log gives a plan."""
+    """Data of a result log for a plan."""
 
     dataset: PlannedDataset
     samples: tuple[Sample, ...]
-    """Each once, in the order of the log."""
+    """Samples without duplicates, in the order of the log."""
     num_trials: int
-    """The most trials that a sample has."""
+    """Maximum number of trials of a sample."""
     entity: Mapping[str, Any] | None
-    """What was evaluated, as the log's specification has it."""
+    """Evaluated entity in the specification of the log."""
 
 
 def stored_rows(definition: BenchmarkDefinition, document: Document[TaskSpec], log: Path) -> StoredRows:
-    """The samples of a result log as the rows of a plan.
+    """Return the samples of a result log as the rows of a plan.
 
     Raises:
-        EvidenceError: the file is no result log.
-        DatasetError: it has no samples.
+        EvidenceError: the file is not a result log.
+        DatasetError: the log does not contain samples.
     """
     samples: dict[str, Sample] = {}
     num_trials = 0

@@ -1,7 +1,7 @@
-"""Digests of published rows that no dataset file knows: kept beside the evidence from the first run on all
-of them, and compared from then on.
+"""Digests of published rows that are missing in the dataset file. The first run on all rows stores them next
+to the evidence, and later runs compare them.
 
-`datasets.lock.json` in the folder of the results:
+`datasets.lock.json` in the results folder:
 
 ```json
 {"openai/gsm8k main test@cc7b047b…": {"num_rows": 1319, "digest": "b037d1a8…"}}
@@ -31,16 +31,16 @@ _NOTE = re.compile(
 
 
 def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
-    """Compare the rows of plans with those of earlier runs in a folder, and keep what is new.
+    """Compare the rows of plans with the rows of earlier runs in a folder, and store new digests.
 
-    Only rows of a hub whose digest their file does not say are looked at. Of some rows of a dataset, only
-    the number of all is compared.
+    Only hub rows without a digest in the dataset file are compared. If a plan uses some of the rows, only
+    the total number is compared.
 
     Returns:
-        What was kept or compared, for the user.
+        Notes for the user about stored and compared digests.
 
     Raises:
-        DatasetError: the rows are others than before, or the file cannot be read.
+        DatasetError: the rows differ from the earlier ones, or the file cannot be read.
     """
     datasets = [plan.dataset for plan in plans if plan.dataset is not None]
     notes = dict.fromkeys(note for dataset in datasets for note in _notes(dataset))
@@ -80,7 +80,7 @@ def compare_rows(plans: Iterable[TaskPlan], folder: Path) -> list[str]:
 
 
 def _notes(dataset: PlannedDataset) -> Iterable[tuple[str, int, str | None]]:
-    """Source, number of all rows and their digest, where that is known, of what a plan says of its rows."""
+    """Yield the source, the total number of rows and their digest, if known, from the tags of a dataset."""
     for tag in rows_tags(dataset.tags):
         match = _NOTE.fullmatch(tag.removeprefix(ROWS_TAG))
         if match is not None:

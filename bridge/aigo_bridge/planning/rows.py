@@ -1,4 +1,4 @@
-"""The dataset side of planning: which datasets a task runs on, where they are, which of their rows."""
+"""Datasets of a plan: their keys, their files, and the selection of rows."""
 
 from __future__ import annotations
 
@@ -33,39 +33,38 @@ from aigo_bridge.spec.datasets import FolderSource, HuggingFaceSource, InspectSo
 
 @dataclass(frozen=True)
 class Sibling:
-    """A specification whose result will be there when the run comes to it."""
+    """Specification whose result will be available when it is needed."""
 
     key: str
     columns: tuple[str, ...] | None = None
-    """Of the rows that its result will give; `None`: not known."""
+    """Columns of the rows that its result will provide; `None` if unknown."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a task finds beside its own file; empty for a task that is run by itself."""
+    """Additional sources that a task may use; empty for a single task."""
 
     datasets: Mapping[str, Document[DatasetSpec]] = field(default_factory=dict)
-    """Datasets that the run file declares, by key; they come before files that lie beside the task."""
+    """Datasets that the run file declares, by key. They take precedence over files in the task's project."""
     evaluated: str | None = None
-    """Key of the dataset under evaluation, for tasks that evaluate one."""
+    """Key of the dataset under evaluation, for tasks that evaluate a dataset."""
     results: Mapping[str, Path] = field(default_factory=dict)
     """Stored results that the run file names, by the key of their specification."""
     folders: tuple[Path, ...] = ()
-    """Further folders in which results are looked for."""
+    """Additional folders to search for results."""
     read_traces: Callable[[Path], TraceReader] | None = None
-    """From the folder that paths may not leave to the reader of datasets that are made of an engine's logs.
-    """
+    """Returns a reader of datasets from engine logs for the folder that must contain all paths."""
     siblings: Mapping[str, Sibling] = field(default_factory=dict)
-    """Specifications of the same evaluation, by the names that tasks may have for their results."""
+    """Specifications of the same evaluation, by the names with which tasks may refer to their results."""
     several_tasks: bool = False
-    """Whether data files were given for several tasks, so that this one need not use each of them."""
+    """Whether data files were given for several tasks, so that this task need not use all of them."""
     rows: Mapping[str, tuple[str, Sequence[dict[str, Any]]]] = field(default_factory=dict)
-    """Datasets whose rows are at hand already, by key: shown name and rows. A file that was given for the
-    key comes before them.
+    """Datasets whose rows are in memory, by key: display name and rows. A file that was given for the key
+    takes precedence.
     """
     at_hand_only: bool = False
-    """Whether datasets that lie elsewhere (addresses, hubs, logs of engines) are left alone: planning for
-    its checks, without a run.
+    """Whether to skip datasets that are not local (URLs, hubs, engine logs), because the plan is only used
+    for its checks.
     """
 
 
@@ -81,12 +80,12 @@ def planned_rows(
     origin: PlanOrigin,
     around: Surroundings = ALONE,
 ) -> tuple[PlannedDataset, Sequence[Sample], tuple[Issue, ...]]:
-    """The dataset of a task, its selected rows, and what is doubtful about them.
+    """Return the dataset of a task, its selected rows, and warnings about them.
 
     Raises:
-        UsageError: datasets were given that the task does not have, or none where it needs one.
+        UsageError: datasets were given that the task does not use, or a required dataset is missing.
         SpecError: a dataset is not found, or its file is invalid.
-        DatasetError: rows cannot be read, or there are none.
+        DatasetError: rows cannot be read, or the dataset is empty.
     """
     selection = Selection(
         num_samples=origin.num_samples,
@@ -116,7 +115,7 @@ def _planned(
     keys: Sequence[str], name: str, rows: Rows, tags: tuple[str, ...]
 ) -> tuple[PlannedDataset, Sequence[Sample], tuple[Issue, ...]]:
     _refuse_broken_text(rows, keys)
-    # AI GO's evidence has room for one dataset; several are named together.
+    # AI GO's evidence can contain one dataset, so the names of several are joined.
     dataset = PlannedDataset("-".join(keys)[:250], name, rows.columns, rows.digest, rows.total, tags)
     if isinstance(rows.rows, Mapped):
         stored = rows.rows
@@ -125,13 +124,11 @@ def _planned(
 
 
 def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
-    """Half a character (a lone surrogate) can be written into no log: better told now than after the model
-    was paid.
-    """
+    """Reject lone surrogates, which cannot be written to a log, before paid model calls are made."""
     issues: list[Issue] = []
     for row in rows.rows:
         try:
-            # What it refuses also has other reasons, such as large integers.
+            # orjson also rejects other values, such as large integers.
             orjson.dumps(row.data, default=str)
             continue
         except TypeError:
@@ -154,13 +151,13 @@ def _refuse_broken_text(rows: Rows, keys: Sequence[str]) -> None:
 
 
 def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
-    """The rows of several datasets side by side: the first of each is `{dataset key: row}` of the first
+    """Align the rows of several datasets: the first row of each becomes `{dataset key: row}` of the first
     sample, and so on.
 
-    A sample has its rows' id where all of them have the same, else its number.
+    A sample has the id of its rows if it is equal in all datasets; otherwise it has its number.
 
     Raises:
-        DatasetError: they do not have as many rows.
+        DatasetError: the datasets have different numbers of rows.
     """
     counts = {key: len(part) for key, part in parts.items()}
     if len(set(counts.values())) > 1:
@@ -196,8 +193,8 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
 def pending_result(
     definition: BenchmarkDefinition, origin: PlanOrigin, around: Surroundings
 ) -> Sibling | None:
-    """The specification of the same evaluation whose result gives the rows; `None` when they are there
-    already.
+    """Return the specification of the same evaluation whose result provides the rows; `None` if they are
+    available.
     """
     reference = definition.dataset
     if reference is None or reference.source != "task_result" or reference.key is None:
@@ -213,7 +210,7 @@ def _of_result(
     around: Surroundings,
     selection: Selection,
 ) -> tuple[PlannedDataset, Sequence[Sample], tuple[Issue, ...]]:
-    """The trials of an earlier result as rows."""
+    """Return the trials of an earlier result as rows."""
     assert definition.dataset is not None
     assert definition.dataset.key is not None
     key = definition.dataset.key
@@ -242,7 +239,7 @@ def _file(key: str, document: Document[TaskSpec], origin: PlanOrigin, around: Su
 
 
 def _copy(key: str, origin: PlanOrigin) -> Path | None:
-    """The folder that was given for a dataset, with a copy of what its file names on a hub."""
+    """Return the folder that was given for a dataset, with a copy of its hub data."""
     folder = Path(origin.datasets.get(key, ""))
     return folder if key in origin.datasets and is_folder(folder) else None
 
@@ -250,7 +247,7 @@ def _copy(key: str, origin: PlanOrigin) -> Path | None:
 def _of_hub(
     key: str, document: Document[TaskSpec], origin: PlanOrigin, folder: Path
 ) -> Document[DatasetSpec]:
-    """The dataset file whose rows a folder has a copy of."""
+    """Return the dataset file for a folder with a copy of its rows."""
     file = find_hub_datasets(document.file).get(key)
     if file is None:
         raise DatasetError(
@@ -279,7 +276,7 @@ def _load(
     around: Surroundings,
     selection: Selection,
 ) -> tuple[str, tuple[str, ...], Rows]:
-    """Display name, tags and rows of one dataset."""
+    """Return the display name, tags and rows of one dataset."""
     if key in around.rows and is_unsaved(origin.datasets.get(key, TEXT)):
         name, rows = around.rows[key]
         return name, (), collect(ObjectTable(rows), selection)
@@ -308,7 +305,7 @@ def _load(
         )
     if around.at_hand_only and copy is None and not is_at_hand(entity.spec):
         check_entity(entity)
-        raise DatasetError([])  # nothing is wrong with it, as far as can be seen from here
+        raise DatasetError([])  # The file is valid as far as it can be checked here.
     reader = None if around.read_traces is None else around.read_traces(entity.root)
     tools = DatasetTools(read_traces=reader)
 
@@ -319,21 +316,21 @@ def _load(
 
     selected, doubts, notes = checked_rows(entity, selection, load)
     selected = replace(selected, warnings=(*selected.warnings, *doubts))
-    # What a file calls so itself is no such note.
+    # Remove tags in the file that look like such notes.
     own_tags = tuple(tag for tag in entity.spec.tags if not rows_tags([tag]))
     return entity.spec.display_name, (*own_tags, *notes), selected
 
 
 def is_at_hand(dataset: DatasetSpec) -> bool:
-    """Whether the rows are files of this machine that need no engine to be read."""
+    """Return whether the rows are local files that can be read without an engine."""
     return isinstance(dataset.source, LocalSource | FolderSource)
 
 
 def check_entity(entity: Document[DatasetSpec]) -> None:
-    """What a dataset's source names may be read, as far as can be seen without reading it.
+    """Check that the files of a dataset's source may be read, without reading them.
 
     Raises:
-        DatasetError: it may not, with the place in the dataset file.
+        DatasetError: a file may not be read, with the position in the dataset file.
     """
     source = entity.spec.source
     if source is None:
@@ -347,13 +344,13 @@ def check_entity(entity: Document[DatasetSpec]) -> None:
 def entity_rows(
     entity: Document[DatasetSpec], selection: Selection = _ALL, tools: DatasetTools = _NO_TOOLS
 ) -> Rows:
-    """The selected rows of a dataset file that has a source.
+    """Return the selected rows of a dataset file with a source.
 
-    The file may come from a stranger, like a task: what it reads stays below its root.
+    The file may come from a stranger, like a task, so it can only read files in its root folder.
 
     Raises:
-        DatasetError: rows cannot be read. What is wrong with the source as a whole has its place in the data
-            set file.
+        DatasetError: rows cannot be read. A problem of the source as a whole has its position in the
+            dataset file.
     """
     base = entity.folder(("source",))
     try:
@@ -363,7 +360,7 @@ def entity_rows(
 
 
 def _of_source(issue: Issue, entity: Document[DatasetSpec]) -> Issue:
-    """An issue with the place of the source, unless it has a line of its own."""
+    """Return an issue with the position of the source, unless it has its own line."""
     if issue.line is not None:
         return issue
     match entity.spec.source:
@@ -382,7 +379,7 @@ def _of_source(issue: Issue, entity: Document[DatasetSpec]) -> Issue:
 def _keys(
     definition: BenchmarkDefinition, document: Document[TaskSpec], origin: PlanOrigin, around: Surroundings
 ) -> Sequence[str]:
-    """Keys of the datasets a task runs on: its own, or for dataset tasks the one that was given."""
+    """Return the keys of the datasets that a task runs on: its own, or for dataset tasks the given one."""
     reference = definition.dataset
     if reference is None:
         if around.evaluated is not None:

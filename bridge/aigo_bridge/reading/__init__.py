@@ -1,4 +1,6 @@
-"""Text to specification: positions, includes, references, and every problem of every file at once."""
+"""Conversion of text to specifications, with positions, includes and references. All problems of all files
+are reported together.
+"""
 
 from aigo_bridge.reading.document import Dialect, Document, SourcePosition, snippet_place
 from aigo_bridge.reading.kinds import Kind, recognise

@@ -1,7 +1,7 @@
-"""Old spellings, rewritten to the current ones with a warning that shows the new form.
+"""Deprecated syntax, converted to the current syntax with a warning that shows the new form.
 
-Sources: the changes between the documented releases of AI GO and what release 3.17 still accepts.
-A form whose meaning cannot be carried over is not guessed at; `OLD_KEYS` says what to write instead.
+Sources: the changes between the documented releases of AI GO, and the forms that release 3.17 still
+accepts. A form without an exact equivalent is not converted; `OLD_KEYS` contains its replacement.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_SOLVER = (
 
 
 def rewrite(kind: str, node: Node, dialect: Dialect) -> Rewriter:
-    """Brings the nodes of one entity to the current form, in place."""
+    """Convert the nodes of one entity to the current form, in place."""
     rewriter = Rewriter()
     _apply(kind, node, rewriter, dialect == "default")
     return rewriter
@@ -235,7 +235,7 @@ _ENTITIES = {
     "model_adapters": "adapter",
     "dataset_generators": "generator",
 }
-"""Lists of a run file → the kind of what they hold."""
+"""Lists in a run file → kind of their entries."""
 
 
 def _run(run: MappingNode, rewriter: Rewriter, wide: bool) -> None:
@@ -264,51 +264,51 @@ _FORMS: dict[str, Callable[[MappingNode, Rewriter, bool], None]] = {
 
 @dataclass(frozen=True)
 class Edit:
-    """Replaces what stands from `start` up to `end`, both as 0-based (line, column)."""
+    """Replacement of the text from `start` to `end`, both as 0-based (line, column)."""
 
     file: str
     start: tuple[int, int]
     end: tuple[int, int]
     text: str
     drops_entry: bool = False
-    """Whether a whole `key: value` goes, with its line if it has one to itself."""
+    """Whether a whole `key: value` is removed, including its line if it contains nothing more."""
 
 
 @dataclass
 class Rewriter:
-    """Rewrites nodes in place and collects what it did."""
+    """Rewriter of nodes in place that records its changes."""
 
     issues: list[Issue] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
 
     def warn(self, node: Node, message: str, hint: str | None = None) -> None:
-        """An old form that was understood."""
+        """Add a warning about a deprecated form that was converted."""
         self.issues.append(issue_at(node, message, code=Code.OLD_FORM, hint=hint, severity="warning"))
 
     def refuse(self, node: Node, message: str, hint: str | None = None) -> None:
-        """An old form that has no meaning now."""
+        """Add an error about a deprecated form without an equivalent."""
         self.issues.append(issue_at(node, message, code=Code.DROPPED_FORM, hint=hint))
 
     def rename(self, mapping: MappingNode, old: str, new: str) -> None:
-        """Gives a value another key; the key must exist, the new one must not."""
+        """Rename a key. It must exist, and the new key must not."""
         index, key, value = entry(mapping, old)
         mapping.value[index] = (_scalar_like(key, new), value)
         self.edits.append(Edit(_file(key), _start(key), _end(key), new))
 
     def set_scalar(self, mapping: MappingNode, key: str, text: str) -> None:
-        """Replaces a scalar by plain text."""
+        """Replace a scalar by plain text."""
         index, key_node, value = entry(mapping, key)
         mapping.value[index] = (key_node, _scalar_like(value, text))
         self.edits.append(Edit(_file(value), _start(value), _end(value), text))
 
     def drop(self, mapping: MappingNode, key: str) -> None:
-        """Removes an entry."""
+        """Remove an entry."""
         index, key_node, value = entry(mapping, key)
         del mapping.value[index]
         self.edits.append(Edit(_file(key_node), _start(key_node), content_end(value), "", drops_entry=True))
 
     def replace_by_inner(self, mapping: MappingNode, outer: str, inner: str, new: str) -> None:
-        """`outer: {inner: value}` becomes `new: value`."""
+        """Convert `outer: {inner: value}` to `new: value`."""
         index, key_node, value = entry(mapping, outer)
         assert isinstance(value, MappingNode)
         _, _, inner_value = entry(value, inner)
@@ -319,7 +319,7 @@ class Rewriter:
     def wrap(
         self, mapping: MappingNode, key: str, outer: str, leading: tuple[str, str] | None = None
     ) -> None:
-        """`key: value` becomes `outer: {first, key: value}`."""
+        """Convert `key: value` to `outer: {first, key: value}`."""
         index, key_node, value = entry(mapping, key)
         pairs: list[tuple[Node, Node]] = [(key_node, value)]
         if leading is not None:
@@ -331,7 +331,7 @@ class Rewriter:
         self.edits.append(Edit(_file(key_node), content_end(value), content_end(value), "}"))
 
     def move_adapter(self, model: MappingNode, old: str, config: MappingNode) -> None:
-        """`adapter: KEY` of a model becomes `adapter: {key: KEY}` of its connection."""
+        """Convert `adapter: KEY` of a model to `adapter: {key: KEY}` of its connection."""
         _, key_node, value = entry(model, old)
         self.drop(model, old)
         adapter = value
@@ -353,7 +353,9 @@ class Rewriter:
 
 
 def get(mapping: Node | None, key: str) -> Node | None:
-    """Value under a key that is written in the mapping itself; `None` also when it is no mapping."""
+    """Return the value of a key that is written in the mapping itself; `None` if it is missing, and for other
+    nodes.
+    """
     if not isinstance(mapping, MappingNode):
         return None
     for key_node, value in mapping.value:
@@ -364,18 +366,18 @@ def get(mapping: Node | None, key: str) -> Node | None:
 
 
 def text_of(mapping: Node | None, key: str) -> str | None:
-    """Text under a key."""
+    """Return the text of a key."""
     value = get(mapping, key)
     return value.value if isinstance(value, ScalarNode) and value.tag == STR else None
 
 
 def items(node: Node | None) -> list[Node]:
-    """Items of a list; none when it is not one."""
+    """Return the items of a list; empty for other nodes."""
     return list(node.value) if isinstance(node, SequenceNode) else []
 
 
 def entry(mapping: MappingNode, key: str) -> tuple[int, ScalarNode, Node]:
-    """Index, key node and value node of an entry that exists."""
+    """Return the index, key node and value node of an existing entry."""
     for index, (key_node, value) in enumerate(mapping.value):
         if isinstance(key_node, ScalarNode) and key_node.value == key:
             return index, key_node, value
@@ -383,7 +385,9 @@ def entry(mapping: MappingNode, key: str) -> tuple[int, ScalarNode, Node]:
 
 
 def content_end(node: Node) -> tuple[int, int]:
-    """Where a value ends; a block collection's own mark is where the next thing starts."""
+    """Return the end position of a value. The end mark of a block collection is the start of the next
+    element.
+    """
     if not isinstance(node, MappingNode | SequenceNode) or node.flow_style or not node.value:
         return _end(node)
     item = node.value[-1]
@@ -391,7 +395,7 @@ def content_end(node: Node) -> tuple[int, int]:
 
 
 def apply(text: str, edits: list[Edit]) -> str:
-    """The text with the edits made."""
+    """Return the text with the edits applied."""
     lines = text.split("\n")
     starts = [0]
     for line in lines:
@@ -422,7 +426,7 @@ def _entry_span(text: str, start: int, end: int) -> tuple[int, int]:
     if not following_text or following_text.startswith("#"):
         if not preceding_text.strip():
             return line_start, min(line_end + 1, len(text))
-        if not preceding_text.replace("-", "").strip():  # first entry of a list item: the next one moves up
+        if not preceding_text.replace("-", "").strip():  # First entry of a list item: move the next one up.
             following = line_end
             while following < len(text) and text[following].isspace():
                 following += 1

@@ -1,6 +1,6 @@
-"""Forms that the wide reading takes and release 3.17 refuses.
+"""Forms that the default dialect accepts and release 3.17 rejects.
 
-One set of models serves both dialects; this is the list of what makes the wide one wider.
+Both dialects use the same models. This module lists the additional forms of the default dialect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
 
 
 def refuse_wide_forms(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
-    """Every wide form in a document, as an error with its place."""
+    """Yield an error with its position for every such form in a document."""
     if kind not in _RULES or not isinstance(document.data, dict):
         return
     yield from map(document.place, _RULES[kind](document.data, ()))
@@ -206,7 +206,9 @@ def _no_template(part: dict[str, Any], name: str, path: Path) -> Iterator[Issue]
 
 
 def _half_template(part: dict[str, Any], names: tuple[str, ...], path: Path) -> Iterator[Issue]:
-    """Typed fields take a whole `<< config.x >>` or a value, never a text with one inside."""
+    """Check that typed fields contain a whole `<< config.x >>` or a value, and not a text that contains a
+    marker.
+    """
     for name in names:
         if has_marker(part.get(name)) and not is_whole_marker(part[name]):
             yield _refused(

@@ -1,6 +1,4 @@
-"""A file that was read: its specification, the tree it was made from, and the file, line and column of
-everything in it.
-"""
+"""Document after reading: its specification, its data, and the file, line and column of every value."""
 
 from __future__ import annotations
 
@@ -19,21 +17,21 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.reading.nodes import IncludedNode, VariableNode, child
 
 LONGEST_LINE = 10_000
-"""Characters of a line that is kept for showing; a longer one is no line to read."""
+"""Maximum number of characters in a line that is kept for display. Longer lines are not readable."""
 
 
 @dataclass(frozen=True)
 class SourcePosition:
-    """A position in a file."""
+    """Position in a file."""
 
     file: str
-    """The file as the user named it."""
+    """File name as the user gave it."""
     line: int
-    """1-based."""
+    """Line number, from 1."""
     column: int
-    """1-based, in characters."""
+    """Column in characters, from 1."""
     source_line: str | None
-    """Text of the line; `None` when the file's text is not at hand, or absurdly long."""
+    """Text of the line; `None` if the text of the file is not available, or the line is too long."""
 
 
 def locate(
@@ -45,9 +43,9 @@ def locate(
     column: int | None = None,
     key: bool = False,
 ) -> SourcePosition:
-    """Where a value stands (or its key, with `key`), or a position inside the text that is the value.
+    """Return the position of a value (or of its key, with `key`), or a position inside a text value.
 
-    A path that leads nowhere gives the place of its last part that exists.
+    For an invalid path, return the position of its last existing part.
     """
     node, key_node = root, None
     for part in path:
@@ -63,7 +61,7 @@ def locate(
 
 
 def place_at(file: str, line: int, column: int, texts: Mapping[str, str]) -> SourcePosition:
-    """A place with its line's text."""
+    """Return a position with the text of its line."""
     lines = _lines(texts[file]) if file in texts else ()
     text = lines[line - 1] if 0 < line <= len(lines) else None
     return SourcePosition(file, line, column, text if text is None or len(text) <= LONGEST_LINE else None)
@@ -103,9 +101,11 @@ _BLANK_ESCAPES = frozenset(
 
 
 def _source_offset(source: str, node: ScalarNode, ink: int, stands_on_ink: bool) -> int:
-    """Offset in the file of the ink-th visible character of a scalar, or of the end of the one before.
+    """Return the offset in the file of the ink-th visible character of a scalar, or of the end of the
+    previous one.
 
-    YAML moves, folds and escapes white space, so visible characters are counted: those it keeps in order.
+    YAML moves, folds and escapes whitespace, so only visible characters are counted. YAML keeps their
+    order.
     """
     start, end = _offset(source, node.start_mark), _offset(source, node.end_mark)
     if node.style in {"|", ">"}:
@@ -135,7 +135,9 @@ def _offset(source: str, mark: object) -> int:
 
 
 Dialect = Literal["default", "aigo-3.17"]
-"""`default`: everything AI GO, old and new; `aigo-3.17`: what that release's own loader accepts."""
+"""Rules for reading: `default` accepts all AI GO syntax, including deprecated syntax; `aigo-3.17` accepts the
+syntax of that release's loader.
+"""
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -143,26 +145,28 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Document(Generic[T]):
-    """What was read from a file, and from the files that it refers to."""
+    """Content of a file and of the files that it refers to."""
 
     spec: T
-    """The specification, valid."""
+    """Valid specification."""
     data: Any
-    """The JSON-like tree that `spec` was made from: references followed, old spellings in their new form."""
+    """JSON-like tree from which `spec` was created, with resolved references and converted deprecated
+    syntax.
+    """
     file: Path
-    """The file that was read."""
+    """Path of the file."""
     root: Path
-    """Folder that no included file may leave."""
+    """Folder that must contain all included files."""
     issues: tuple[Issue, ...] = ()
-    """Warnings; errors are raised."""
+    """Warnings. Errors are raised."""
     dialect: Dialect = "default"
-    """Rules that the file was read by."""
+    """Rules by which the file was read."""
     variables: tuple[VariableUse, ...] = ()
-    """Environment variables that it names, and where."""
+    """Environment variables in the document, with their positions."""
     node: Node = field(repr=False, compare=False, kw_only=True)
-    """Positions of `data`."""
+    """Nodes with the positions of `data`."""
     texts: Mapping[str, str] = field(repr=False, compare=False, kw_only=True)
-    """Text of every file that was read, by the name that places carry."""
+    """Text of every file that was read, by the file name in positions."""
 
     def locate(
         self,
@@ -172,19 +176,20 @@ class Document(Generic[T]):
         column: int | None = None,
         key: bool = False,
     ) -> SourcePosition:
-        """Where the value under a path of `data` stands; with `line` (and `column`), a position in its text.
+        """Return the position of the value at a path of `data`; with `line` (and `column`), a position in its
+        text.
 
-        Texts may come from included files: the place is then in that file. `key`: the place of the key
-        that holds the value. A path that leads nowhere gives the last part that exists.
+        The text may come from an included file, whose position is then returned. With `key`, the position
+        of the value's key is returned. For an invalid path, the last existing part is used.
         """
         return locate(self.node, self.texts, path, line=line, column=column, key=key)
 
     def folder(self, path: tuple[str | int, ...] = ()) -> Path:
-        """Folder of the file in which a value is written; relative paths in that value start there."""
+        """Return the folder of the file that contains a value. Relative paths in the value start there."""
         return Path(self.locate(path).file).parent
 
     def is_hidden(self, path: tuple[str | int, ...]) -> bool:
-        """Whether a value came from an environment variable, so that messages must not show it."""
+        """Return whether a value comes from an environment variable, so that messages must not show it."""
         node = self.node
         for part in path:
             if (entry := child(node, part)) is None:
@@ -193,16 +198,16 @@ class Document(Generic[T]):
         return isinstance(node, VariableNode) and node.is_expanded
 
     def place(self, issue: Issue) -> Issue:
-        """The issue with the position of its `path`; `line` and `column` are taken as relative to its
-        text.
-        """
+        """Return the issue with the position of its `path`; `line` and `column` are relative to its text."""
         place = self.locate(issue.path, line=issue.line, column=issue.column)
         return replace(
             issue, file=place.file, line=place.line, column=place.column, source_line=place.source_line
         )
 
     def part(self, path: tuple[str | int, ...], spec: S) -> Document[S]:
-        """A part as a document of its own, e.g. a task of a run file; its warnings stay with the whole."""
+        """Return a part as a separate document, for example a task of a run file. Its warnings stay with the
+        whole document.
+        """
         node, data = self.node, self.data
         for part in path:
             entry = child(node, part)
@@ -214,17 +219,17 @@ class Document(Generic[T]):
 
 
 def snippet_place(document: Document[Any], path: tuple[str | int, ...], code: str) -> tuple[str, int] | None:
-    """File and first line (from 1) of the code under a path, or `None` when its lines are not those of a
+    """Return the file and first line (from 1) of the code at a path, or `None` if its lines do not match a
     file.
 
-    They are not in texts with escaped or folded line ends, and where a config value brought lines of its own.
-    The file is named relative to the document's folder, by its name alone when it lies elsewhere: evidence
-    tells nothing of the machine.
+    They do not match for texts with escaped or folded line ends, or if a config value added lines. The
+    file name is relative to the document's folder; for a file in another folder, only its name is
+    returned. Evidence therefore does not reveal paths of the machine.
 
     Args:
-        document: what was read.
+        document: the document.
         path: path in its data.
-        code: what runs: the text under that path, config bound.
+        code: text at that path with its config bound, as it runs.
     """
     written = text_at(document.data, path)
     if written is None or code.count("\n") != written.count("\n") or document.is_hidden(path):
@@ -242,7 +247,7 @@ def _holds(line: str, code: str) -> bool:
 
 
 def text_at(data: Any, path: tuple[str | int, ...]) -> str | None:
-    """The text under a path; `None` where a config value stands for a whole part of the document."""
+    """Return the text at a path; `None` if a config value replaces a whole part of the document."""
     for part in path:
         try:
             data = data[part]

@@ -1,4 +1,4 @@
-"""What kind of file something is, told by its content."""
+"""Detection of file kinds from their content."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class KindOfFile:
-    """A kind of file, and how it is told from others."""
+    """Kind of file with its distinguishing features."""
 
     spec: type[BaseModel]
-    """Its specification."""
+    """Specification class of the kind."""
     noun: str
-    """Name of it in messages."""
+    """Name of the kind in messages."""
     keys: frozenset[str] = frozenset()
-    """Keys at the top that only this kind has."""
+    """Top-level keys that only this kind has."""
     names: frozenset[str] = frozenset()
-    """Names of files (without ending) and folders of it, as published projects have them."""
+    """Names of files (without extension) and folders of this kind in published projects."""
 
 
 KINDS: dict[Kind, KindOfFile] = {
@@ -99,19 +99,17 @@ KINDS: dict[Kind, KindOfFile] = {
         frozenset({"model", "models"}),
     ),
 }
-"""In the order in which they are tried; a key that several kinds have counts for none of them, or for the
-first.
-"""
+"""Kinds in the order of detection. A key of several kinds counts for none of them, or for the first."""
 
 
 def is_part(data: Any) -> bool:
-    """Whether a document is a scorer, solver, metric …: no file by itself, but what a `$ref` of one refers
-    to.
+    """Return whether a document is a scorer, solver, metric or similar: not a complete file, but the target
+    of a `$ref`.
     """
     return isinstance(data, dict) and isinstance(data.get("type"), str) and "definition" not in data
 
 
-# What is no file of AI GO's at all, by keys that it has all of: what it is, and what takes it.
+# Keys that identify files of other programs, a description, and the command for the file.
 _IMPORT = "import it with `aigo-bridge import`"
 _OTHER: tuple[tuple[frozenset[str], str, str], ...] = (
     (
@@ -130,19 +128,19 @@ _OTHER: tuple[tuple[frozenset[str], str, str], ...] = (
 
 
 def other_document(data: Any) -> tuple[str, str] | None:
-    """What a document is that is no file of AI GO's, and what takes it; `None` for everything that may be
-    one.
+    """Return the description of a file from another program and the command for it; `None` for a possible AI
+    GO file.
     """
     keys = data.keys() if isinstance(data, dict) else frozenset()
     return next(((what, hint) for marks, what, hint in _OTHER if marks <= keys), None)
 
 
 def recognise(data: Any, file: Path | None = None) -> Kind | None:
-    """The kind of a document, or `None` when its keys do not tell.
+    """Return the kind of a document, or `None` if its keys do not determine it.
 
     Args:
         data: the document.
-        file: where it was read from; the name of an entity whose keys every kind has may tell
+        file: path of the document. Its name may determine the kind of an entity with common keys only
             (`datasets/rows.yaml`).
     """
     kind = told_kind(data, file)
@@ -153,7 +151,7 @@ def recognise(data: Any, file: Path | None = None) -> Kind | None:
 
 
 def told_kind(data: Any, file: Path | None = None) -> Kind | None:
-    """As `recognise`, without guessing what a misspelt key would tell."""
+    """Return the kind as `recognise` does, without considering misspelt keys."""
     if not isinstance(data, dict) or is_part(data):
         return None
     keys = {key for key in data if isinstance(key, str)}
@@ -197,11 +195,13 @@ _COMMON = frozenset(
 
 _MOST_GUESSED = 100
 _LONGEST_GUESSED = 100
-"""Keys of a file, and characters of one, that are compared with known ones: it takes long."""
+"""Maximum number of keys in a file, and of characters in a key, to compare with known keys. The comparison is
+slow.
+"""
 
 
 def _likely(keys: set[str]) -> Kind | None:
-    """The kind that a misspelt key would tell."""
+    """Return the kind that a misspelt key indicates."""
     words: dict[str, Kind] = {
         **{word: kind for kind, about in reversed(KINDS.items()) for word in about.keys},
         "definition": "task",

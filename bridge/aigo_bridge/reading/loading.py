@@ -1,6 +1,7 @@
-"""Files → one tree of nodes: environment variables, then `!include` (text), then `$ref` (parsed YAML).
+"""Loading of files into one tree of nodes: environment variables, then `!include` (text), then `$ref` (parsed
+YAML).
 
-Every file must lie in the root folder: a task that was handed over cannot read its reader's other files.
+Every file must be in the root folder, so that a task from another person cannot read unrelated files.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ from aigo_bridge.reading.nodes import (
 )
 from aigo_bridge.reading.variables import Variables, is_candidate
 
-# Most files have neither includes nor references nor variables: those need no second pass.
+# Most files do not contain includes, references or variables and skip the second pass.
 _TO_FOLLOW = re.compile(r"""!include|(?:^|[\s"'\[{,:])\$""")
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|#")
 
 
 class Unreadable(Exception):  # noqa: N818  # never leaves this package
-    """A file cannot be read; `issue` has the reason, and the place in the file when there is one."""
+    """Unreadable file; `issue` contains the reason and, if known, the position in the file."""
 
     def __init__(self, issue: Issue):
         super().__init__(issue.message)
@@ -61,39 +62,41 @@ class Unreadable(Exception):  # noqa: N818  # never leaves this package
 
 @dataclass
 class Loader:
-    """Reads one document with all its files; keeps their texts for messages."""
+    """Loader of one document with all its files. It keeps their texts for messages."""
 
     root: Path
     env: Mapping[str, str]
     issues: list[Issue] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
-    """Text of each file by the name that marks carry."""
+    """Text of each file by the file name in marks."""
     has_variables: bool = False
-    """Whether values name environment variables; they are put in when the kind of the document is known
+    """Whether values name environment variables. They are expanded when the kind of the document is known
     (`Variables`).
     """
     unsaved: dict[str, str] = field(default_factory=dict)
-    """Texts that stand in place of those of files, by the files' absolute paths."""
+    """Texts that replace the content of files, by the absolute paths of the files."""
     failed: set[tuple[str, int, int]] = field(default_factory=set)
-    """Places (file, line, column) where a file should have been and is not."""
+    """Positions (file, line, column) of references to unreadable files."""
     _loaded: dict[str, Node | None] = field(default_factory=dict)
     _sizes: Sizes = field(default_factory=dict)
     _included: dict[str, str] = field(default_factory=dict)
-    """Included texts without the white space around them, by name: one copy, however often they are included.
+    """Included texts without surrounding whitespace, by name. Each text is stored one time, even if several
+    includes use it.
     """
     _num_included: int = 0
-    """Characters of all of them, as often as they are included."""
+    """Total number of included characters. A repeated include counts again."""
 
     @cached_property
     def variables(self) -> Variables:
-        """Puts in what values name."""
+        """Expands environment variables in values."""
         return Variables(self.env, self.issues, self.failed)
 
     def load(self, path: Path) -> Node | None:
-        """The document of a file, everything in it followed; `None` when the file is empty.
+        """Load the document of a file and resolve everything in it; return `None` if the file is empty.
 
         Raises:
-            Unreadable: the file itself; problems with files that it refers to are added to `issues`.
+            Unreadable: the file itself cannot be read. Problems of files that it refers to are added to
+                `issues`.
         """
         return self._load(path, str(path.absolute()), (), 0)
 
@@ -135,7 +138,7 @@ class Loader:
             return node
         if id(node) in done:
             return done[id(node)]
-        done[id(node)] = node  # an alias inside its own anchor ends here and is refused by measure
+        done[id(node)] = node  # An alias inside its own anchor ends here; `measure` reports it.
         if isinstance(node, SequenceNode):
             node.value = [self._follow_node(item, folder, parents, depth + 1, done) for item in node.value]
             return node
@@ -160,8 +163,8 @@ class Loader:
         return node
 
     def _path_of(self, reference: Node) -> Node:
-        """A reference with its variables put in: only those that the user allows, since a path may be sent or
-        shown.
+        """Return a reference with its variables expanded. Only allowed variables are expanded, because a path
+        may be sent or shown.
         """
         if not isinstance(reference, VariableNode):
             return reference
@@ -192,7 +195,7 @@ class Loader:
     def _referenced(
         self, node: MappingNode, reference: Node, folder: Path, parents: tuple[str, ...], depth: int
     ) -> Node:
-        if place_of(reference) in self.failed:  # by its variable
+        if place_of(reference) in self.failed:  # The variable caused the failure.
             return ScalarNode(NULL, "", reference.start_mark, reference.end_mark)
         if not isinstance(reference, ScalarNode) or reference.tag != STR:
             return self._failed(
@@ -237,13 +240,15 @@ class Loader:
         return MappingNode(MAP, entries + target.value, node.start_mark, node.end_mark)
 
     def _failed(self, node: Node, issue: Issue) -> ScalarNode:
-        """Stands where a file could not be read, so that what follows from that is not reported as well."""
+        """Return a placeholder for an unreadable file, so that consequential errors are not reported."""
         self.issues.append(issue)
         self.failed.add(place_of(node))
         return ScalarNode(STR if node.tag == "!include" else NULL, "", node.start_mark, node.end_mark)
 
     def _confined(self, written: str, folder: Path) -> tuple[Path, str]:
-        """The path that `written` means in `folder`, if it lies in the root folder, and its real place."""
+        """Return the path of `written` relative to `folder`, which must be in the root folder, and its real
+        path.
+        """
         if "\x00" in written or not written.strip():
             raise Unreadable(Issue(f"{shown(written)} is not a path", code=Code.WRONG_VALUE))
         path = Path(os.path.normpath(folder / written))
@@ -260,19 +265,19 @@ _BINARY = {
     b"\x1f\x8b": "the file is compressed; decompress it first",
     b"\x28\xb5\x2f\xfd": "the file is compressed; decompress it first",
 }
-"""How files begin that are no texts → what they are."""
+"""First bytes of files that are not text → description."""
 
 
 def read_text(path: Path, name: str, written: str | None = None) -> str:
-    """Text of a file, or what an editor has in its place, its line ends as line feeds.
+    """Return the text of a file, or its unsaved text in an editor, with line feeds as line ends.
 
     Args:
         path: the file.
-        name: what places in it will carry.
-        written: how messages call it, if somebody wrote it differently.
+        name: file name for positions.
+        written: file name for messages, if it was written in another form.
 
     Raises:
-        Unreadable: missing, not a regular file, too large, or not UTF-8.
+        Unreadable: the file is missing, not a regular file, too large, or not UTF-8.
     """
     if (edited := unsaved(path)) is not None:
         return with_line_feeds(edited)
@@ -307,12 +312,14 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """A text with line feeds for its line ends, whatever they were."""
+    """Return a text with all line ends converted to line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _blame(node: Node, verb: str, issue: Issue) -> Issue:
-    """A problem with another file, at the place that refers to it; its own place, if known, stays."""
+    """Return a problem with another file at the position of the reference, unless its own position is
+    known.
+    """
     if issue.line is not None:
         return issue
     return issue_at(node, f"{verb}: {issue.message}", code=issue.code, hint=issue.hint)
@@ -359,6 +366,6 @@ def _syntax_issue(error: yaml.YAMLError, text: str, name: str) -> Issue:
 
 
 def _at_byte(text: str, error: yaml.YAMLError) -> tuple[int, int]:
-    """Line and column of a reader error, which knows only a byte offset."""
+    """Return the line and column of a reader error, which only contains a byte offset."""
     preceding = text.encode("utf-8")[: getattr(error, "position", 0)].decode("utf-8", "ignore")
     return preceding.count("\n") + 1, len(preceding) - preceding.rfind("\n")

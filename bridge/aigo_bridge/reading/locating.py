@@ -1,4 +1,4 @@
-"""Find what a user names: shipped tasks, task files, datasets beside a task."""
+"""Lookup of shipped tasks, task files, and datasets in the project of a task."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.reading.neighbours import Neighbours, neighbours_of
 
 SHIPPED = "aigo_tasks"
-"""Import package that holds the shipped tasks as data, one folder each."""
+"""Import package that contains the shipped tasks as data, one folder each."""
 
 TASK_FILES = ("task.yaml", "tasks.jsonl")
-"""How the task of a folder is called."""
+"""File names of the task in a folder."""
 
 DATA_SUFFIXES = (".jsonl", ".csv", ".json", ".parquet")
 _DATASET_KEY = ("definition", "dataset", "key")
-"""Place in a task that names its dataset."""
+"""Path of the dataset key in a task."""
 
 DATASET_KEYS = {"source", "generator_specification", "file_path"}
 """Top-level keys that only dataset files have."""
 
 TASK_KEYS = {"definition"}
-"""Top-level keys that task files have (and generators, whose keys are others)."""
+"""Top-level keys of task files (and of generators, which have other entity keys)."""
 
 HUB = "huggingface"
 """Type of a source on the Hugging Face hub."""
 
 GENERATOR_KEYS = {"definition"}
-"""Top-level keys of generators (and tasks, whose keys are others)."""
+"""Top-level keys of generators (and of tasks, which have other entity keys)."""
 
 
 def shipped_folder() -> Path | None:
-    """Folder of the shipped tasks; `None` when the package is not installed."""
+    """Return the folder of the shipped tasks; `None` if the package is not installed."""
     spec = find_spec(SHIPPED)
     locations = list(spec.submodule_search_locations or []) if spec is not None else []
     return Path(locations[0]) if locations else None
 
 
 def shipped_tasks() -> dict[str, Path]:
-    """Name (`aigo_tasks/<folder>`) → task file, sorted by name."""
+    """Return name (`aigo_tasks/<folder>`) → task file, sorted by name."""
     folder = shipped_folder()
     if folder is None:
         return {}
@@ -52,11 +52,11 @@ def shipped_tasks() -> dict[str, Path]:
 
 
 def find_task(name: str) -> Path:
-    """The task file that a user means: a path, a folder with a `task.yaml` or `tasks.jsonl`, or the name of a
-    shipped task.
+    """Return the task file for a path, a folder with a `task.yaml` or `tasks.jsonl`, or the name of a shipped
+    task.
 
     Raises:
-        UsageError: there is no such file or task.
+        UsageError: the file or task does not exist.
     """
     path = Path(name)
     if (file := _task_in(path)) is not None:
@@ -70,7 +70,7 @@ def find_task(name: str) -> Path:
         package = shipped_folder()
         if package is not None and (file := _task_in(package.parent / name)) is not None:
             return file
-        # Without the folder that all of them share: it would make any short name a near one.
+        # Compare without the common folder, which would make any short name similar.
         names = [shipped_name.removeprefix(f"{SHIPPED}/") for shipped_name in shipped]
         near = difflib.get_close_matches(name.removeprefix(f"{SHIPPED}/"), names, n=1)
         hint = f"did you mean '{SHIPPED}/{near[0]}'?" if near else "`aigo-bridge list` shows them"
@@ -90,8 +90,8 @@ def _task_in(folder: Path) -> Path | None:
 
 
 def find_task_with_key(key: str, run_file: Path, *, root: Path | None = None) -> Path | None:
-    """The file of a task by its key: one that lies beside the run file (see `find_dataset`), else a shipped
-    one; `None`: there is none.
+    """Return the file of a task by its key: in the project of the run file (see `find_dataset`), otherwise a
+    shipped task. Return `None` if it is not found.
 
     Raises:
         SpecError: several files declare the key.
@@ -107,16 +107,17 @@ def find_task_with_key(key: str, run_file: Path, *, root: Path | None = None) ->
 
 
 def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path | None = None) -> Path:
-    """The file of a dataset: the one given for its key, else the one that lies beside the task.
+    """Return the file of a dataset: the file given for its key, otherwise a file in the task's project.
 
-    Beside the task means: in its folder, or in `datasets/` there or in a folder above, up to the project's
-    (without a project: `datasets/` next to the task's folder). A dataset file (YAML with this `key`) comes
-    before a data file that is named after the key. What lies beside the task is taken when it lies in the
-    project, links followed, or in `root`.
+    These folders are searched: the folder of the task, and `datasets/` in it and in its parent folders, up
+    to the project folder (without a project: `datasets/` next to the task's folder). A dataset file (YAML
+    with this `key`) takes precedence over a data file named after the key. The file must be in the
+    project, after following links, or in `root`.
 
     Raises:
         UsageError: the given file does not exist.
-        SpecError: nothing was found, or several files were; the message says where, and how to pass one.
+        SpecError: no file or several files were found; the message names the folders and the option to
+            pass one.
     """
     if key in given:
         path = Path(given[key])
@@ -160,11 +161,11 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
 
 
 def find_generator(key: str, dataset: Path, *, root: Path | None = None) -> Path:
-    """The file of a dataset generator that lies beside the dataset's file: in its folder, or in
-    `dataset_generators/`, see `find_dataset`.
+    """Return the file of a dataset generator: in the folder of the dataset's file, or in
+    `dataset_generators/` (see `find_dataset`).
 
     Raises:
-        SpecError: nothing was found, or several files declare the key.
+        SpecError: no file was found, or several files declare the key.
     """
     beside = neighbours_of(dataset, "dataset_generators", root)
     file = _declaring(key, beside, GENERATOR_KEYS, f"generator {key!r}", "give one of them another key")
@@ -183,9 +184,9 @@ def find_generator(key: str, dataset: Path, *, root: Path | None = None) -> Path
 
 
 def find_hub_datasets(task: Path) -> dict[str, Path]:
-    """Key → file of the datasets beside a task whose rows are on the Hugging Face hub.
+    """Return key → file of the datasets in a task's project whose rows are on the Hugging Face hub.
 
-    Of the folders that `find_dataset` goes through, the first that has any.
+    Only the first folder of the `find_dataset` search with such a dataset is used.
     """
     beside = neighbours_of(task, "datasets", None)
     for folder in beside.folders:
@@ -197,7 +198,7 @@ def find_hub_datasets(task: Path) -> dict[str, Path]:
 
 
 def _declaring(key: str, beside: Neighbours, marks: set[str], what: str, hint: str) -> Path | None:
-    """The one YAML file of the first folder that declares a key; `None` when no folder has one."""
+    """Return the YAML file in the first folder that declares a key; `None` if there is none."""
     for folder in beside.folders:
         declaring = [entity.path for entity in beside.declaring(folder, key) if entity.marks & marks]
         if declaring:

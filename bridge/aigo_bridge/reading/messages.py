@@ -1,4 +1,4 @@
-"""Problems that pydantic found, in words and with a place."""
+"""Conversion of pydantic errors to readable issues with positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
 Path = tuple[str | int, ...]
 
 MOST_ISSUES = 1000
-"""Issues of one document that are worded; nobody reads more, and a hostile file has a hundred thousand."""
+"""Maximum number of issues per document. A malicious file may have a hundred thousand."""
 
 _EXPECTED = {
     "string_type": "text",
@@ -56,7 +56,7 @@ _DISCRIMINATORS = {
     "_connection_type()": "connection_type",
     "_model_entry_type()": "$provider",
 }
-# What people write for what they mean, where likeness of letters does not lead there.
+# Common wrong words → the intended word, if similarity does not find it.
 _MEANT = {
     "accuracy": "mean",
     "average": "mean",
@@ -92,12 +92,12 @@ _MEANT = {
 def issues_from_validation(
     error: ValidationError, document: Document[Any], model: type[BaseModel]
 ) -> list[Issue]:
-    """Every problem that pydantic found in `document.data`, worded and placed; in file order.
+    """Return every pydantic error in `document.data` as an issue with its position, in file order.
 
     Args:
-        error: from `model.model_validate(document.data)`, or of a tree of the same shape.
-        document: has the places.
-        model: the specification that was asked for; it knows the words that could have been meant.
+        error: error of `model.model_validate(document.data)`, or of a tree with the same structure.
+        document: document with the positions.
+        model: expected specification, which provides words for suggestions.
     """
     grouped: dict[tuple[Path, str], list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False, include_context=True):
@@ -106,7 +106,7 @@ def issues_from_validation(
     holders = {path[:length] for path, _ in grouped for length in range(len(path))}
     issues: list[Issue] = []
     for (path, kind), details in grouped.items():
-        # The other branch of a union said "not a text" about a list whose items are the real problem.
+        # The other branch of a union reported "not a text" for a list whose items are the real problem.
         if kind == "value" and path in holders:
             continue
         if len(issues) > MOST_ISSUES:
@@ -118,9 +118,9 @@ def issues_from_validation(
 
 
 def _path(detail: ErrorDetails, data: Any) -> tuple[Path, str]:
-    """Path in the data of one error, and what the path leads to: a value, a missing key or a key.
+    """Return the path in the data of one error, and what it refers to: a value, a missing key or a key.
 
-    pydantic puts the names of union branches between the parts of a path; data knows which are which.
+    pydantic inserts the names of union branches into a path. The data shows which parts these are.
     """
     path: list[str | int] = []
     value, tagged = data, False
@@ -129,7 +129,7 @@ def _path(detail: ErrorDetails, data: Any) -> tuple[Path, str]:
     missing = detail["type"] == "missing"
     for index, part in enumerate(location):
         if part == "[key]" or (detail["type"] == "invalid_key" and index == last_index):
-            key = detail["input"]  # the path has it as text, whatever it is
+            key = detail["input"]  # The path contains the key as text, even if it has another type.
             return tuple(path) if path[-1:] == [key] else (*path, key), "key"
         if isinstance(value, dict):
             if not tagged and index < last_index and part in _tags(value):
@@ -266,7 +266,7 @@ def _choices(detail: ErrorDetails) -> list[str]:
 
 
 def _union_key(detail: ErrorDetails) -> str | None:
-    """Key that decides between the members of a union, for errors about it."""
+    """Return the key that selects the member of a union, for errors about it."""
     if not detail["type"].startswith("union_tag"):
         return None
     name = str(detail.get("ctx", {}).get("discriminator", "'type'"))
@@ -274,7 +274,7 @@ def _union_key(detail: ErrorDetails) -> str | None:
 
 
 def _slip(detail: ErrorDetails, path: Path, data: Any) -> str | None:
-    """The key that was probably meant to decide between the members of a union, when that one is missing."""
+    """Return the key that was probably intended to select the member of a union, if that key is missing."""
     key, mapping = _union_key(detail), _value_at(data, path)
     if detail["type"] != "union_tag_not_found" or key is None or not isinstance(mapping, dict):
         return None
@@ -311,7 +311,7 @@ _NOTHING = object()
 
 
 def _value_at(data: Any, path: Path) -> Any:
-    """What a path leads to, or `_NOTHING`."""
+    """Return the value at a path, or `_NOTHING`."""
     for part in path:
         if isinstance(data, dict):
             data = data.get(part, _NOTHING)
@@ -323,12 +323,12 @@ def _value_at(data: Any, path: Path) -> Any:
 
 
 def _part(part: Any) -> str | int:
-    """A part of a path; YAML has keys that are neither text nor integers."""
+    """Return a part of a path. YAML keys may be neither text nor integers."""
     return part if isinstance(part, str | int) else str(part)
 
 
 def _name(path: Path) -> str:
-    """What a message calls a value: its key, and for list items the list's."""
+    """Return the name of a value for messages: its key, or for list items the key of the list."""
     text = ""
     for part in reversed(path):
         text = f"[{part}]{text}" if isinstance(part, int) else f"{part}{text}"
@@ -338,7 +338,7 @@ def _name(path: Path) -> str:
 
 
 def found_words(value: Any) -> str:
-    """A value as a message shows it."""
+    """Return a value in the form for messages."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, bool):
@@ -363,7 +363,7 @@ def _kind(value: Any) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """`did you mean …?` for the known word that is most like the one found, if any is."""
+    """Return `did you mean …?` with the most similar known word, if any is similar."""
     words = list(words)
     if word.lower() in _MEANT and _MEANT[word.lower()] in words:
         return f"did you mean {_MEANT[word.lower()]!r}?"
@@ -377,7 +377,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 def _misspelt(name: str, parent: Path, data: Any, model: type[BaseModel]) -> bool:
-    """Whether an unknown key beside a missing one is probably that key."""
+    """Return whether an unknown key next to a missing key is probably a misspelling of it."""
     mapping = _value_at(data, parent)
     if not isinstance(mapping, dict):
         return False
@@ -390,13 +390,13 @@ def _misspelt(name: str, parent: Path, data: Any, model: type[BaseModel]) -> boo
 
 
 def fields_at(model: type[BaseModel], path: Path, data: Any) -> list[str]:
-    """Names of the keys that a specification knows at a path of its data."""
+    """Return the names of the keys in a specification at a path of its data."""
     holder = annotation_at(model, path, data)[1]
     return [field.alias or name for name, field in holder.model_fields.items()] if holder is not None else []
 
 
 def _tags_at(model: type[BaseModel], path: Path, key: str, data: Any) -> list[str]:
-    """What the key that decides between the members of a union may be, at a path of the data."""
+    """Return the values of the key that selects the member of a union, at a path of the data."""
     tags: list[str] = []
     for member in members(annotation_at(model, path, data)[0]):
         field = getattr(member, "model_fields", {}).get(key)
@@ -406,7 +406,7 @@ def _tags_at(model: type[BaseModel], path: Path, key: str, data: Any) -> list[st
 
 
 def annotation_at(annotation: Any, path: Path, data: Any) -> tuple[Any, type[BaseModel] | None]:
-    """What stands at a path of the data, as annotated, and the model that it is of, where that is clear."""
+    """Return the annotation at a path of the data and the model that contains it, if they are unambiguous."""
     model = _model_for(annotation, data)
     for index, part in enumerate(path):
         data = _value_at(data, (part,))
@@ -423,7 +423,7 @@ def annotation_at(annotation: Any, path: Path, data: Any) -> tuple[Any, type[Bas
 
 
 def members(annotation: Any) -> list[Any]:
-    """Alternatives of an annotation, without wrappers."""
+    """Return the alternatives of an annotation, without wrappers."""
     origin = get_origin(annotation)
     if annotation is ScorerSpec:
         return list(SCORERS.values())

@@ -1,7 +1,7 @@
-"""YAML files next to a file, or in the folders of its project: which of them declare a key.
+"""YAML files next to a file, or in the folders of its project, and the keys that they declare.
 
-A task names its dataset by a key, a run file its tasks. The top level of each neighbour is read once for each
-state of the file; while a snapshot is active, each folder is listed a single time.
+A task names its dataset by a key, and a run file names its tasks. The top level of each file is read one
+time for each state of the file. While a snapshot is active, each folder is listed a single time.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading.nodes import TooLarge, compose
 
 MARKS = frozenset({"source", "generator_specification", "file_path", "definition"})
-"""Top-level keys that tell datasets, tasks and generators from other files."""
+"""Top-level keys that distinguish datasets, tasks and generators from other files."""
 
 MOST_NAMED = 10
-"""Files that a message names."""
+"""Maximum number of files to name in a message."""
 
 LONGEST_ENTITY = 1_000_000
-"""Bytes of a YAML file that is looked into."""
+"""Maximum bytes of a YAML file to read."""
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Folders in which an entity is looked for by its key."""
+    """Folders in which an entity is searched by its key."""
 
     folders: tuple[Path, ...]
-    """Nearest first."""
+    """Folders, nearest first."""
     reach: tuple[Path, ...]
-    """Folders; a file that is found must be inside one of them after links are followed."""
+    """Folders; a found file must be in one of them after links are followed."""
 
     own: Path
     """Folder of the file that names the key."""
 
     @property
     def looked(self) -> str:
-        """The folders, and the files in them that were left out, for a message."""
+        """Description of the folders and the skipped files, for a message."""
         existing = [folder for folder in self.folders if is_folder(folder)]
         left_out: dict[str, list[str]] = {reason: [] for reason in _REASONS}
         for folder in existing:
@@ -60,7 +60,7 @@ class Neighbours:
         return ", ".join(map(str, existing)) + "".join(notes)
 
     def _left_out(self, folder: Path) -> Mapping[str, Sequence[str]]:
-        """The same for each file that looks into the folder, as far as it is known without a look."""
+        """Return the skipped files of a folder by reason, if they are known without reading them."""
         own = self.own if folder.is_relative_to(self.own) else None
         reach = self.reach
         if not _listing(folder).links:
@@ -68,17 +68,19 @@ class Neighbours:
         return _left_out(folder, reach, own)
 
     def refusal(self, path: str | Path) -> Issue | None:
-        """Return why a file may not be read; `None`: it may."""
+        """Return why a file may not be read; `None` if it may."""
         return _refusal(Path(path), self.reach, self.own)
 
     def entities(self, folder: Path) -> Iterator[Outline]:
-        """Top levels of the YAML files of one folder that may be read."""
+        """Yield the top levels of the readable YAML files in one folder."""
         listing = _listing(folder)
         files = sorted((*listing.own, *listing.links))
         return _read_outlines(path for path in files if self.refusal(path) is None)
 
     def declaring(self, folder: Path, key: str) -> list[Outline]:
-        """Those with a key, in the order of their names; without a look at all the others."""
+        """Return the files that declare a key, in the order of their names. Other files are only read if
+        necessary.
+        """
         listing = _listing(folder)
         is_held = any(is_below(folder, root) for root in self.reach)
         of_folder = _own_entities(folder).get(key, ()) if is_held else ()
@@ -90,10 +92,10 @@ class Neighbours:
         return sorted((outline for outline in found if outline.key == key), key=lambda outline: outline.path)
 
     def require(self, path: Path) -> Path:
-        """A file that was found.
+        """Return a file that may be read.
 
         Raises:
-            SpecError: it may not be read.
+            SpecError: the file may not be read.
         """
         if (issue := self.refusal(path)) is not None:
             raise SpecError([issue])
@@ -126,18 +128,18 @@ def _left_out(folder: Path, reach: tuple[Path, ...], own: Path | None) -> dict[s
 
 
 def neighbours_of(file: Path, name: str, root: Path | None) -> Neighbours:
-    """Return the folders in which an entity is looked for by its key, never outside the file's project.
+    """Return the folders in which an entity is searched by its key, never outside the file's project.
 
     Args:
         file: file that names the key.
-        name: subfolder for this kind of entity, e.g. `datasets`.
-        root: another folder whose files may be read.
+        name: subfolder for this kind of entity, for example `datasets`.
+        root: additional folder whose files may be read.
     """
     folder = file.absolute().parent
     project = project_of(folder)
     wider = () if root is None else (root,)
     if project is None:
-        # The folder next to the task's own, and not the target of a link in its place.
+        # Use the folder next to the task's own folder, not the target of a link.
         real = Path(os.path.realpath(folder))
         near = Path(os.path.realpath(folder.parent)) / name
         return Neighbours((folder, folder / name, folder.parent / name), (*wider, near, real), folder)
@@ -147,12 +149,12 @@ def neighbours_of(file: Path, name: str, root: Path | None) -> Neighbours:
 
 @dataclass(frozen=True)
 class _Listing:
-    """Paths of the YAML files of a folder, sorted; texts, since a folder may have thousands."""
+    """Paths of the YAML files in a folder, sorted. They are texts, because a folder may contain thousands."""
 
     own: tuple[str, ...] = ()
-    """Files that are in the folder (or below it) after all links: they may be read when the folder may."""
+    """Files in the folder (or below it) after following links. They may be read if the folder may."""
     links: tuple[str, ...] = ()
-    """Links to other folders: each is looked at by itself."""
+    """Links to other folders. Each is checked separately."""
 
 
 @remembered
@@ -165,14 +167,14 @@ def _listing(folder: Path) -> _Listing:
                 if entry.name.endswith(YAML_SUFFIXES):
                     is_own = not entry.is_symlink() or is_below(Path(entry.path), folder)
                     (own if is_own else links).append(entry.path)
-    except OSError:  # missing, or not readable
+    except OSError:  # The folder is missing or not readable.
         return _Listing()
     return _Listing(tuple(sorted(own)), tuple(sorted(links)))
 
 
 @remembered
 def _own_entities(folder: Path) -> Mapping[str | None, Sequence[Outline]]:
-    """Key → the folder's own files that declare it."""
+    """Return key → files in the folder itself that declare it."""
     by_key: dict[str | None, list[Outline]] = {}
     for outline in _read_outlines(_listing(folder).own):
         by_key.setdefault(outline.key, []).append(outline)
@@ -190,10 +192,10 @@ class Outline:
 
     path: Path
     marks: frozenset[str] = frozenset()
-    """Fields by which the kind of the file is recognised."""
+    """Keys that determine the kind of the file."""
     key: str | None = None
     source: str | None = None
-    """Type of its source."""
+    """Type of the dataset source."""
 
 
 def _read_outlines(files: Iterable[str]) -> Iterator[Outline]:
@@ -201,8 +203,8 @@ def _read_outlines(files: Iterable[str]) -> Iterator[Outline]:
 
 
 def _outline_of(path: str) -> Outline | None:
-    """The top level of a YAML file; `None` for a file that cannot be read: it belongs to another program, and
-    does not matter to a task that does not name it.
+    """Return the top level of a YAML file. Return `None` for an unreadable file, which is irrelevant unless
+    the task names it.
     """
     if (edited := unsaved(path)) is not None:
         return _outline(path, edited)
@@ -215,9 +217,9 @@ def _outline_of(path: str) -> Outline | None:
 
 @lru_cache(10_000)
 def _outline_as_of(path: str, _node: int, _modified_ns: int, _changed_ns: int, _size: int) -> Outline | None:
-    """The top level of a file, which is read again when the file has changed.
+    """Return the top level of a file. The file is read again when it has changed.
 
-    Without it each call reads all the neighbours of a task again (`make bench`: neighbours).
+    Without the cache, each call reads all neighbours of a task again (`make bench`: neighbours).
     """
     return _outline(path, read_regular(Path(path), LONGEST_ENTITY).decode("utf-8"))
 

@@ -1,7 +1,7 @@
-"""YAML text → nodes with positions, through libyaml, within fixed bounds.
+"""Parsing of YAML text into nodes with positions, through libyaml, within fixed limits.
 
-The bounds exist because task files travel: libyaml itself overflows the C stack at some ten thousand
-nested brackets, and an alias costs nothing to write however much it stands for.
+The limits protect against malicious files: libyaml overflows the C stack at about ten thousand nested
+brackets, and a short alias can refer to a huge value.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity
 
 MAX_FILE_BYTES = 16 * 2**20
-"""Largest file that is read, YAML or included text."""
+"""Maximum size of a YAML or included file."""
 MAX_DEPTH = 100
-"""Deepest nesting of mappings and lists."""
+"""Maximum nesting depth of mappings and lists."""
 MAX_NODES = 200_000
-"""Most values in one file, and in one document after aliases and references are followed."""
+"""Maximum number of values in one file, and in one document after aliases and references are resolved."""
 MAX_CHARACTERS = 64 * 2**20
-"""Most text in one document after aliases, references and includes are followed."""
+"""Maximum number of characters in one document after aliases, references and includes are resolved."""
 
 LONGEST_NUMBER = 5000
-"""Most characters of a number or a date: some spellings (base 60) take time with the square of their length.
-"""
+"""Maximum number of characters in a number or a date. Some notations (base 60) take quadratic time."""
 
 STR = "tag:yaml.org,2002:str"
 SEQ = "tag:yaml.org,2002:seq"
@@ -40,7 +39,7 @@ _NUMBERS = {_PREFIX + name for name in ("int", "float", "timestamp")}
 
 
 class TooLarge(Exception):  # noqa: N818  # never leaves this package
-    """A bound was passed; `mark` says where."""
+    """Exceeded limit; `mark` is the position."""
 
     def __init__(self, message: str, mark: Any = None):
         super().__init__(message)
@@ -49,7 +48,7 @@ class TooLarge(Exception):  # noqa: N818  # never leaves this package
 
 
 class _NamedText:
-    """What the C parser reads from: it takes the name for its marks from the stream."""
+    """Input stream of the C parser, which takes the name for its marks from the stream."""
 
     def __init__(self, text: str, name: str):
         self._bytes = text.encode("utf-8")
@@ -63,7 +62,7 @@ class _NamedText:
 
 
 class _Composer(CParser):
-    """The C parser asks its loader how to resolve tags; that is also where depth and size can be watched."""
+    """Composer that limits depth and size while the C parser resolves tags."""
 
     def __init__(self, stream: _NamedText):
         super().__init__(stream)
@@ -97,11 +96,11 @@ _WORDS = SafeConstructor()
 
 
 def compose(text: str, name: str) -> Node | None:
-    """The one document in `text`, or `None` when there is none. Marks carry `name`.
+    """Return the only document in `text`, or `None` if it is empty. Marks contain `name`.
 
     Raises:
-        yaml.YAMLError: not YAML, or more than one document.
-        TooLarge: nested too deep, or too many values.
+        yaml.YAMLError: the text is not YAML, or contains several documents.
+        TooLarge: it is nested too deeply, or contains too many values.
     """
     parser = _Composer(_NamedText(text, name))
     try:
@@ -112,20 +111,20 @@ def compose(text: str, name: str) -> Node | None:
 
 
 class VariableNode(ScalarNode):
-    """A scalar that names environment variables. What it becomes stands in the document's data, never here:
-    that must not be shown.
+    """Scalar that names environment variables. The expanded value is only in the document's data, because the
+    node may be shown.
     """
 
     value: str
     is_expanded = False
-    """Whether a variable was put in."""
+    """Whether a variable was expanded."""
 
     def __init__(self, node: ScalarNode):
         super().__init__(STR, node.value, node.start_mark, node.end_mark, node.style)
 
 
 class IncludedNode(ScalarNode):
-    """Text of another file; the marks are those of the tag."""
+    """Text of another file, with the marks of the tag."""
 
     def __init__(self, node: ScalarNode, text: str, file: str, skipped_lines: int):
         super().__init__(STR, text, node.start_mark, node.end_mark, None)
@@ -134,14 +133,15 @@ class IncludedNode(ScalarNode):
 
 
 Sizes = dict[int, tuple[int, int, int] | None]
-"""Values, characters and levels below each node by its `id`; `None` while it is being measured."""
+"""Number of values, characters and levels in each node by its `id`; `None` while it is measured."""
 
 
 def measure(node: Node, sizes: Sizes) -> tuple[int, int, int]:
-    """Refuses documents that are small to write and huge to follow (aliases, references).
+    """Measure a document. Short documents that expand to a huge size (aliases, references) are rejected.
 
     Raises:
-        TooLarge: see `MAX_NODES`, `MAX_CHARACTERS` and `MAX_DEPTH`; also when an anchor holds itself.
+        TooLarge: a limit is exceeded (see `MAX_NODES`, `MAX_CHARACTERS` and `MAX_DEPTH`), or an anchor
+            contains itself.
     """
     if isinstance(node, ScalarNode):
         return 1, len(node.value), 0
@@ -169,7 +169,9 @@ def measure(node: Node, sizes: Sizes) -> tuple[int, int, int]:
 
 
 def construct(node: Node, issues: list[Issue]) -> Any:
-    """A JSON-like tree from nodes; dates stay dates. What cannot be in one is added to `issues`."""
+    """Convert nodes to a JSON-like tree; dates stay dates. Values that cannot be converted are added to
+    `issues`.
+    """
     if isinstance(node, ScalarNode):
         return node.value if node.tag == STR else _scalar(node, issues)
     if isinstance(node, SequenceNode):
@@ -211,7 +213,7 @@ def _not_a(node: ScalarNode, issues: list[Issue]) -> None:
 
 
 def _bounded(value: int) -> int:
-    if value.bit_length() > 4096:  # Python refuses to print much more, and nothing here counts that far
+    if value.bit_length() > 4096:  # Python refuses to print much larger numbers, and no field needs them.
         raise OverflowError
     return value
 
@@ -278,14 +280,14 @@ def _first_lines(node: MappingNode) -> dict[Any, int]:
 
 
 def unknown_tag(node: Node) -> Issue:
-    """A tag that means nothing in AI GO."""
+    """Return an issue for a tag that AI GO does not define."""
     tag = node.tag.replace(_PREFIX, "!!")
     hint = "only '!include <file>' is supported; put a value that starts with '!' in quotes"
     return issue_at(node, f"unknown tag {tag!r}", code=Code.UNKNOWN_TAG, hint=hint)
 
 
 def place_of(node: Node) -> tuple[str, int, int]:
-    """File, line and column of the start of a node."""
+    """Return the file, line and column of the start of a node."""
     mark = node.start_mark
     return mark.name, mark.line + 1, mark.column + 1
 
@@ -293,19 +295,20 @@ def place_of(node: Node) -> tuple[str, int, int]:
 def issue_at(
     node: Node, message: str, *, code: Code, hint: str | None = None, severity: Severity = "error"
 ) -> Issue:
-    """An issue at the start of a node; the line's text is added later, by whoever holds the file."""
+    """Return an issue at the start of a node. The text of its line is added later."""
     return Issue(message, *place_of(node), hint=hint, severity=severity, code=code)
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """Text as the user typed it, cut when it is long."""
+    """Return the text as the user typed it, truncated if it is long."""
     return repr(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def child(node: Node, part: str | int) -> tuple[Node | None, Node] | None:
-    """Key node (for mappings) and value node under one part of a path; merged keys included.
+    """Return the key node (for mappings) and value node at one part of a path, including merged keys.
 
-    Call it only when the nodes are not going to change: large mappings remember where their keys are.
+    Call it only if the nodes do not change later, because large mappings cache the positions of their
+    keys.
     """
     if isinstance(node, SequenceNode):
         if isinstance(part, int) and 0 <= part < len(node.value):

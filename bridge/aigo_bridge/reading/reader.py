@@ -1,5 +1,5 @@
-"""Reading files: one of a known or a recognised kind into a `Document`, many for their problems, or one into
-its current form.
+"""Reading of files: one file into a `Document`, many files for their problems, or one file into its current
+form.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class UnknownKindError(SpecError):
-    """YAML, but nothing in it tells which kind of AI GO file it is."""
+    """YAML file whose content does not determine a kind of AI GO file."""
 
 
 def read(
@@ -46,19 +46,20 @@ def read(
     config: Mapping[str, Any] | None = None,
     text: str | None = None,
 ) -> Document[M]:
-    """A specification from its YAML file, with everything that it includes and refers to.
+    """Read a specification from its YAML file, with everything that it includes and refers to.
 
     Args:
-        model: class of the specification; `BaseModel`: that of a file of any kind, recognised by its content.
+        model: class of the specification; `BaseModel` to detect the kind of file from its content.
         path: the file.
-        root: folder that no other file of the document may leave; `None`: its project (`access.opening`).
-        dialect: see `Dialect`.
-        env: environment variables; `None`: those of the process.
-        config: values of the parameters of a run file's evaluation that stand in place of the file's own.
-        text: stands in place of the file's, which need not exist; `None`: the file is read.
+        root: folder that must contain all other files of the document; `None` for its project
+            (`access.opening`).
+        dialect: rules for reading (see `Dialect`).
+        env: environment variables; `None` for the variables of the process.
+        config: parameter values of a run file's evaluation that override the values in the file.
+        text: text that replaces the content of the file, which need not exist; `None` to read the file.
 
     Raises:
-        SpecError: anything is wrong; carries every problem of every file.
+        SpecError: a file is invalid; contains every problem of every file.
     """
     expected = next((kind for kind, about in KINDS.items() if about.spec is model), None)
     loader = Loader(root if root is not None else root_of(path), process_variables() if env is None else env)
@@ -126,15 +127,15 @@ def read(
 
 
 def kind_of(path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None) -> Kind | None:
-    """What kind of file a YAML file is; `None` when it cannot be read or told."""
+    """Return the kind of a YAML file; `None` if it cannot be read or detected."""
     return peek(path, root=root, env=env)[0]
 
 
 def peek(
     path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[Kind | None, Any]:
-    """What kind of file a YAML file is, and what stands in it, valid or not; `None` twice when it cannot be
-    read or told.
+    """Return the kind and data of a YAML file, valid or not; `None` for both if it cannot be read or
+    detected.
     """
     try:
         document, kind, _ = open_document(path, root=root, env=env)
@@ -149,7 +150,7 @@ def open_document(
     """Return a YAML file without checking it, its kind, and the problems of files that it refers to.
 
     Raises:
-        SpecError: the file cannot be read, is empty, or its kind cannot be told.
+        SpecError: the file cannot be read, is empty, or its kind cannot be detected.
     """
     loader = Loader(root if root is not None else root_of(path), process_variables() if env is None else env)
     node, kind, _ = open_nodes(loader, path, None, "default")
@@ -160,10 +161,10 @@ def open_document(
 def open_nodes(
     loader: Loader, path: Path, kind: Kind | None, dialect: Dialect
 ) -> tuple[Node, Kind, Rewriter]:
-    """Nodes of a file in the current form, and its kind.
+    """Return the nodes of a file in the current form, and its kind.
 
     Raises:
-        SpecError: the file cannot be read, is empty, or its kind cannot be told.
+        SpecError: the file cannot be read, is empty, or its kind cannot be detected.
     """
     if not _within(path.parent, loader.root):
         raise SpecError(
@@ -237,7 +238,7 @@ def _without_secrets(issue: Issue, expanded: Mapping[str, str]) -> Issue:
 
 
 def _follows(issue: Issue, loader: Loader) -> bool:
-    """Whether an issue only says that a file which could not be read is missing."""
+    """Return whether an issue only results from a file that could not be read."""
     return (issue.file, issue.line, issue.column) in loader.failed
 
 
@@ -247,14 +248,14 @@ def _within(path: Path, root: Path) -> bool:
 
 
 def _shown(issue: Issue, texts: Mapping[str, str]) -> Issue:
-    """The issue with the text of its line."""
+    """Return the issue with the text of its line."""
     if issue.source_line is not None or issue.file is None or issue.line is None:
         return issue
     return replace(issue, source_line=place_at(issue.file, issue.line, issue.column or 1, texts).source_line)
 
 
 def _ordered(issues: list[Issue], first: str) -> list[Issue]:
-    """In the order of the files' lines, the file that was asked for first."""
+    """Sort the issues by file and line, starting with the requested file."""
     unique = dict.fromkeys(issues)
     return sorted(
         unique, key=lambda issue: (issue.file != first, issue.file or "", issue.line or 0, issue.column or 0)
@@ -262,17 +263,17 @@ def _ordered(issues: list[Issue], first: str) -> list[Issue]:
 
 
 def upgrade_text(path: Path, *, root: Path | None = None) -> str:
-    """The text of a YAML file with every old form in its current one; unchanged when there is none.
+    """Return the text of a YAML file with all deprecated syntax converted; unchanged without such syntax.
 
-    Files that it refers to are read, and left alone: each is upgraded by itself.
+    Files that it refers to are read but not changed. Upgrade each of them separately.
 
     Args:
         path: a file of any kind.
         root: as for `read`.
 
     Raises:
-        SpecError: the file cannot be read as YAML, its kind cannot be told, or it holds an old form that
-            has no current one.
+        SpecError: the file cannot be read as YAML, its kind cannot be detected, or it contains deprecated
+            syntax that cannot be converted.
     """
     loader = Loader(root if root is not None else root_of(path), {})
     _, _, rewriter = open_nodes(loader, path, None, "default")
@@ -285,27 +286,27 @@ def upgrade_text(path: Path, *, root: Path | None = None) -> str:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What validation says about one file, and the files that it refers to."""
+    """Validation result of one file and the files that it refers to."""
 
     file: Path
-    """The file."""
+    """Path of the file."""
     kind: Kind | None
-    """What it is; `None` when it could not be read or told."""
+    """Kind of file; `None` if it could not be read or detected."""
     issues: tuple[Issue, ...]
     """Errors and warnings, in file order."""
     skipped: bool = False
-    """Whether it was found in a folder and is no AI GO entity by itself (a part that others refer to, or
-    foreign YAML).
+    """Whether the file was found in a folder and is not an AI GO entity (a part that others refer to, or
+    unrelated YAML).
     """
     document: Document[Any] | None = field(default=None, repr=False)
-    """What was read; `None` when it is not valid."""
+    """Document after reading; `None` if it is invalid."""
     variables: tuple[VariableUse, ...] = ()
-    """Environment variables that it names, or what it includes."""
+    """Environment variables in the file and its includes."""
     files: tuple[str, ...] = ()
     """Real paths of files that it includes or refers to."""
 
     def is_valid(self, *, strict: bool = False) -> bool:
-        """Whether nothing is wrong; with `strict`, warnings are errors."""
+        """Return whether the file is free of errors and, with `strict`, of warnings."""
         return not any(strict or issue.severity == "error" for issue in self.issues)
 
 
@@ -316,13 +317,13 @@ def validate_paths(
     dialect: Dialect = "default",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[FileReport]:
-    """One report per file, files of a folder in the order of their names.
+    """Yield one report per file. Files of a folder are sorted by name.
 
     Args:
-        paths: files of any kind, and folders whose `.yaml` and `.yml` files are all looked at.
-        root: folder that includes may not leave; `None`: each file's project, as when it is run.
-        dialect: see `Dialect`.
-        env: environment variables; `None`: those of the process.
+        paths: files of any kind, and folders whose `.yaml` and `.yml` files are all checked.
+        root: folder that must contain all includes; `None` for the project of each file, as in a run.
+        dialect: rules for reading (see `Dialect`).
+        env: environment variables; `None` for the variables of the process.
     """
     for path in paths:
         if is_folder(path):
@@ -333,7 +334,9 @@ def validate_paths(
 
 
 def yaml_files(folder: Path) -> Iterator[Path]:
-    """YAML files of a folder and its subfolders, sorted; hidden folders and links to folders are left out."""
+    """Yield the YAML files of a folder and its subfolders, sorted, without hidden folders and links to
+    folders.
+    """
     for directory, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):

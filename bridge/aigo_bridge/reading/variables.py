@@ -1,17 +1,17 @@
-"""Environment variables in documents (`api_key: $OPENAI_API_KEY`): which are put in, decided by the kind of
-file and the place in it.
+"""Expansion of environment variables in documents (`api_key: $OPENAI_API_KEY`), depending on the kind of file
+and the path of the value.
 
-Only values of mappings that start with `$` and hold no white space are looked at, so that model keys such as
-`openai$gpt-4-1-nano` and prompts stay as they are. Inside such a value a shell's rules hold.
+Only mapping values that start with `$` and do not contain whitespace are expanded, so that model keys such
+as `openai$gpt-4-1-nano` and prompts stay unchanged. Inside such a value, the rules of a shell apply.
 
-* A connection's own places (addresses, headers, keys, certificates, the environment of the user's inference
-  code) take any variable.
-* What else stands in models, adapters and run files is the user's, too, and takes any variable that is no
+* Connection fields (URLs, headers, keys, certificates, the environment of the user's inference code)
+  accept any variable.
+* Other fields of models, adapters and run files belong to the user and accept any variable that is not a
   secret.
-* Tasks, datasets, generators, policies, evaluations, apps and whatever else may come from strangers, also
-  where a run file holds or includes them, take variables that the user has named (`--env NAME`), and no
-  secrets.
-* A trace service's key in a dataset stays as it is written: nothing here calls that service.
+* Tasks, datasets, generators, policies, evaluations, apps and all other files may come from strangers,
+  even if a run file includes them. They accept only variables that the user has named (`--env NAME`), and
+  no secrets.
+* The key of a trace service in a dataset is not expanded, because the service is never called.
 """
 
 from __future__ import annotations
@@ -34,24 +34,22 @@ from aigo_bridge.reading.nodes import VariableNode, child, issue_at, place_of
 from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets, learn_environment, redact
 
 LONGEST_ENV_FILE = 1_000_000
-"""Bytes that an `.env` file may have."""
+"""Maximum size of an `.env` file in bytes."""
 
 LONGEST_CANDIDATE = 4096
-"""Characters of a value in which variables are looked for: each name may stand for much more than it takes to
-write.
-"""
+"""Maximum number of characters in a value with variables. Each name may expand to a much longer text."""
 
 _SPACE = re.compile(r"\s")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{([^}]*)\})", re.ASCII)
 
 
 def is_candidate(text: str) -> bool:
-    """Whether variables are looked for in a value."""
+    """Return whether a value may contain variables."""
     return text.startswith("$") and len(text) <= LONGEST_CANDIDATE and _SPACE.search(text) is None
 
 
 def expand(text: str, env: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The text with variables put in, and the names of those that are not set (they stay as written)."""
+    """Return the text with variables expanded, and the names of unset variables, which stay as written."""
     unset: list[str] = []
 
     def value(match: re.Match[str]) -> str:
@@ -65,14 +63,14 @@ def expand(text: str, env: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def names_in(text: str) -> list[str]:
-    """The variables that a value names, each once."""
+    """Return the variables in a value without duplicates."""
     names = (match[1] if match[1] is not None else match[2] for match in _VARIABLE.finditer(text))
     return list(dict.fromkeys(names))
 
 
 def environment(env_file: Path | None = None) -> dict[str, str]:
-    """The process's variables over those of `.env` in the current folder (or of `env_file`); what is secret
-    of them is known from then on.
+    """Return the variables of the process, added to the variables of `.env` in the current folder (or of
+    `env_file`). Secrets among them are then known to the redactor.
 
     Raises:
         OSError: `env_file` is given and cannot be read.
@@ -88,7 +86,7 @@ def environment(env_file: Path | None = None) -> dict[str, str]:
 
 
 def parse_env(text: str) -> dict[str, str]:
-    """Variables of an `.env` file: `NAME=value` lines, `export` and quotes allowed, `#` starts a comment."""
+    """Parse an `.env` file: `NAME=value` lines with optional `export` and quotes; `#` starts a comment."""
     variables: dict[str, str] = {}
     for line in text.removeprefix("\ufeff").splitlines():
         match = _ENV_LINE.fullmatch(line)
@@ -129,7 +127,7 @@ CONNECTION_FIELDS = frozenset(
         "session_token",
     }
 )
-"""Fields of a model's `config` that are used to reach it and for nothing else."""
+"""Fields of a model's `config` that are only used for the connection."""
 
 _HINT = (
     "put API keys into a model file or the models of a run file: config.api_key, "
@@ -139,27 +137,25 @@ _HINT = (
 
 @dataclass
 class Variables:
-    """Puts the variables of one document in, and keeps what it did."""
+    """Expansion of the variables in one document, with a record of the changes."""
 
     env: Mapping[str, str]
     issues: list[Issue] = field(default_factory=list)
     failed: set[tuple[str, int, int]] = field(default_factory=set)
-    """Places (file, line, column) of values that are not what they should be, so that nothing more is said of
-    them.
-    """
+    """Positions (file, line, column) of invalid values, so that no further problems of them are reported."""
     uses: list[VariableUse] = field(default_factory=list)
     expanded: dict[str, str] = field(default_factory=dict)
-    """What variables became → as it was written: messages are cleared of it."""
+    """Expanded text → text as written, to remove expanded values from messages."""
 
     def put_in(self, kind: Kind, node: Node, data: Any, file: str, path: DataPath = ()) -> None:
-        """Replace the variables of a document's data.
+        """Expand the variables of a document's data.
 
         Args:
-            kind: what the document is.
-            node: its nodes.
-            data: the same as a tree, made of these nodes; changed in place.
-            file: the file that was asked for, as marks carry it.
-            path: place in the document of which this is a part.
+            kind: kind of the document.
+            node: nodes of the document.
+            data: tree that was created from these nodes; changed in place.
+            file: file name of the requested file in marks.
+            path: path of this part in the document.
         """
         keys = list(data) if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
         for key in keys:
@@ -174,8 +170,8 @@ class Variables:
                 self.put_in(kind, inner, data[key], file, (*path, key))
 
     def text(self, node: VariableNode, trust: Trust) -> str:
-        """A value with its variables put in, as far as the place may have them; what it may not is an
-        issue.
+        """Return a value with its allowed variables expanded. Others are reported as
+        issues.
         """
         if trust == "never":
             return str(node.value)
@@ -217,12 +213,12 @@ class Variables:
 
 
 def trust_of(kind: Kind, path: DataPath, *, is_own: bool) -> Trust:
-    """How far a place in a document is trusted with variables.
+    """Return the trust level of a path in a document for variables.
 
     Args:
-        kind: what the document is.
-        path: the place.
-        is_own: whether it is written in the file that was asked for, and not in one that this includes.
+        kind: kind of the document.
+        path: path of the value.
+        is_own: whether the value is in the requested file, and not in an included one.
     """
     match kind, path:
         case "model", ("secrets", *_):
@@ -253,9 +249,7 @@ def trust_of(kind: Kind, path: DataPath, *, is_own: bool) -> Trust:
 
 
 def holds_secret(value: str, env: Mapping[str, str]) -> bool:
-    """Whether a value is, or holds, a secret of this process or of an environment, or has the form of
-    a key.
-    """
+    """Return whether a value contains a secret of this process or of an environment, or looks like a key."""
     is_secret = any(secret in value for secret in environment_secrets(env))
     return is_secret or redact(value) != value or looks_like_key(value)
 
@@ -265,8 +259,8 @@ _ARMOUR = "-----BEGIN "
 
 
 def looks_like_key(value: str) -> bool:
-    """Whether a value has the form of a key: letters and digits mixed over a length that no word has, a
-    password in an address, a PEM.
+    """Return whether a value looks like a key: a long mix of letters and digits, a password in a URL, or a
+    PEM block.
     """
     if _ARMOUR in value or any(map(_is_mixed, _PART.findall(value))):
         return True

@@ -1,6 +1,6 @@
-"""What is well-formed and still wrong: syntax inside texts, unknown names, contradictions, duplicates.
+"""Checks of well-formed documents: syntax inside texts, unknown names, contradictions, duplicates.
 
-The platform's own loader checks none of this, so in its dialect all of it is a warning.
+AI GO's own loader does not make these checks, so in its dialect all of these problems are warnings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _CHECKS: dict[Kind, Check] = {
 
 
 def check(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
-    """Every such problem of a document, placed. Also of one that is not valid: all problems in one go."""
+    """Yield every such problem of a document with its position. Invalid documents are also checked, so that
+    all problems are reported together.
+    """
     if kind not in _CHECKS or not isinstance(document.data, dict):
         return
     for problem in _CHECKS[kind](document.data, ()):

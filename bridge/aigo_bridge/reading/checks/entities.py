@@ -1,5 +1,5 @@
-"""Datasets, generators, models, adapters and evaluations, each by itself; and run files and plans, which
-bring them together.
+"""Checks of datasets, generators, models, adapters and evaluations, and of run files and plans that combine
+them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aigo_bridge.spec.base import Path, duplicates, mapping, mappings, not_finit
 
 
 def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """A dataset needs rows from somewhere, and filters that can be evaluated."""
+    """Check that a dataset has a source of rows, and that its filters can be evaluated."""
     source, generated = dataset.get("source"), dataset.get("generator_specification")
     if source is None and generated is None:
         yield Issue(
@@ -48,20 +48,19 @@ def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:
             yield from check_template(entry["expression"], at)
             meant = meant_expression(entry["expression"])
             for issue in check_constant(entry["expression"], at, "row", meant):
-                # The platform takes it, and the constant of such a filter may be meant: `True` to keep every
-                # row.
+                # AI GO accepts it, and the constant may be intended: `True` keeps every row.
                 yield replace(issue, severity="warning")
         yield from not_finite(entry.get("value"), (*place, "value"))
 
 
 def check_generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Texts and parameters of a generator."""
+    """Check the texts and parameters of a generator."""
     parameters = generator.get("config_spec")
     yield from check_parameters(parameters, (*path, "config_spec"))
     keys = keys_of(parameters)
     for place, part in walk(generator.get("definition"), (*path, "definition")):
         if place[-2:-1] == ("samples",):
-            continue  # rows are data, whatever they look like
+            continue  # Rows are data, even if they look like templates.
         for at, name, text in texts_of(part, place):
             yield from check_markers(text, at, keys)
             if name in FUNCTIONS:
@@ -71,14 +70,14 @@ def check_generator(generator: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def check_model(model: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """A model's secrets and code."""
+    """Check the secrets and code of a model."""
     secrets = set(texts(list(mapping(model.get("secrets")))))
     config = mapping(model.get("config"))
     for place, part in walk(config, (*path, "config")):
         for name, value in part.items():
             if not isinstance(value, str):
                 continue
-            if secrets:  # otherwise they are those of the run file
+            if secrets:  # Otherwise the secrets belong to the run file.
                 yield from check_markers(value, (*place, name), secrets, root="secrets")
             if name in FUNCTIONS:
                 yield from check_snippet(
@@ -96,7 +95,7 @@ def _at_least_one(part: dict[str, Any], name: str, least: str, path: Path) -> It
 
 
 def check_adapter(adapter: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """An adapter's two templates."""
+    """Check the two templates of an adapter."""
     for name in ("process_input", "process_output"):
         source = mapping(adapter.get(name)).get("source_code")
         if isinstance(source, str):
@@ -104,7 +103,7 @@ def check_adapter(adapter: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def check_evaluation(evaluation: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Parameters and keys of an evaluation."""
+    """Check the parameters and keys of an evaluation."""
     parameters = evaluation.get("config_spec")
     yield from check_parameters(parameters, (*path, "config_spec"))
     specifications = mappings(evaluation.get("task_specifications"))
@@ -128,7 +127,7 @@ _LISTS = (
 
 
 def check_run(run: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Every entity by itself, then keys and values across them."""
+    """Check every entity separately, then keys and values across them."""
     for name, word, check in _LISTS:
         entities = mappings(run.get(name))
         yield from duplicates(entities, (*path, name), word)
@@ -138,7 +137,7 @@ def check_run(run: dict[str, Any], path: Path) -> Iterator[Issue]:
     evaluation = mapping(run.get("evaluation"))
     place = (*path, "evaluation")
     yield from check_evaluation(evaluation, place)
-    # Values that are missing may come from a plan or an option: planning asks for them.
+    # A plan or an option may provide missing values, and planning reports them.
     yield from _values(
         mapping(run.get("config")), evaluation.get("config_spec"), (*path, "config"), "the evaluation", False
     )
@@ -150,7 +149,7 @@ def check_run(run: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def check_plan(plan: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Every evaluation of a plan."""
+    """Check every evaluation of a plan."""
     runs, specified = plan.get("evaluations"), plan.get("evaluation_specifications")
     if (runs is None) == (specified is None):
         number_of = "neither" if runs is None else "both"
@@ -182,12 +181,12 @@ def _specification(
         )
         return
     config = dict(mapping(specification.get("task_config")))
-    # The deprecated field is the parameter of the same name, where a task has one.
+    # The deprecated field sets the parameter of the same name, if the task declares it.
     if "dataset_key" in specification and "dataset_key" in keys_of(task.get("config_spec")):
         config.setdefault("dataset_key", specification["dataset_key"])
     yield from _values(config, task.get("config_spec"), (*path, "task_config"), f"task {key!r}", True)
     if "definition" not in task:
-        return  # a misspelt key of the task, which is told: what it evaluates, nobody knows
+        return  # A key of the task is misspelt, which is reported. The evaluated entity is therefore unknown.
     definition = mapping(task["definition"])
     if definition.get("solver") is not None and specification.get("model_key") is None:
         yield Issue(
@@ -205,7 +204,9 @@ def _specification(
 
 
 def _values(config: dict[str, Any], parameters: Any, path: Path, owner: str, used: bool) -> Iterator[Issue]:
-    """Values that nobody declares (a warning: published files have them), and values that are missing."""
+    """Yield values without a declared parameter (a warning, because published files contain them), and
+    missing values.
+    """
     keys = keys_of(parameters)
     for key in config:
         if key not in keys:
@@ -240,7 +241,9 @@ def _providers(run: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Keys of generators and adapters that the run file does not have, when it has any of that kind."""
+    """Yield keys of generators and adapters that are not in the run file, if it contains any entity of that
+    kind.
+    """
     generators = keys_of(run.get("dataset_generators"))
     for index, dataset in mappings(run.get("datasets")):
         key = mapping(dataset.get("generator_specification")).get("dataset_generator_key")
@@ -254,7 +257,7 @@ def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
     adapters = keys_of(run.get("model_adapters"))
     for index, model in mappings(run.get("models")):
         written = mapping(mapping(model.get("config")).get("adapter"))
-        # A whole adapter needs no list.
+        # An inline adapter is not in the list.
         adapter = written.get("key") if "process_input" not in written else None
         if isinstance(adapter, str) and adapter not in adapters and "$" not in adapter:
             yield Issue(

@@ -1,7 +1,9 @@
-"""Scorers, metrics, trials and action rules: contradictions that would give no number, or a wrong one.
+"""Checks of scorers, metrics, trials and action rules for contradictions that would lead to missing or wrong
+metrics.
 
-An action rule whose expression names nothing selects nothing, or everything (`not_equals`), in silence: an
-undefined name is no error there, because scores may be missing. So names are checked before anything runs.
+An action rule with an undefined name silently selects nothing, or everything (`not_equals`). Undefined
+names are not an error at run time, because scores may be missing. Therefore, names are checked before the
+run.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ from aigo_bridge.templates.names import NamePath
 
 
 def scores_of(scorer: Mapping[str, Any]) -> frozenset[str] | None:
-    """Names of the scores that a scorer gives, of one trial; `None` where only the run tells."""
+    """Return the names of the scores that a scorer gives for one trial; `None` if only the run determines
+    them.
+    """
     spec = SCORERS.get(str(scorer.get("type")))
     return None if spec is None else spec.scores_of(scorer)
 
 
 def check_scorers(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """All scorers of a benchmark task, with their metrics and the trials."""
+    """Check all scorers of a benchmark task with their metrics and the trials."""
     scorers = mappings(definition.get("scorers"))
     solved = definition.get("solver") is not None
     yield from duplicates(scorers, (*path, "scorers"), "scorer")
@@ -67,7 +71,7 @@ def _has_unconditioned_query(definition: dict[str, Any]) -> bool:
 
 
 def _gives_groups(solver: Any) -> bool:
-    """Whether scorers see several answers at once; a post-processor may take them apart."""
+    """Return whether scorers receive several answers together. A post-processor may separate them."""
     spec = SOLVERS.get(str(mapping(solver).get("type")))
     return spec is not None and spec.gives_group is True and solver.get("postprocessor") is None
 
@@ -124,7 +128,7 @@ def _metric(
 
 
 def aggregated_names(definition: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Names of aggregated scores by the score that they are made from."""
+    """Return score name → names of the aggregated scores."""
     names: dict[str, set[str]] = {}
     for _, entry in mappings(mapping(definition.get("trials")).get("score_aggregators")):
         name = mapping(entry.get("aggregator")).get("score_name")
@@ -158,12 +162,12 @@ _ORDERING = ("greater_than", "less_than", "greater_or_equal", "less_or_equal")
 def check_actions(
     definition: dict[str, Any], path: Path, columns: Sequence[str] | None = None
 ) -> Iterator[Issue]:
-    """Rules that cannot select what they should.
+    """Yield problems of rules that cannot select the intended samples.
 
     Args:
-        definition: of a benchmark task.
-        path: where it stands.
-        columns: of the rows that are scored; `None`: not known.
+        definition: definition of a benchmark task.
+        path: path of the definition.
+        columns: columns of the scored rows; `None` if unknown.
     """
     rules = mappings(definition.get("actions"))
     if not rules:
@@ -175,13 +179,13 @@ def check_actions(
 
 
 def check_constant(expression: str, path: Path, rows: str, example: str | None) -> Iterator[Issue]:
-    """An expression without `{{ }}`, which is a text and asks nothing.
+    """Yield a problem for an expression without `{{ }}`, which is constant text.
 
     Args:
-        expression: as written.
-        path: where it stands.
-        rows: what it is the same for, `sample` or `row`.
-        example: what was probably meant.
+        expression: expression as written.
+        path: path of the expression.
+        rows: `sample` or `row`, for the message.
+        example: expression that was probably intended.
     """
     template = compiled_template(expression)
     if template is not None and template.is_constant and not has_marker(expression):
@@ -191,7 +195,7 @@ def check_constant(expression: str, path: Path, rows: str, example: str | None) 
 
 
 def meant_expression(text: str, columns: Sequence[str] | None = None) -> str | None:
-    """`{{ sample.x }}` for `sample.x`, `{ sample.x }` and, where `x` is a column, `x`."""
+    """Return `{{ sample.x }}` for `sample.x`, `{ sample.x }` and, if `x` is a column, `x`."""
     name = text.strip().strip("{}%").strip()
     if name.split(".")[0].split("[")[0] in ("sample", "scores", "solver_output") and "." in name + name[-1:]:
         return f"{{{{ {name} }}}}"
@@ -199,28 +203,28 @@ def meant_expression(text: str, columns: Sequence[str] | None = None) -> str | N
 
 
 class _Known:
-    """What the expressions of a task's rules can name."""
+    """Names that the expressions of a task's rules may use."""
 
     def __init__(self, definition: Mapping[str, Any], columns: Sequence[str] | None):
         scorers = [scorer for _, scorer in mappings(definition.get("scorers"))]
         self.is_certain = all(map(_is_named, scorers))
-        """Whether the scorers' keys are known: one mistake in them is not to be told twice."""
+        """Whether the keys of the scorers are known. If not, unknown names are not reported, to avoid
+        duplicate messages.
+        """
         keys = default_keys([(_text(scorer.get("key")), str(scorer.get("type"))) for scorer in scorers])
         aggregated = aggregated_names(definition)
         self.columns = columns
         self.solver = definition.get("solver")
         self.scorers = dict(zip(keys, scorers, strict=True))
         self.scores: dict[str, frozenset[str] | None] = {}
-        """Scorer key → its scores, aggregated ones included; `None` where only the run tells."""
+        """Scorer key → its scores, including aggregated ones; `None` if only the run determines them."""
         for key, scorer in self.scorers.items():
             scores = scores_of(scorer)
             more = (name for score in scores or () for name in aggregated.get(score, ()))
             self.scores[key] = None if scores is None else scores.union(more)
 
     def unknown(self, name: NamePath) -> tuple[Code, str, str | None] | None:
-        """What is wrong with a name that an expression reads, and what could have been meant; `None`:
-        nothing.
-        """
+        """Return the problem of a name in an expression, with a suggestion; `None` if it is known."""
         if len(name) < 2:
             return None
         match name[0]:
@@ -257,7 +261,9 @@ class _Known:
         return None
 
     def whole(self, name: NamePath) -> tuple[str, str] | None:
-        """What is compared as a whole although only its parts have a value, and one of these parts."""
+        """Return a description of a compared value that is a whole object, and the name of a part to compare
+        instead.
+        """
         if name == ("sample",):
             return "the whole row", f"sample.{(self.columns or ('x',))[0]}"
         if name == ("solver_output",):
@@ -271,7 +277,7 @@ class _Known:
 
 
 def _is_named(scorer: Mapping[str, Any]) -> bool:
-    """Whether it is known which key a scorer has: its own, or one made from its type."""
+    """Return whether the key of a scorer is known: its own key, or a key derived from its type."""
     key = scorer.get("key")
     if key is None:
         return str(scorer.get("type")) in SCORERS
@@ -292,7 +298,7 @@ def _filter(rule: dict[str, Any], path: Path, names: _Known) -> Iterator[Issue]:
         problem = names.unknown(name)
         if problem is None:
             continue
-        # Rules are shared between tasks: whether there is such a column may be asked.
+        # Rules are shared between tasks, so a rule may test whether a column exists.
         tests_existence = name[0] == "sample" and op in _EXISTENCE
         yield _of_name(template, name, at, *problem, severe=not tests_existence)
     if template.lone_path is None or op in _EXISTENCE:
@@ -327,7 +333,7 @@ def _of_name(
 
 
 def _values(rule: Mapping[str, Any], path: Path) -> Iterator[Issue]:
-    """Constants that fit no value of any expression."""
+    """Yield constants that are not valid for any expression."""
     op, value = rule.get("op"), rule.get("value")
     if rule.get("values") == [] and op in ("in", "not_in"):
         number_of = "no sample" if op == "in" else "every sample"
@@ -346,7 +352,9 @@ def _values(rule: Mapping[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Known) -> Iterator[Issue]:
-    """Texts that a score never equals: labels that its scorer does not give, texts in place of numbers."""
+    """Yield texts that a score never equals: labels that the scorer does not give, or texts instead of
+    numbers.
+    """
     if len(name) != 3 or name[0] != "scores" or names.scores.get(name[1]) is None:
         return
     scorer = names.scorers[name[1]]
@@ -380,7 +388,7 @@ def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Know
 
 
 def _no_number(text: str) -> str | None:
-    """Why a text never equals a score, which prints as `1.0`."""
+    """Return why a text never equals a numeric score, which is printed as `1.0`."""
     value = number(text)
     if value is None:
         return "no number"
@@ -388,7 +396,9 @@ def _no_number(text: str) -> str | None:
 
 
 def _views(solver: Any) -> frozenset[str]:
-    """What the outputs of a solver have; a post-processor, or the author's solver, may give any of them."""
+    """Return the attributes of a solver's outputs. A post-processor, or the author's solver, may return any
+    of them.
+    """
     from aigo_bridge.dtypes import GroupedSolverOutput, GroupedSolverTrace, SingleSolverOutput, SolverTrace
 
     spec = SOLVERS.get(str(mapping(solver).get("type")), SolverSpec)
@@ -405,7 +415,7 @@ def _views(solver: Any) -> frozenset[str]:
 
 
 def _choice(word: str, words: Collection[str], what: str) -> str:
-    # The second finds names that differ by more than letters, such as `mycol` from `my col`.
+    # The second comparison finds names with other differences, such as `mycol` for `my col`.
     close = difflib.get_close_matches(word, words, n=1)
     listed = f"{what}: {', '.join(sorted(words)[:20]) or 'none'}"
     return nearest(word, words) or (f"did you mean {close[0]!r}?" if close else listed)

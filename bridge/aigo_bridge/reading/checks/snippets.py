@@ -1,6 +1,4 @@
-"""Snippets, told from their text alone: names of the platform's modules that are not offered here, and
-functions that cannot be called as they will be.
-"""
+"""Static checks of snippets: missing names in AI GO's modules, and functions with unsuitable parameters."""
 
 from __future__ import annotations
 
@@ -19,22 +17,22 @@ from aigo_bridge.spec.base import Path
 from aigo_bridge.spec.scorer import SCORERS
 
 ROOT = "latticeflow"
-"""The platform's top-level package."""
+"""AI GO's top-level package."""
 
 _ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"})
-"""What a handler must catch for a missing name to be no error."""
+"""Exceptions that a handler must catch so that a missing name is not an error."""
 
 
 def check_imports(tree: ast.Module, text: str, path: Path) -> Iterator[Issue]:
-    """Imports and uses of names that the platform's modules do not have here.
+    """Yield imports and uses of names that AI GO's modules do not provide here.
 
-    Names under `if TYPE_CHECKING:` are never looked up, and those in a `try` that catches their absence are
-    the author's affair.
+    Names under `if TYPE_CHECKING:` are never looked up. Names in a `try` that handles their absence are
+    ignored.
 
     Args:
-        tree: the parsed snippet.
-        text: its source.
-        path: where it stands.
+        tree: parsed snippet.
+        text: source of the snippet.
+        path: path of the snippet.
     """
     if ROOT not in text:
         return
@@ -42,7 +40,7 @@ def check_imports(tree: ast.Module, text: str, path: Path) -> Iterator[Issue]:
     modules: dict[str, str] = {}
     for node in _reached(tree):
         for place, message, hint in _problems(node, modules):
-            offset = place.col_offset  # in bytes
+            offset = place.col_offset  # Offset in bytes
             column = len(lines[place.lineno - 1].encode()[:offset].decode("utf-8", "ignore")) + 1
             yield Issue(
                 message, line=place.lineno, column=column, path=path, hint=hint, code=Code.UNKNOWN_IMPORT
@@ -53,8 +51,8 @@ _Problem = tuple[ast.alias | ast.expr | ast.stmt, str, str]
 
 
 def _problems(node: ast.AST, modules: dict[str, str]) -> Iterator[_Problem]:
-    """What is wrong with one import or attribute; `modules` keeps under which names modules are known from
-    there on.
+    """Yield the problems of one import or attribute. `modules` collects the names under which modules are
+    imported.
     """
     match node:
         case ast.Import(names=names):
@@ -111,7 +109,7 @@ def _name(module: str, name: str, place: ast.alias | ast.expr) -> Iterator[_Prob
 
 
 def _dotted(node: ast.Attribute, modules: dict[str, str]) -> str | None:
-    """An attribute of a module by its full name; `None` for every other attribute."""
+    """Return the full name of a module attribute; `None` for every other attribute."""
     parts = [node.attr]
     value = node.value
     while isinstance(value, ast.Attribute):
@@ -123,7 +121,7 @@ def _dotted(node: ast.Attribute, modules: dict[str, str]) -> str | None:
 
 
 def _reached(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes in the order of the source, without those that are never run or may fail."""
+    """Yield all nodes in source order, without nodes that never run or may fail."""
     yield node
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and _is_type_checking(child.test):
@@ -150,13 +148,13 @@ def _catches_absence(handler: ast.ExceptHandler) -> bool:
 
 @lru_cache(maxsize=512)
 def parsed(text: str) -> ast.Module:
-    """A snippet's tree.
+    """Parse a snippet.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python.
+        SyntaxError, ValueError, RecursionError, MemoryError: the text is not Python.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an author's invalid escape is no concern of ours
+        warnings.simplefilter("ignore")  # Ignore warnings about invalid escapes in the author's code.
         return ast.parse(text)
 
 
@@ -165,10 +163,11 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 @lru_cache(maxsize=512)
 def top_level(text: str) -> dict[str, tuple[Definition | None, ...]]:
-    """Names that a module's top level binds, each with its functions; `None` for whatever else has the name.
+    """Return the names at the top level of a module, each with its function definitions; `None` for any other
+    definition.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python.
+        SyntaxError, ValueError, RecursionError, MemoryError: the text is not Python.
     """
     names: dict[str, tuple[Definition | None, ...]] = {}
     for statement in _statements(parsed(text).body):
@@ -195,17 +194,17 @@ def _bindings(statement: ast.stmt) -> Iterator[tuple[str, Definition | None]]:
 
 @dataclass(frozen=True)
 class Call:
-    """How a function is called: its arguments by position."""
+    """Call of a function with positional arguments."""
 
     arguments: tuple[str, ...]
     other: tuple[tuple[str, ...], ...] = ()
-    """Longer forms that are served as well, when the function takes them."""
+    """Longer argument lists that are also supported, if the function accepts them."""
     named: tuple[str, ...] = ()
-    """Arguments that it is given by name, when it asks for them."""
+    """Keyword arguments that are passed if the function declares them."""
     old: tuple[str, ...] | None = None
-    """Arguments of an older form, known by these very names."""
+    """Arguments of a deprecated form, recognized by exactly these names."""
     hint: str | None = None
-    """What explains the call."""
+    """Hint that explains the call."""
 
 
 _CALLS = {
@@ -226,11 +225,11 @@ _OF_ALL_SAMPLES = Call(("samples",), hint="it is called once, with the list of a
 
 
 def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> Call | None:
-    """How the function in a field is called; `None` for fields without one.
+    """Return how the function in a field is called; `None` for fields without a function.
 
     Args:
         field: name of the field.
-        part: what the field belongs to, e.g. a scorer.
+        part: object that contains the field, for example a scorer.
         solved: whether the task has a solver.
     """
     if field != "compute_scores_snippet":
@@ -242,8 +241,8 @@ def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> Call | None
 
 
 def check_signature(text: str, path: Path, function: str, call: Call) -> Iterator[Issue]:
-    """The function's parameters, where its text shows them: decorators and objects that are called may take
-    anything.
+    """Check the parameters of the function if its text shows them. Decorated functions and callable objects
+    may accept any arguments.
     """
     definitions = _definitions(text, function)
     if not definitions or any(_fits(node, call) for node in definitions):
@@ -269,7 +268,9 @@ def _issue(node: Definition, path: Path, function: str, call: Call, hint: str | 
 
 
 def _definitions(text: str, function: str) -> tuple[Definition, ...]:
-    """Every definition of a function at a module's top level; none when something else has its name, too."""
+    """Return every definition of a function at the top level of a module; empty if another object has the
+    same name.
+    """
     definitions: list[Definition] = []
     for definition in top_level(text).get(function, ()):
         if definition is None or getattr(definition, "decorator_list", None):
@@ -302,7 +303,7 @@ def _fits(node: Definition, call: Call) -> bool:
 
 
 def _is_swapped(node: Definition, call: Call) -> bool:
-    """Whether the usual names stand in another order: nobody means that."""
+    """Return whether the parameters have the usual names in another order, which is a mistake."""
     names = _positional(node)[: len(call.arguments)]
     return names != call.arguments and set(names) == set(call.arguments)
 

@@ -1,5 +1,5 @@
-"""Tasks: what their parts need of each other, and the parameters that they, generators and evaluations
-declare.
+"""Checks of tasks: dependencies between their parts, and the parameters of tasks, generators and
+evaluations.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _TEMPLATES = {
     "user_prompt": JUDGED,
     "expression": FILTERED,
 }
-"""Fields that are templates, and what they see."""
+"""Template fields and their variables."""
 
 FUNCTIONS = {
     "compute_scores_snippet": "compute_scores",
@@ -67,15 +67,15 @@ FUNCTIONS = {
     "synthesize_snippet": "synthesize",
     "run_inference_snippet": "run_inference",
 }
-"""Fields that are Python, and the function that will be called."""
+"""Python fields and the function that is called."""
 
 
 PROMPTS = frozenset({"content", "template", "system_prompt", "user_prompt", "user_prompt_template"})
-"""Fields that are texts for a model."""
+"""Fields with texts for a model."""
 
 
 def check_task(task: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Everything about one task."""
+    """Yield all problems of one task."""
     definition = mapping(task.get("definition"))
     place = (*path, "definition")
     parameters = task.get("config_spec")
@@ -129,7 +129,7 @@ def _unused(parameters: Any, definition: dict[str, Any], path: Path) -> Iterator
 
 
 def _turns(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """A conversation in which the evaluated model says something, or has said it in a recorded one."""
+    """Check that the evaluated model generates a message, or that a recorded conversation contains one."""
     solver = mapping(definition.get("solver"))
     place = (*path, "solver", "message_builders")
     if solver.get("type") != "multi_turn_solver" or not isinstance(solver.get("message_builders"), list):
@@ -170,7 +170,7 @@ def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Choices are those of an example's answer, which is one of them."""
+    """Check that `choices` belong to the answer of an example, which must be one of them."""
     builder = mapping(mapping(definition.get("solver")).get("input_builder"))
     for index, message in mappings(builder.get("input_messages")):
         choices, role, content = message.get("choices"), message.get("role"), message.get("content")
@@ -192,7 +192,7 @@ def _examples(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def relation_issues(kind: Kind, data: dict[str, Any]) -> Iterator[Issue]:
-    """What the models' own validators would say about the tasks in a document."""
+    """Yield the errors that the validators of the models would report for the tasks in a document."""
     if kind == "task":
         yield from _task(data, ())
     if kind == "run":
@@ -221,7 +221,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def check_parameters(value: Any, path: Path) -> Iterator[Issue]:
-    """Duplicates, impossible ranges and defaults that the parameter itself does not allow."""
+    """Yield duplicates, impossible ranges, and defaults that the parameter itself does not allow."""
     parameters = mappings(value)
     yield from duplicates(parameters, path, "parameter")
     for index, parameter in parameters:
@@ -242,7 +242,7 @@ def check_parameters(value: Any, path: Path) -> Iterator[Issue]:
 
 
 def keys_of(value: Any) -> set[str]:
-    """The keys of the entries of a list: names that `<< config.x >>` may use, where they are parameters."""
+    """Return the keys of the entries in a list. For parameters, these are the names for `<< config.x >>`."""
     return {parameter["key"] for _, parameter in mappings(value) if isinstance(parameter.get("key"), str)}
 
 

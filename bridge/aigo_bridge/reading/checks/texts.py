@@ -1,4 +1,4 @@
-"""Syntax and names inside texts: `<< config.x >>`, Jinja templates, Python snippets."""
+"""Checks of syntax and names inside texts: `<< config.x >>`, Jinja templates, Python snippets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEEDS_SOLVER = JUDGED - SAMPLE
 
 
 def check_markers(text: str, path: Path, known: Collection[str], root: str = "config") -> Iterator[Issue]:
-    """`<< config.x >>` for which there is no parameter."""
+    """Yield markers such as `<< config.x >>` without a parameter."""
     if "<<" not in text:
         return
     for match in _MARKER.finditer(text):
@@ -55,17 +55,17 @@ def check_markers(text: str, path: Path, known: Collection[str], root: str = "co
 
 
 def marker_names(text: str) -> set[str]:
-    """Parameters that a text uses."""
+    """Return the parameters that a text uses."""
     return {match[2] for match in _MARKER.finditer(text) if match[1] == "config"} if "<<" in text else set()
 
 
 def check_template(text: str, path: Path, visible: frozenset[str] | None = None) -> Iterator[Issue]:
-    """Jinja syntax, and names that do not exist where the template is rendered.
+    """Check the Jinja syntax of a template and the names that it uses.
 
     Args:
-        text: the template, possibly with `<< config.x >>` in it.
-        path: where it stands.
-        visible: variables at that place; `None`: not known.
+        text: the template, which may contain `<< config.x >>`.
+        path: path of the template.
+        visible: available variables; `None` if unknown.
     """
     if "{" not in text:
         return
@@ -92,7 +92,7 @@ def check_template(text: str, path: Path, visible: frozenset[str] | None = None)
 
 
 def compiled_template(text: str) -> SampleTemplate | None:
-    """A text without `<< config.x >>` as a template; `None` when it is none, which `check_template`
+    """Return a text without `<< config.x >>` as a template; `None` if it is invalid, which `check_template`
     reports.
     """
     template = _template(text)
@@ -105,9 +105,10 @@ _JINJA_WORDS = re.compile(r"\b(?:and|or|not|is|in|if|else|true|false|none|True|F
 
 
 def _plain_names(text: str) -> list[tuple[str, int]] | None:
-    """Names, with their offsets, of a template that holds nothing but `{{ name.column }}`; else `None`.
+    """Return the names, with their offsets, of a template that only contains `{{ name.column }}`; otherwise
+    `None`.
 
-    Most templates are like that, and compiling one costs a hundred times as much as this.
+    Most templates have this form, and compiling one takes a hundred times as long.
     """
     names = []
     end = 0
@@ -123,7 +124,7 @@ def _plain_names(text: str) -> list[tuple[str, int]] | None:
 
 
 def check_adapter_template(text: str, path: Path) -> Iterator[Issue]:
-    """Jinja syntax of an adapter's template."""
+    """Check the Jinja syntax of an adapter's template."""
     try:
         AdapterTemplate(text)
     except TemplateError as error:
@@ -132,8 +133,8 @@ def check_adapter_template(text: str, path: Path) -> Iterator[Issue]:
 
 
 def check_snippet(text: str, path: Path, function: str, call: Call | None = None) -> Iterator[Issue]:
-    """Python syntax, and that the function which will be called is there, and can be called so (`None`: not
-    known how).
+    """Check the Python syntax, the existence of the called function, and its parameters (unless `call` is
+    `None`).
     """
     if _PATH_OF_CODE.fullmatch(text.strip()):
         message = f"found the path {shown(text.strip())}, expected Python code"
@@ -182,7 +183,7 @@ def _arguments(definition: Definition | None) -> list[str]:
 
 
 def check_no_path(text: str, path: Path) -> Iterator[Issue]:
-    """A prompt that is nothing but the path of a text file, whose text was meant."""
+    """Check that a prompt is not the path of a text file, whose content was probably intended."""
     if _PATH_OF_TEXT.fullmatch(text.strip()):
         message = f"the text is the path {shown(text.strip())}, and the path itself will be sent"
         hint = f"to insert the text of that file: !include {text.strip()}"
@@ -190,7 +191,7 @@ def check_no_path(text: str, path: Path) -> Iterator[Issue]:
 
 
 def check_snippet_syntax(text: str, path: Path) -> Iterator[Issue]:
-    """Python syntax alone."""
+    """Check only the Python syntax."""
     names = _names(_bound(text))
     if isinstance(names, Issue):
         yield _at(names, path, marked=_MARKER.search(text) is not None)
@@ -202,7 +203,9 @@ _PLACEHOLDER = re.compile(r"config_\w*|secrets_\w*")
 
 
 def _bound(text: str) -> str:
-    """The text with an identifier of the same length for each marker, so that positions stay."""
+    """Return the text with each marker replaced by an identifier of the same length, so that positions do not
+    change.
+    """
 
     def identifier(match: re.Match[str]) -> str:
         lines = match[0].count("\n")
@@ -222,7 +225,7 @@ def _template(text: str) -> SampleTemplate | tuple[Issue, ...]:
 
 @lru_cache(maxsize=512)
 def _names(text: str) -> dict[str, tuple[Definition | None, ...]] | Issue:
-    """Names that a module's top level binds, or why it is no module."""
+    """Return the names at the top level of a module, or the reason why it is not valid Python."""
     try:
         return top_level(text)
     except SyntaxError as error:
@@ -237,8 +240,8 @@ def _names(text: str) -> dict[str, tuple[Definition | None, ...]] | Issue:
 
 
 def _at(issue: Issue, path: Path, marked: bool) -> Issue:
-    """A syntax error at its place; with markers in the text it is a guess, since their values are not
-    known.
+    """Return a syntax error with its position. In a text with markers it is uncertain, because their values
+    are unknown.
     """
     place = (issue.line or 1, issue.column or 1)
     return Issue(
@@ -262,7 +265,7 @@ def _unknown_name(
 
 
 def column_of(text: str, line: int | None, name: str) -> int | None:
-    """1-based column of the first use of a name in a line of a template."""
+    """Return the 1-based column of the first use of a name in a line of a template."""
     if line is None:
         return None
     match = re.search(rf"\b{re.escape(name)}\b", text.split("\n")[line - 1])
