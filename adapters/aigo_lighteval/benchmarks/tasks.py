@@ -403,5 +403,5 @@ def _summary(module: object) -> str:
     if "abstract:" in lines:
         lines = lines[lines.index("abstract:") + 1 :]
     message = next((line for line in lines if line), "")
-    # Some files have no text there, and the next heading follows.
+    # In some files the text is missing, and the next heading follows.
     return "" if message.endswith(":") else message

@@ -195,8 +195,8 @@ def read(path: Path) -> Evidence:
 
     Raises:
         EvidenceError: the file is not a lighteval results file, or aigo-bridge did not write it. Also
-            raised while trials are read if details are missing or damaged, and samples are never lost
-            silently.
+            raised while trials are read if details are missing or damaged, to prevent a silent loss of
+            samples.
     """
     block = block_of(path)
     plan = logged_plan(block["plan"])

@@ -305,7 +305,7 @@ class TaskRun:
             replayed = await contained(self.replay.solution(program, sample, trial), "solver")
             if replayed is not None:
                 return replayed
-        # Recorded traces have no model, but the protocol needs an object.
+        # The protocol needs a model object, also for recorded traces without a model.
         model = self.model or HostedModel("", _NoModel(), anyio.CapacityLimiter(1))
         if self.likelihoods is not None:
             return await contained(self.likelihoods.solve(program, sample, model, self.models), "solver")

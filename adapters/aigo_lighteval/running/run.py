@@ -166,7 +166,7 @@ def _chat_templates(works: Sequence[_Work]) -> dict[str, bool]:
 def _log_of(
     work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
 ) -> tuple[LogRef | EngineError, bool]:
-    """Run one plan. Return its log or the reason why there is none, and whether the run was interrupted."""
+    """Run one plan. Return its log or an error, and whether the run was interrupted."""
     journal = work.start.journal("lighteval", work.names(), settings.out)
     try:
         tape = work.start.tape("lighteval", work.names(), settings.tape)

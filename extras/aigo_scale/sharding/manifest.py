@@ -204,7 +204,7 @@ def sole(lock: Path, what: str) -> Iterator[None]:
     """Lock a file, so that other processes cannot do the same.
 
     Args:
-        lock: file to lock. It remains, and its content has no meaning.
+        lock: file to lock. It remains, and its content is not used.
         what: message for the process that comes second.
 
     Raises:
