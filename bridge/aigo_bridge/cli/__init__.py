@@ -77,7 +77,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "lsp": ("aigo_editor.verbs.lsp", "Start the language server for your editor."),
     },
 }
-"""Group of the help → verb → (module with a Typer `app` of one command, help line)."""
+"""Help group → verb → (module with a Typer `app` of one command, help line)."""
 
 VERBS: dict[str, tuple[str, str]] = {
     verb: (module, line) for group in GROUPS.values() for verb, (module, line) in group.items()
@@ -86,18 +86,18 @@ VERBS: dict[str, tuple[str, str]] = {
 
 
 ENDED = "aigo_bridge.ended"
-"""Key of the stack in `Context.meta` that is closed when the verb has ended."""
+"""Key in `Context.meta` of the stack that is closed when the verb has ended."""
 
 
 class LazyGroup(TyperGroup):
-    """Knows the verbs by name and imports the module of the one that is used."""
+    """Command group that knows the verbs by name and imports only the module of the used verb."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Verbs in the order of their table."""
+        """Return the verbs in the order of their table."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a verb."""
+        """Return the command of a verb."""
         verb = _verb_app(cmd_name)
         if verb is None:
             return None
@@ -109,7 +109,7 @@ class LazyGroup(TyperGroup):
         return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Read the arguments in front of the verb, which loads modules that a signal may strike."""
+        """Read the arguments before the verb. A signal may arrive while this loads modules."""
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt as error:
@@ -118,7 +118,7 @@ class LazyGroup(TyperGroup):
             raise interrupted() from error
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """What a shell offers for the verb, or an option in front of it."""
+        """Return shell completions for the verb, or for an option before it."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from aigo_bridge.cli.completion import verbs
@@ -126,11 +126,13 @@ class LazyGroup(TyperGroup):
         return verbs(VERBS, incomplete)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb, and its words with the project's defaults; `-q` and `-v` may stand anywhere."""
+        """Return the verb, and its arguments with the project's defaults; `-q` and `-v` are allowed at any
+        position.
+        """
         if args and args[0] not in VERBS and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            # Typer looks among the commands that it has imported, which are none.
+            # Typer searches only the commands that it has imported, and none is imported yet.
             near = get_close_matches(args[0], VERBS, n=2)
             if near and _verb_app(args[0]) is None:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, near))}?")
@@ -150,7 +152,7 @@ class LazyGroup(TyperGroup):
         return name, command, words
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; ctrl-C, SIGTERM and SIGHUP are told by the same words wherever they strike."""
+        """Run the verb. Ctrl+C, SIGTERM and SIGHUP print the same messages at any moment."""
         from contextlib import ExitStack
 
         try:
@@ -162,7 +164,7 @@ class LazyGroup(TyperGroup):
 
             raise interrupted() from error
         except Exception as error:
-            # Typer 0.15 has Click's class for it, later releases one of their own.
+            # Typer 0.15 raises Click's class; later releases raise a class of Typer.
             if type(error).__name__ == "BadParameter":
                 from aigo_bridge.cli.defaults import explain_default
 
@@ -190,7 +192,7 @@ def _verb_app(name: str) -> typer.Typer | None:
 
 
 def _with_addresses(ctx: Any, verb: str, command: Any, words: list[str]) -> list[str]:
-    """Return the arguments with local paths in place of addresses in object storage and of lakes."""
+    """Return the arguments with local paths instead of object storage addresses and lakes."""
     from aigo_bridge.access.object_addresses import is_collapsed
     from aigo_bridge.importing.lakes import may_be_lake
 
@@ -205,11 +207,11 @@ def _with_addresses(ctx: Any, verb: str, command: Any, words: list[str]) -> list
 _WIDEST = max(map(len, VERBS))
 
 VERBOSITY = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
-"""How much is said, for every verb."""
+"""Verbosity options, which every verb accepts."""
 
 
 def _without_verbosity(command: Any, words: list[str]) -> tuple[list[str], set[str]]:
-    """The words of a verb without those on how much is said, and what they ask for."""
+    """Return the arguments of a verb without verbosity options, and the requested verbosity."""
     options = {name for parameter in command.params for name in parameter.opts}
     valued = {
         name
@@ -261,11 +263,11 @@ def options(
         help="Print each sample, retry and project default. Also allowed after any command.",
     ),
 ) -> None:
-    """Options of the command itself."""
+    """Handle the options of the command itself."""
 
 
 def main() -> None:
-    """Entry point of `aigo-bridge`."""
+    """Run the command line of `aigo-bridge`."""
     from aigo_bridge.cli.failing import interrupted, stopped_by_signals
     from aigo_bridge.cli.terminal import hide_secrets
 
@@ -273,5 +275,5 @@ def main() -> None:
     try:
         with stopped_by_signals():
             app()
-    except KeyboardInterrupt as error:  # while signals were let go
+    except KeyboardInterrupt as error:  # Signals were not handled at this moment.
         raise SystemExit(interrupted().exit_code) from error

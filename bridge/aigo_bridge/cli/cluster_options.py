@@ -48,10 +48,10 @@ class ClusterOptions:
 
 
 def refuse_without_cluster(options: ClusterOptions) -> None:
-    """Refuse cluster options without `--on ray`.
+    """Raise an error for cluster options without `--on ray`.
 
     Raises:
-        UsageError: they were given.
+        UsageError: a cluster option was set.
     """
     from aigo_bridge.errors import UsageError
 

@@ -1,7 +1,6 @@
-"""What a shell offers behind options and verbs: words that a metavar lists, engines, shipped tasks.
+"""Shell completion for options and verbs: values listed in a metavar, engines, shipped tasks.
 
-The shells' scripts are Typer's. Of files nothing is said here: every shell knows them itself, and asks for
-them where there is nothing else.
+The shell scripts are Typer's. File names are completed by the shell itself if there are no other completions.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from functools import partial
 from typing import Any
 
 _CHOICES = re.compile(r"[a-z0-9][a-z0-9._-]*(?:\|[a-z0-9][a-z0-9._-]*)+")
-"""Metavars that list what may be written."""
+"""Metavars that list the allowed values."""
 
 _PACKAGE = "aigo_tasks/"
 _SHORTEST = 2
-"""Letters from which on shipped tasks are offered: before that a file may be meant."""
+"""Minimum number of letters for completing shipped tasks; shorter text may be a file name."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A word that is offered, in the form that all shells' scripts know."""
+    """Completion in the format of all shell scripts."""
 
     value: str
     help: str | None = None
@@ -30,12 +29,12 @@ class Item:
 
 
 def verbs(table: Mapping[str, tuple[str, str]], incomplete: str) -> list[Item]:
-    """Verbs that begin with some letters, with their help lines; none of them is loaded."""
+    """Return the verbs that start with some letters, with their help lines, without loading them."""
     return [Item(verb, line) for verb, (_, line) in table.items() if verb.startswith(incomplete)]
 
 
 def offer_words(command: Any) -> None:
-    """Have the parameters of a command offer the words that they take."""
+    """Complete the values of a command's parameters."""
     for parameter in command.params:
         words = _words_of(parameter)
         if words is not None:

@@ -1,4 +1,4 @@
-"""`aigo-bridge explain --cost`: calls, tokens and money, at least, expected and at most."""
+"""`aigo-bridge explain --cost`: expected calls, tokens and cost, with lower and upper bounds."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from aigo_bridge.text.plurals import plural
 
 @dataclass(frozen=True)
 class Costs:
-    """What was asked for."""
+    """Costs that the user asked for."""
 
     plans: Sequence[PlanCost]
     prices: PriceTable | None
     answer: AnswerLength
 
     def to_json(self, number: int) -> dict[str, Any]:
-        """Of one plan, for programs."""
+        """Return the JSON summary of one plan."""
         return cost_json([self.plans[number]], self.prices)
 
 
@@ -43,12 +43,12 @@ def costs_of(
     model_map: list[str] | None,
     answer_tokens: str | None,
 ) -> Costs | None:
-    """The costs of plans, each with the number of its runs and the key of the evaluated model; `None`: nobody
-    wants to know.
+    """Return the costs of plans, each with its number of runs and the key of the evaluated model; `None` if
+    the user did not ask for costs.
 
     Raises:
-        UsageError: an option makes no sense.
-        SpecError: the table of prices is none.
+        UsageError: an option is invalid.
+        SpecError: the price table is invalid.
     """
     options = {
         "--prices": prices,
@@ -96,7 +96,7 @@ def _answer(text: str | None) -> AnswerLength:
 
 
 def show_costs(costs: Costs) -> None:
-    """Print a table of models for each plan, and all of it together."""
+    """Print a table of models for each plan, and the totals."""
     for cost in costs.plans:
         plan = cost.plan
         trials = f" × {plural(plan.num_trials, 'trial')}" if plan.num_trials > 1 else ""
@@ -126,7 +126,7 @@ def show_costs(costs: Costs) -> None:
 
 
 def _shown(amount: Range, currency: str | None = None) -> str:
-    """A number with its bounds: `about 60 (15 to 180)`, `4`."""
+    """Return a number with its bounds: `about 60 (15 to 180)`, `4`."""
     low, high = _figure(amount.low, currency), _figure(amount.high, currency)
     unit = "" if currency is None else f" {name_of(currency)}"
     if amount.low == amount.high:

@@ -1,7 +1,6 @@
-"""Defaults for options from the settings of the user's own project: words that stand in front of those that
-were typed.
+"""Default options from the project settings: arguments that are inserted before the user's own arguments.
 
-Whoever hands over a folder does not say what its code may do: an option that allows something is typed.
+Permissions cannot be defaults: a project folder from another person must not decide what its code may do.
 """
 
 from __future__ import annotations
@@ -21,32 +20,33 @@ from aigo_bridge.cli.terminal import is_verbose, note, printable, short_path
 from aigo_bridge.errors import Issue
 
 ALLOWING = frozenset({"allow", "allow-file", "allow-url", "custom-tasks", "env", "root"})
-"""Options that let files do more than they otherwise may, or say more than they otherwise would."""
+"""Options that grant permissions or reveal data."""
 
 HARMLESS = {"snippets": "jailed", "redact": True, "network": False}
-"""Options of which one value allows nothing."""
+"""Options with one value that grants no permission."""
 
 PATHS = frozenset({"-o", "--out", "--data-dir"})
-"""Options whose value is a place to write to or to read from."""
+"""Options whose value is a path to read from or write to."""
 
 _LISTS = ("env", "files")
-"""Settings at the top, which `access.grants` reads."""
+"""Top-level settings that `access.grants` reads."""
 
 _PLACES = "aigo_bridge.defaults"
-"""Under which a context keeps parameter → place of its default."""
+"""Context key of the mapping from parameter to position of its default."""
 
 
 def with_defaults(
     context: Any, verb: str, command: Any, words: Sequence[str], verbs: Sequence[str]
 ) -> list[str]:
-    """The words of a verb with the project's defaults in front; an option that was typed has no default.
+    """Return the arguments of a verb with the project's defaults before them; an option that the user typed
+    has no default.
 
     Args:
-        context: of the command line, which keeps where each default stands.
-        verb: its name.
-        command: what Typer has made of it.
-        words: what was typed after it.
-        verbs: all there are.
+        context: Click context, which stores the position of each default.
+        verb: name of the verb.
+        command: Typer's command of the verb.
+        words: arguments that the user typed after the verb.
+        verbs: all verbs.
     """
     typed = list(words[: words.index("--")] if "--" in words else words)
     if {"-h", "--help"} & set(typed):
@@ -66,7 +66,7 @@ def with_defaults(
 
 
 def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
-    """What is wrong with the settings' own names: those of the verbs."""
+    """Yield issues about unknown names in the settings: only verbs are allowed."""
     for key, value in settings.values.items():
         if key in _LISTS:
             continue
@@ -81,8 +81,8 @@ def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
 def _defaults(
     settings: Settings, verb: str, command: Any, typed: Sequence[str]
 ) -> tuple[dict[str, tuple[Any, list[str]]], list[Issue]]:
-    """Defaults that count, by their names in the settings: the option, and the words for it; and what is
-    wrong with the others.
+    """Return the valid defaults (name in the settings → option and arguments), and issues about the
+    others.
     """
     options = dict(_options(command))
     left_out = _left_out(verb, typed)
@@ -101,7 +101,7 @@ def _defaults(
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:
-    """Options by their long names, without hyphens in front."""
+    """Yield options by their long names without leading hyphens."""
     for parameter in command.params:
         if parameter.opts[0].startswith("-") and not getattr(parameter, "hidden", False):
             for name in parameter.opts:
@@ -110,7 +110,7 @@ def _options(command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _left_out(verb: str, typed: Sequence[str]) -> frozenset[str]:
-    """Options of tasks that say nothing to what is run."""
+    """Return task options that do not apply to the run."""
     if verb != "run":
         return frozenset()
     from aigo_bridge.cli.engine_options import names_benchmark
@@ -120,7 +120,7 @@ def _left_out(verb: str, typed: Sequence[str]) -> frozenset[str]:
 
 
 def _refusal(name: str, value: Any, option: Any) -> str | None:
-    """Why a default cannot be taken; `None`: it can."""
+    """Return why a default is not allowed; `None` if it is allowed."""
     plain = name.replace("_", "-")
     if plain in ALLOWING or value != HARMLESS.get(plain, value):
         return "permissions cannot be defaults; use the option on the command line"
@@ -152,7 +152,7 @@ def _in_storage(value: str) -> bool:
 
 
 def project_root() -> Path:
-    """Folder of the settings."""
+    """Return the folder of the settings file."""
     file = project_settings().file
     return Path.cwd() if file is None else file.parent
 
@@ -168,7 +168,7 @@ def _hint(name: str) -> str | None:
 
 
 def _spelled(option: Any, value: Any) -> list[str]:
-    """A default as it would be typed."""
+    """Return a default as command-line arguments."""
     name = next(name for name in option.opts if name.startswith("--"))
     if getattr(option, "is_flag", False):
         return [name] if value else option.secondary_opts[:1]
@@ -178,7 +178,7 @@ def _spelled(option: Any, value: Any) -> list[str]:
 
 
 def _names(word: str, option: Any) -> bool:
-    """Whether a word is an option, or begins with one and goes on with its value."""
+    """Return whether an argument is an option, or starts with an option and contains its value."""
     return any(
         word.partition("=")[0] == name if name.startswith("--") else word.startswith(name)
         for name in (*option.opts, *option.secondary_opts)
@@ -191,7 +191,7 @@ def _near(name: str, names: Sequence[str]) -> str | None:
 
 
 def explain_default(context: Any, error: Any) -> None:
-    """Say of a value that an option refuses where it stands, if it was not typed."""
+    """Add the position of a default to the error message of an option, unless the user typed the option."""
     name = getattr(getattr(error, "param", None), "name", None)
     place = context.meta.get(_PLACES, {}).get(name)
     if place is not None:

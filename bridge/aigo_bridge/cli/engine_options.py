@@ -1,5 +1,5 @@
-"""Options of an engine's own command on the command line of `run`: told apart from ours before Typer reads
-them, and handed on unchanged.
+"""Options of an engine's own command on the command line of `run`. They are separated from aigo-bridge's
+options before Typer reads them, and passed on unchanged.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from aigo_bridge.cli.options import VerbCommand
 Value = Literal["required", "optional", "none"]
 
 OPTION = "--engine-option"
-"""Hidden option that carries what an engine reads itself, word by word."""
+"""Hidden option that contains the engine's own arguments, one at a time."""
 MORE = "--more"
-"""Hidden option that carries each task after the first."""
+"""Hidden option that contains each task after the first."""
 
 
 class RunCommand(VerbCommand):
-    """`run`, which for an engine benchmark also takes the options of that engine's command."""
+    """Command class of `run`; for an engine benchmark, it also accepts the options of that engine's
+    command.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words, those of an engine handed on."""
+        """Parse the arguments and pass the engine's own arguments on."""
         from aigo_bridge.cli.failing import reported
 
         with reported():
@@ -29,19 +31,19 @@ class RunCommand(VerbCommand):
         try:
             return super().parse_args(ctx, words)
         except Exception as error:
-            # Typer 0.15 has Click's class for it, later releases one of their own.
+            # Typer 0.15 raises Click's class; later releases raise a class of Typer.
             if type(error).__name__ == "NoSuchOption":
                 self._leave_out_hidden(error)
                 _explain(error, str(getattr(error, "option_name", "")))
             raise
 
     def _leave_out_hidden(self, error: Any) -> None:
-        """Propose no option that only carries the words of others."""
+        """Remove hidden options from the suggestions."""
         hidden = {name for option in self.params if getattr(option, "hidden", False) for name in option.opts}
         error.possibilities = [name for name in error.possibilities or () if name not in hidden]
 
     def _engine(self, words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
-        """The engine whose benchmark is to be run; `None`: none."""
+        """Return the engine of the benchmark to run; `None` if the task is not a benchmark."""
         for number, word in enumerate(words):
             previous = words[number - 1] if number else ""
             if own_options.get(previous) != "required" and _engine_of(word) is not None:
@@ -79,7 +81,7 @@ class RunCommand(VerbCommand):
 def _groups(
     words: Sequence[str], native: Mapping[str, Value], own_options: Mapping[str, Value]
 ) -> Iterator[tuple[list[str], bool]]:
-    """Options with their values, and single words; whether the engine reads them."""
+    """Yield options with their values and single arguments, and whether the engine reads them."""
     position = 0
     while position < len(words):
         word = words[position]
@@ -94,7 +96,7 @@ def _groups(
 
 
 def _option(word: str, options: Mapping[str, Value]) -> tuple[str, Value] | None:
-    """An option's name, and whether a value belongs to it, as in `-Sname=value` or in the next word."""
+    """Return an option's name and how it takes its value, as in `-Sname=value` or in the next argument."""
     if not word.startswith("-") or word in ("-", "--"):
         return None
     name = word.partition("=")[0] if word.startswith("--") else word[:2]
@@ -110,10 +112,10 @@ def _value_of(parameter: Any) -> Value:
 
 
 class MergeCommand(RunCommand):
-    """`merge`, which takes those options where its task is an engine benchmark."""
+    """Command class of `merge`; it accepts the same options if its task is an engine benchmark."""
 
     def _engine(self, words: Sequence[str], own_options: Mapping[str, Value]) -> str | None:
-        """The engine of the benchmark whose shards are merged; `None`: they are of a task."""
+        """Return the engine of the benchmark whose shards are merged; `None` for shards of a task."""
         option = "--task"
         for number, word in enumerate(words):
             if word == option and number + 1 < len(words):
@@ -124,12 +126,12 @@ class MergeCommand(RunCommand):
 
 
 def names_benchmark(word: str) -> bool:
-    """Whether a word is an engine benchmark."""
+    """Return whether an argument is an engine benchmark."""
     return _engine_of(word) is not None
 
 
 def _explain(error: Any, option: str) -> None:
-    """Say of an option that is unknown here which engine's benchmarks take it."""
+    """Add the engines whose benchmarks accept an unknown option to its error message."""
     from aigo_bridge.engine.registry import benchmarks_of, engine_names
     from aigo_bridge.errors import BridgeError
 

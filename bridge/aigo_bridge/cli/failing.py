@@ -1,6 +1,4 @@
-"""What the user sees when something is wrong; issues as text for people, JSON for programs, or annotations
-for GitHub.
-"""
+"""Error output: issues as text for people, as JSON, or as GitHub annotations; and the handling of signals."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
-    """Show expected errors as messages, never as tracebacks, and exit with `code`."""
+    """Print expected errors as messages instead of tracebacks, and exit with `code`."""
     try:
         yield
     except BridgeError as error:
@@ -44,8 +42,7 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
     except OSError as error:
         if _failed_by_signal():
             raise interrupted() from error
-        # A folder that cannot be written to, a full disk: the user's to mend, and nothing half-written is
-        # left.
+        # For example, a read-only folder or a full disk: the user can fix it, and no partial file is left.
         place = f"{short_path(error.filename)}: " if error.filename is not None else ""
         typer.echo(f"error: {name_of(place)}{error.strerror or error} [{Code.SYSTEM_ERROR}]", err=True)
         raise typer.Exit(code) from error
@@ -54,13 +51,13 @@ def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
 
 
 def interrupted() -> typer.Exit:
-    """Say that somebody has stopped the command, and how to end it."""
+    """Print that the command was interrupted, and return the exception that ends it."""
     typer.echo(f"interrupted; {_what_remains()}", err=True)
     return typer.Exit(exit_code())
 
 
 def _what_remains() -> str:
-    """Files that a stopped command leaves."""
+    """Return a message about the files of an interrupted command."""
     verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     if verb == "run":
         return "finished samples are in the log; continue with `run --resume`"
@@ -68,8 +65,8 @@ def _what_remains() -> str:
 
 
 def shown(out: Path, work: Callable[[], None]) -> bool:
-    """Show what a run came to; where that fails say so, and where everything is, and return false: models
-    have been paid for by then.
+    """Show the outcome of a run. If that fails, print where the files are and return false: the model calls
+    have already been paid for.
     """
     try:
         work()
@@ -83,10 +80,10 @@ def shown(out: Path, work: Callable[[], None]) -> bool:
 
 
 def show_differences(outcome: Outcome) -> None:
-    """Where the written evidence differs from what is shown, on standard error; nothing where they agree."""
+    """Print differences between the written evidence and the displayed numbers to standard error."""
     if not outcome.differences or outcome.result is None:
         return
-    # Late: most runs have none.
+    # Imported late because most runs have no differences.
     from aigo_bridge.engine.outcome import REPORT
 
     place = short_path(outcome.result)
@@ -96,7 +93,7 @@ def show_differences(outcome: Outcome) -> None:
 
 
 def show(error: BridgeError) -> None:
-    """An error on standard error: every issue with its place, or the message."""
+    """Print an error to standard error: every issue with its position, or the message."""
     issues: tuple[Issue, ...] = getattr(error, "issues", ())
     if issues:
         show_issues(issues)
@@ -105,24 +102,26 @@ def show(error: BridgeError) -> None:
 
 
 def show_message(message: str, code: Code) -> None:
-    """An error on standard error, its code behind the first line: further ones are lists and tables."""
+    """Print an error to standard error. The code follows the first line because further lines are lists and
+    tables.
+    """
     first, feed, more = printable(message).partition("\n")
     typer.echo(wrapped(f"error: {first}{mark(code)}{feed}{more}", width_of(sys.stderr)), err=True)
 
 
 def mark(code: Code) -> str:
-    """A code behind a message; nothing where an addition of others has given none."""
+    """Return the suffix with an error code; an empty text if a plug-in set no code."""
     return "" if code == Code.UNCODED else f" [{code}]"
 
 
 def show_issues(issues: Iterable[Issue]) -> None:
-    """Issues on standard error: place, message, the line with a caret, the hint."""
+    """Print issues to standard error: position, message, source line with a caret, hint."""
     text = render_issues(shortened(issues), colour=colour_of(sys.stderr), width=width_of(sys.stderr))
     typer.echo(text, err=True, nl=False)
 
 
 def shortened(issues: Iterable[Issue]) -> list[Issue]:
-    """Issues whose files below the current folder are named from there."""
+    """Return the issues with file paths relative to the current folder."""
     return [replace(issue, file=issue.file and short_path(issue.file)) for issue in issues]
 
 
@@ -132,7 +131,7 @@ def shortened(issues: Iterable[Issue]) -> list[Issue]:
 Format = Literal["rich", "json", "github"]
 
 LONGEST_LINE = 160
-"""Characters of a source line that are shown; the rest is cut around the column."""
+"""Maximum characters of a displayed source line; longer lines are truncated around the column."""
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -146,15 +145,16 @@ def render_issues(
     colour: bool = False,
     width: int | None = None,
 ) -> str:
-    """All issues in one text, ending with a line feed; empty when there are none.
+    """Render all issues as one text that ends with a line feed; an empty text without issues.
 
     Args:
-        issues: in the order in which they are to be shown.
-        format: `rich`: each with its line and a caret; `json`: one array of objects; `github`: one
+        issues: issues in the order of display.
+        format: `rich`: each issue with its source line and a caret; `json`: one array of objects;
+            `github`: one
             workflow command per line.
-        colour: whether the `rich` form is for a terminal. Control characters that stand in a file are
-            never passed on, in any form.
-        width: columns at which messages and hints of the `rich` form go on in the next line; `None`: never.
+        colour: whether the `rich` format uses terminal colors. Control characters from a file are
+            escaped in every format.
+        width: maximum columns of messages and hints in the `rich` format; `None`: no line breaks.
     """
     issues = list(issues)
     if format == "json":
@@ -166,14 +166,14 @@ def render_issues(
 
 
 def summary(issues: Iterable[Issue]) -> str:
-    """`2 errors, 1 warning`."""
+    """Return the number of issues, for example `2 errors, 1 warning`."""
     issues = list(issues)
     counts = [(kind, sum(issue.severity == kind for issue in issues)) for kind in ("error", "warning")]
     return ", ".join(f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts if count)
 
 
 def as_json(issue: Issue) -> dict[str, object]:
-    """One issue for programs; every key is always there."""
+    """Return an issue as a JSON object; every key is always present."""
     return {
         "severity": issue.severity,
         "code": issue.code,
@@ -188,7 +188,9 @@ def as_json(issue: Issue) -> dict[str, object]:
 
 
 def visible(text: str) -> str:
-    """Text that cannot steer a terminal: control and direction characters escaped, tabs as a space."""
+    """Escape characters that could control a terminal: control and direction characters; tabs become
+    spaces.
+    """
     if text.isprintable():
         return text
     return "".join(
@@ -206,7 +208,9 @@ def _is_harmless(letter: str) -> bool:
 
 
 def wrapped(text: str, width: int | None, indent: str = "  ") -> str:
-    """A text in lines of so many columns, further ones indented; words, such as paths, stay whole."""
+    """Wrap a text to a number of columns, with indented continuation lines. Words such as paths are never
+    split.
+    """
     if width is None or _width(text) <= width:
         return text
     lines = list[str]()
@@ -219,12 +223,12 @@ def wrapped(text: str, width: int | None, indent: str = "  ") -> str:
 
 
 _NARROWEST = 40
-"""Fewest columns for wrapped text."""
+"""Minimum columns of wrapped text."""
 
 
 def _plain(issue: Issue, colour: bool, width: int | None) -> str:
     paint, bold, dim, reset = (_COLOURS[issue.severity], _BOLD, _DIM, _RESET) if colour else ("", "", "", "")
-    # A line says where; without one the path inside the document does, as in a result log.
+    # Without a line number, the path inside the document gives the position, for example in a result log.
     inside = dotted(issue.path) if issue.line is None else ""
     where = ": ".join(part for part in (issue.place, inside) if part)
     head = f"{bold}{visible(where)}{reset}: " if where else ""
@@ -243,7 +247,7 @@ def _plain(issue: Issue, colour: bool, width: int | None) -> str:
 
 
 def _window(line: str, at: int) -> tuple[str, int]:
-    """The part of a long line around a position, and the position in it."""
+    """Return the part of a long line around a position, and the position in that part."""
     if len(line) <= LONGEST_LINE:
         return line, min(at, len(line))
     start = max(0, min(at - LONGEST_LINE // 2, len(line) - LONGEST_LINE))
@@ -253,7 +257,7 @@ def _window(line: str, at: int) -> tuple[str, int]:
 
 
 def _width(text: str) -> int:
-    """Columns that text takes on a terminal: wide letters take two, combining marks and colours none."""
+    """Return the terminal columns of a text: wide letters take two, combining marks and color codes none."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in _COLOUR.sub("", text)
@@ -286,7 +290,7 @@ def _escaped(text: str, also: str = "") -> str:
     return text
 
 
-# Stopped by signals
+# Signals that stop a command
 
 
 STOPPING = tuple(
@@ -295,29 +299,28 @@ STOPPING = tuple(
 """Signals that stop a command."""
 
 _PATIENCE = 0.5
-"""Seconds that a signal waits for the thread that counts them."""
+"""Maximum seconds that a signal handler waits for the counting thread."""
 
 
 def exit_code() -> ExitCode:
-    """What a stopped command ends with."""
+    """Return the exit code of a stopped command."""
     return of_signal(STOPPED_BY[0] if STOPPED_BY else signal.SIGINT)
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP as ctrl-C, in this block; the second signal, whichever it is, ends the process
-    with one line.
+    """Handle SIGTERM and SIGHUP like Ctrl+C in this block. The second signal ends the process with one line.
 
-    A signal that was ignored when the command began (`nohup`, `&` in a script) stays ignored. Nothing is done
-    outside the main thread.
+    A signal that was ignored at the start (`nohup`, `&` in a script) stays ignored. Outside the main thread,
+    this does nothing.
     """
     if threading.current_thread() is not threading.main_thread() or os.name != "posix":
         yield
         return
     heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     if signal.SIGINT not in heard:
-        # Event loops know one way to be stopped, and it must be there for the other signals: so SIGINT is
-        # held back in place of ignored.
+        # Event loops only know SIGINT, and other signals are converted to it. Therefore SIGINT is blocked
+        # instead of ignored.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in heard:
@@ -334,27 +337,27 @@ def stopped_by_signals() -> Iterator[None]:
     except typer.Exit:
         raise
     except BaseException as error:
-        # An import that a signal strikes may fail with any error, and its text is no news.
+        # An import that a signal interrupts may fail with any error; its message is not useful.
         if _failed_by_signal():
             raise SystemExit(interrupted().exit_code) from error
         raise
     finally:
-        # All is done; what comes now would only interrupt the interpreter's own end.
+        # The command has finished. A later signal would only interrupt the interpreter's shutdown.
         for number in STOPPING:
             signal.signal(number, signal.SIG_IGN)
 
 
 def _failed_by_signal() -> bool:
-    """Return whether a signal came before an error, which it then explains."""
-    time.sleep(0.05)  # the thread that counts may not have had its turn
+    """Return whether a signal arrived before an error and explains it."""
+    time.sleep(0.05)  # Give the counting thread time to run.
     return is_stopped()
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    """Do what ctrl-C does at this moment: who runs an event loop has a way of its own."""
+    """Do the same as Ctrl+C at this moment; event loops have their own handler."""
     deadline = time.monotonic() + _PATIENCE
     while not STOPPED_BY and time.monotonic() < deadline:
-        time.sleep(0.001)  # the thread that counts knows whether another came before
+        time.sleep(0.001)  # The counting thread knows whether another signal arrived before.
     if not STOPPED_BY:
         STOPPED_BY.append(number)
     handler = signal.getsignal(signal.SIGINT)
@@ -363,7 +366,9 @@ def _as_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _quiet_about_interrupts(hook: Callable[[Any], object]) -> Callable[[Any], None]:
-    """A signal that strikes where nothing can be raised (a weak reference's end) is no news."""
+    """Suppress the report of an interrupt where Python cannot raise exceptions, for example in a weak
+    reference callback.
+    """
 
     def quiet(error: Any) -> None:
         if not isinstance(error.exc_value, KeyboardInterrupt):
@@ -373,12 +378,10 @@ def _quiet_about_interrupts(hook: Callable[[Any], object]) -> Callable[[Any], No
 
 
 def _watch(heard: frozenset[int]) -> None:
-    """Count signals in a thread of its own, so that the second one is obeyed whatever the main thread is busy
-    with.
-    """
+    """Count signals in a separate thread, so that the second signal works even if the main thread is busy."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    # Python writes the number of each signal that it has a handler for, whoever set the handler.
+    # Python writes the number of each handled signal, independent of the handler.
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
 
     def count() -> None:
@@ -397,7 +400,7 @@ def _watch(heard: frozenset[int]) -> None:
 
 
 def _end_at_once() -> None:
-    """End without another word: nothing that is written in its place when complete is there by half."""
-    with suppress(OSError):  # the terminal may be gone
+    """End the process immediately. Files are renamed only when complete, so no partial files remain."""
+    with suppress(OSError):  # The terminal may be closed.
         os.write(2, f"\nstopped at once; {_what_remains()}\n".encode())
     os._exit(exit_code())

@@ -23,16 +23,16 @@ class MetricStatistics:
     scale: Scale
     """Declared scale of the metric."""
     missing: str | None
-    """Text about samples and trials that are missing in the metric; `None`: none are."""
+    """Text about samples and trials that are missing in the metric; `None` if all are present."""
     content: Mapping[str, Any]
-    """Members of the metric in JSON."""
+    """JSON fields of the metric."""
 
 
 class ResultComparison(Protocol):
-    """Results that were compared with the first of them."""
+    """Comparison of results with the first of them."""
 
     def show(self) -> None:
-        """Print it for people."""
+        """Print the comparison."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -45,12 +45,12 @@ class Statistics:
     """Hook `statistics`."""
 
     of_metrics: Callable[[Path | None, Sequence[MetricRow]], list[MetricStatistics]]
-    """Called with a result and rows of its metrics; returns one entry for each row."""
+    """Function of a result and rows of its metrics; returns one entry for each row."""
     compare: Callable[[Sequence[Path]], ResultComparison]
-    """Called with folders of results.
+    """Function that compares folders of results.
 
     Raises:
-        BridgeError: a result cannot be read, or they cannot be compared.
+        BridgeError: a result cannot be read, or the results cannot be compared.
     """
 
 
@@ -59,7 +59,7 @@ class RunReport:
     """Hook `report`."""
 
     write: Callable[[Sequence[Path], Path, bool], None]
-    """Called with results, the folder of the run, and whether standard output is for programs."""
+    """Function of results, the folder of the run, and whether standard output contains JSON."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class CommandAddresses:
     """Hook `addresses`: object storage addresses and lakes among the arguments of a command."""
 
     replaced: Callable[[Any, str, Any, Sequence[str]], list[str]]
-    """Called with context, verb, command and arguments; returns the arguments with local paths.
+    """Function of context, verb, command and arguments; returns the arguments with local paths.
 
-    Inputs are copied before the verb begins. Outputs are written when the stack of the context is closed.
+    Inputs are copied before the verb starts. Outputs are written when the stack of the context is closed.
 
     Raises:
         UsageError: an address is invalid, or the verb does not accept one there.

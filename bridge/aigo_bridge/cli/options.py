@@ -1,6 +1,4 @@
-"""Options that verbs share, each declared once: how Typer has them, what they mean, and what is allowed by
-them.
-"""
+"""Shared command-line options, each declared once: their Typer declarations, values and permissions."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ Options = TypeVar("Options")
 
 HELP_NAMES = {
     "help_option_names": ["-h", "--help"],
-    # Help is as wide as the terminal, up to where lines become hard to read; elsewhere 80 columns.
+    # Help is as wide as the terminal, up to a readable maximum; without a terminal 80 columns.
     "max_content_width": 120,
 }
 
 VERB: dict[str, Any] = {
-    # Plain help: rich's takes longer to import than the help takes to read.
+    # Plain help: importing rich would take longer than reading the help.
     "rich_markup_mode": None,
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -104,7 +102,7 @@ def verb_command(
 
 
 def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Give a verb the fields of a dataclass as its arguments and options: it takes them as one object."""
+    """Give a verb the fields of a dataclass as its arguments and options; the verb gets one object."""
 
     def decorate(verb: Callable[[Options], None]) -> Callable[..., None]:
         def command(**values: Any) -> None:
@@ -170,7 +168,7 @@ SamplesAtATimeOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON summary instead of tables.")]
 
 
-# What a task may take
+# Permissions of a task
 
 
 def _allow_variables(context: typer.Context, names: list[str] | None) -> list[str]:
@@ -188,7 +186,7 @@ def _allow_variables(context: typer.Context, names: list[str] | None) -> list[st
     if names:
         grants = granted()
         context.with_resource(granting(replace(grants, variables=grants.variables | set(names))))
-    # Typer 0.15 asks the length of what a callback returns.
+    # Typer 0.15 asks for the length of a callback's return value.
     return names or []
 
 
@@ -268,7 +266,7 @@ NetworkOption = Annotated[
 
 
 def variables_as_json(variables: Iterable[VariableUse]) -> list[dict[str, Any]]:
-    """Which variables files name, and where, for programs; never what they hold."""
+    """Return the variables that files reference, and where, as JSON; their values are not included."""
     from aigo_bridge.cli.terminal import short_path
 
     return [
@@ -286,7 +284,7 @@ def variables_as_json(variables: Iterable[VariableUse]) -> list[dict[str, Any]]:
 def uses_as_lines(
     variables: Iterable[VariableUse], addresses: Iterable[str], files: Iterable[str]
 ) -> list[str]:
-    """Which variables and addresses files name, and which files outside their folders, for people."""
+    """Return lines about the variables, addresses and external files that files reference."""
     from aigo_bridge.cli.terminal import printable, short_path
 
     lines = []
@@ -301,7 +299,7 @@ def uses_as_lines(
     return [printable(line) for line in dict.fromkeys(lines)]
 
 
-# The author's code
+# Snippets
 
 SnippetsOption = Annotated[
     str | None,
@@ -326,10 +324,10 @@ AllowOption = Annotated[
 
 
 def choose_confinement(snippets: str | None, allowed: list[str] | None = None) -> None:
-    """Take the options; what cannot be had in full is told on standard error when the first code runs.
+    """Apply the snippet options. The first execution of a snippet prints a note if the sandbox is incomplete.
 
     Raises:
-        UsageError: an option makes no sense.
+        UsageError: an option is invalid.
     """
     from aigo_bridge.cli.terminal import note, printable
     from aigo_bridge.execution.permissions import allow
@@ -339,7 +337,7 @@ def choose_confinement(snippets: str | None, allowed: list[str] | None = None) -
     allow(allowed or ())
 
 
-# Where a plan comes from
+# Origin of a plan
 
 
 def origin_of(
@@ -356,12 +354,12 @@ def origin_of(
     data_dir: Path | None = None,
     shard: str | None = None,
 ) -> PlanOrigin:
-    """The origin of a plan; with `full`, on the real rows in place of sample data, those of a copy in
-    `data_dir` if there is one.
+    """Return the origin of a plan. With `full`, it uses the full dataset instead of sample data, from the
+    copy in `data_dir` if there is one.
 
     Raises:
-        UsageError: an option makes no sense.
-        SpecError: the task cannot be read, which is needed to type the config.
+        UsageError: an option is invalid.
+        SpecError: the task cannot be read, but is needed for the types of the config.
     """
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.run_files import names_run_file
@@ -394,10 +392,10 @@ def origin_of(
 
 
 def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
-    """Repeated `KEY=VALUE` options as a mapping.
+    """Return repeated `KEY=VALUE` options as a mapping.
 
     Raises:
-        UsageError: one has no `=`, or a key is given twice.
+        UsageError: a value contains no `=`, or a key occurs twice.
     """
     from aigo_bridge.errors import UsageError
 
@@ -413,10 +411,10 @@ def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
 
 
 def cache_policy(text: str | None) -> CachePolicy | None:
-    """A cache policy that was typed; `None` when none was.
+    """Return the cache policy that the user typed; `None` without one.
 
     Raises:
-        UsageError: there is no such policy.
+        UsageError: the policy is unknown.
     """
     from aigo_bridge.errors import UsageError
     from aigo_bridge.plan.plan import CachePolicy
@@ -431,8 +429,8 @@ def cache_policy(text: str | None) -> CachePolicy | None:
 
 
 def _stable_name(task: str) -> str:
-    """The task so that another process finds it: a shipped task's name, else the absolute path (of a run
-    file's part, that of the file).
+    """Return a name of the task that another process can find: the name of a shipped task, otherwise the
+    absolute path of its file.
     """
     from aigo_bridge.evaluation.run_files import parse_reference
 

@@ -1,5 +1,5 @@
-"""Outcomes for people: the tables of tasks, evaluations and benchmarks, of one engine and of several, and
-what is said beside them.
+"""Terminal output of outcomes: tables of tasks, evaluations and benchmarks, for one engine or several, with
+notes and warnings.
 """
 
 from __future__ import annotations
@@ -32,31 +32,28 @@ if TYPE_CHECKING:
     from aigo_bridge.results.assembling import MetricRow
 
 WIDTH = 1000
-"""Columns of the tables of evaluations at most: names in their cells are there to be copied and searched
-for."""
+"""Maximum columns of evaluation tables, so that users can copy and search the names in their cells."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One task on all engines."""
+    """Results of one task on all engines."""
 
     name: str
-    """As shown."""
+    """Displayed name."""
     parity: Parity
     problems: tuple[str, ...] = ()
-    """What is to be known beside the numbers, e.g. why samples failed."""
+    """Notes about the numbers, e.g. why samples failed."""
 
 
 def metric_problems(rows: Iterable[MetricRow]) -> Iterator[str]:
-    """What is wrong with metrics, one line for each problem: a metric with many values has one problem, not
-    many.
-    """
+    """Yield one line per problem of metrics: a metric with many values has its problem only once."""
     return _problem_lines((row.scorer_key, row.name, row.problem, "") for row in rows if row.problem)
 
 
 def _problem_lines(problems: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
-    """Lines of (scorer key, metric, problem, engines that have it), those that differ in the metric alone as
-    one.
+    """Yield lines of (scorer key, metric, problem, affected engines); problems that differ only in the metric
+    share a line.
     """
     names: dict[tuple[str, str, str], list[str]] = {}
     for scorer, name, problem, engines in problems:
@@ -67,12 +64,12 @@ def _problem_lines(problems: Iterable[tuple[str, str, str, str]]) -> Iterator[st
 
 
 def note_other_result(result: Path | None, name: str | None = None) -> None:
-    """Say that the plain name of a result has another run's, where this one's is longer (see
-    `results.result_files`).
+    """Print that the plain file name belongs to the result of another run, if this result has a longer name
+    (see `results.result_files`).
 
     Args:
-        result: the file; `None`: there is none.
-        name: its plain name without suffix; `None`: what stands in front of the first `@`.
+        result: result file; `None`: there is no result.
+        name: plain name without suffix; `None`: the text before the first `@`.
     """
     if result is None:
         return
@@ -86,14 +83,16 @@ def note_other_result(result: Path | None, name: str | None = None) -> None:
 
 
 def _console(width: int | None = None) -> Console:
-    """Standard output; lines are never broken: messages and paths are there to be copied and searched for."""
+    """Return a console for standard output that never wraps lines, so that users can copy and search messages
+    and paths.
+    """
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)
 
 
 def show_outcome(outcome: Outcome) -> None:
-    """A task by itself, or a benchmark."""
+    """Print the outcome of a single task or a benchmark."""
     from rich.text import Text
 
     console = _console(WIDTH)
@@ -112,14 +111,14 @@ def show_outcome(outcome: Outcome) -> None:
         console.print(Text(", ".join(incomplete), style="yellow"))
     _show_problems(outcome, console)
     console.print()
-    # Paths are printed whole, on lines of their own, so that they can be copied.
+    # Each path is printed on its own line so that users can copy it.
     if outcome.result is not None:
         typer.echo(f"evidence    {short_path(outcome.result)}")
     typer.echo(f"native log  {short_path(outcome.native_log)}")
 
 
 def show_next(outcome: Outcome) -> None:
-    """The commands worth typing after a run; on a terminal alone, what is read by others stays as it is."""
+    """Print useful next commands after a run, only on a terminal; output for other programs is unchanged."""
     if outcome.result is not None and sys.stdout.isatty():
         place = shlex.quote(short_path(outcome.result))
         failed = " --failed" if outcome.counts.failed_trials else ""
@@ -133,7 +132,7 @@ def _show_commands(*commands: str) -> None:
 
 
 def _counts(outcome: Outcome) -> str:
-    """How many samples were scored, and what became of the others."""
+    """Return how many samples were scored, and the outcome of the others."""
     plan, counts = outcome.plan, outcome.counts
     partly = outcome.num_unscored if outcome.num_unscored > counts.unscored else 0
     numbers = (
@@ -156,7 +155,9 @@ def _has_trouble(outcome: Outcome) -> bool:
 
 
 def _by_every_scorer(outcome: Outcome) -> str:
-    """With several scorers, a sample that one of them failed on may well be in the others' metrics."""
+    """Return a note for several scorers: a sample that failed with one scorer may be in the metrics of the
+    others.
+    """
     plan = outcome.plan
     if plan is None or plan.entity == "system" or len(plan.benchmark.scorers) < 2 or not outcome.num_failed:
         return ""
@@ -165,9 +166,7 @@ def _by_every_scorer(outcome: Outcome) -> str:
 
 
 def _show_problems(outcome: Outcome, console: Console) -> None:
-    """What the rows stand for, errors of samples, doubts about the numbers, faults of the evidence, and an
-    early end.
-    """
+    """Print notes about sample data, sample errors, doubtful numbers, evidence faults and an early end."""
     from rich.text import Text
 
     from aigo_bridge.evaluation.task import sample_note
@@ -188,7 +187,7 @@ def _show_problems(outcome: Outcome, console: Console) -> None:
     more = outcome.counts.with_failed_trials - sum(first.count for first in outcome.first_errors)
     if more > 0:
         console.print(f"  … and {more} more; the evidence contains all of them", style="dim")
-    if plan is not None:  # those of a benchmark stand on standard error
+    if plan is not None:  # Warnings of a benchmark are printed to standard error.
         for line in outcome.doubts:
             console.print(Text(f"warning: {printable(line)}", style="yellow"))
     for fault in outcome.faults:
@@ -204,7 +203,7 @@ def _code(outcome: Outcome) -> str:
 
 
 def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
-    """What a run file holds; `written`: its summary."""
+    """Print the results of a run file; `written`: path of its summary."""
     from rich.text import Text
 
     console = _console(WIDTH)
@@ -265,7 +264,7 @@ def _is_unfinished(result: Outcome) -> bool:
 
 
 def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
-    """The specifications of one evaluation side by side; every engine has the same ones."""
+    """Compare the task specifications of one evaluation; all engines have the same ones."""
     from aigo_bridge.evaluation.parity import parity
     from aigo_bridge.evaluation.task import sample_note
 
@@ -294,7 +293,7 @@ def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
 
 
 def show_parity(tasks: Sequence[Compared]) -> None:
-    """Numbers of several engines beside each other, and whether they agree."""
+    """Print the numbers of several engines side by side, and whether they agree."""
     from rich.text import Text
 
     console = _console(WIDTH)
@@ -311,7 +310,7 @@ def show_parity(tasks: Sequence[Compared]) -> None:
 
 def _parity_rows(parity: Parity) -> Iterator[tuple[Sequence[str], str | None]]:
     for metric in parity.metrics:
-        # As many digits as it takes to see a difference.
+        # Use enough digits to show a difference.
         values = [shown_number(value) for value in metric.values.values()]
         if not metric.is_equal and len(set(values)) == 1:
             values = [repr(value) for value in metric.values.values()]
@@ -323,7 +322,7 @@ def _parity_rows(parity: Parity) -> Iterator[tuple[Sequence[str], str | None]]:
 
 
 def _parity_problems(parity: Parity) -> Iterator[str]:
-    """Why metrics have no value: one line for each reason, with the engines that give it where not all do."""
+    """Yield why metrics have no value: one line per reason, with its engines unless all engines report it."""
     problems: list[tuple[str, str, str, str]] = []
     for metric in parity.metrics:
         for problem in dict.fromkeys(metric.problems.values()):
@@ -337,7 +336,7 @@ def _verdict(parity: Parity) -> str:
     if len(parity.statuses) == 1:
         return "only one engine was run"
     if parity.is_equal:
-        # Metrics of systems come from the author's code alone: their results have no samples.
+        # Metrics of system tasks are computed by the author's code; their results have no samples.
         what = (
             plural(parity.num_samples, "sample")
             if parity.num_samples or not parity.metrics

@@ -1,7 +1,7 @@
-"""Progress of a run: a bar on a terminal, plain lines elsewhere, both on standard error.
+"""Progress of a run on standard error: a bar on a terminal, plain lines otherwise.
 
-Beside the count: failures, equal ones once and then by their number; calls that are to be made again, and
-why; and when nothing moves, how to stop and how to go on.
+In addition to counts, it prints failures (equal ones once, then their number), retries with their reasons,
+and, when nothing changes, how to stop and resume.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 INTERVAL = 10.0
-"""Seconds between two lines of one kind (new failures and the end are always told)."""
+"""Minimum seconds between two lines of the same kind. New failures and the end are always printed."""
 
 STALL = 60.0
-"""Seconds without a finished sample after which is said how to stop and to go on; said again after twice the
-time, and so on."""
+"""Seconds without a finished sample before a note on how to stop and resume; the interval doubles each time.
+"""
 
 CALL_WAIT = 25.0
-"""Seconds without an answer to a model call after which the call is named; named again after twice the time,
-and so on."""
+"""Seconds without an answer to a model call before the call is named; the interval doubles each time."""
 
 ALL_FAILED = 5
-"""Samples after which is said that all of them failed with the same error."""
+"""Number of samples after which a note says that all of them failed with the same error."""
 
 
 @dataclass
@@ -43,22 +42,22 @@ class _Failures:
     """Failures with the same error."""
 
     line: str
-    """The first of them, as told."""
+    """Line of the first failure, as printed."""
     number: int = 1
     told: int = 1
 
 
 class Monitor:
-    """Hears of a run, and decides what is said of it.
+    """Monitor of a run that decides which lines are printed.
 
     Args:
-        write: takes a line, and how it looks (a style of rich).
-        several: failures name the task beside the sample.
+        write: function that prints a line with a rich style.
+        several: whether failures name the task in addition to the sample.
         resumable: whether `--resume` continues such a run.
-        counts: whether counts are lines, too.
-        show: told of every state, where counts stand elsewhere.
-        each: whether every trial that ends and every call that is made again is a line.
-        totals: whether lines of counts say what the trials so far came to.
+        counts: whether counts are also printed as lines.
+        show: function that receives every state, if counts are shown in another way.
+        each: whether to print a line for every finished trial and every retry.
+        totals: whether lines of counts include the interim metrics.
         clock: monotonic seconds.
     """
 
@@ -87,14 +86,14 @@ class Monitor:
         self._failures: dict[tuple[str | None, str], _Failures] = {}
         self._told: set[int] = set()
         self._retries: list[tuple[float, Retry]] = []
-        """Calls that will be made again, with the time of that."""
+        """Retries with their times."""
         self._counted_at = self._retried_at = self._repeated_at = self._moved_at = clock()
         self._stall = STALL
         self._call_wait = CALL_WAIT
         self._said_all_failed = False
 
     def report(self, state: Progress) -> None:
-        """A trial has ended, or a call will be made again."""
+        """Record a finished trial or a planned retry."""
         with self._lock:
             if state.retry is not None:
                 self._retry(state.retry)
@@ -109,7 +108,7 @@ class Monitor:
             self._count(state)
 
     def tick(self) -> None:
-        """Say what only time brings."""
+        """Print the lines that depend on elapsed time."""
         with self._lock:
             now = self._clock()
             if now - self._repeated_at >= INTERVAL:
@@ -121,12 +120,12 @@ class Monitor:
                 self._stalled(state, now)
 
     def end(self) -> None:
-        """The run has ended."""
+        """Record the end of the run."""
         with self._lock:
             self._tell_repeated()
 
     def waiting(self) -> str:
-        """What is waited for now, in a few words; empty when nothing is known."""
+        """Return a short text of the current wait; empty if unknown."""
         with self._lock:
             now = self._clock()
             self._retries = [(until, retry) for until, retry in self._retries if until > now]
@@ -177,7 +176,7 @@ class Monitor:
             )
 
     def _is_new(self, state: Progress) -> bool:
-        """Whether a sample has not failed like this before, in another trial."""
+        """Return whether a sample has not failed with this error before, in another trial."""
         key = hash((state.task, str(state.sample_id), state.error))
         new = key not in self._told
         self._told.add(key)
@@ -232,16 +231,16 @@ class Monitor:
 
 
 def counted(state: Progress, number: int | None = None) -> str:
-    """Return the noun of a progress's numbers, for a number of them."""
+    """Return the noun for the counts of a progress, for a number of them."""
     return ("trial" if state.trials else "sample") + "s" * (number != 1)
 
 
 SHOWN_SCORES = 3
-"""Scores of which the mean so far is shown."""
+"""Maximum number of scores whose interim mean is shown."""
 
 
 def totals_line(totals: ProgressTotals) -> str:
-    """What the trials so far came to, in a few words; empty when nothing is known."""
+    """Return a short text of the interim metrics of the trials; empty if unknown."""
     scores = list(totals.scores.items())
     parts = [f"{name_of(name)} {value:.3g}" for name, value in scores[:SHOWN_SCORES]]
     if len(scores) > SHOWN_SCORES:
@@ -256,7 +255,7 @@ def totals_line(totals: ProgressTotals) -> str:
 
 
 def _short(number: int) -> str:
-    """A large number in three digits: 12,345 is `12.3k`."""
+    """Return a large number in three digits: `12.3k` for 12,345."""
     for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
         if number >= size:
             return f"{number / (10**3 if letter == 'k' else size):.3g}{letter}"
@@ -264,7 +263,9 @@ def _short(number: int) -> str:
 
 
 def failure_line(state: Progress, *, several: bool = False) -> str:
-    """A line about the sample that has just failed; of several trials, with the number of its own, from 1."""
+    """Return a line about the sample that has just failed; with several trials, it includes the trial number,
+    from 1.
+    """
     return f"{_sample(state, several=several)}: {one_line(state.error or '')}"
 
 
@@ -274,15 +275,15 @@ def _sample(state: Progress, *, several: bool) -> str:
     return f"{task}sample {one_line(str(state.sample_id))}{trial}"
 
 
-# Where it is told
+# Displays
 
 
 TICK = 1.0
-"""Seconds between two looks at whether anything moves."""
+"""Seconds between two checks for changes."""
 
 
 Display = Literal["rich", "plain", "none"]
-"""How progress is shown: a bar, lines, or not at all."""
+"""Display of progress: a bar, lines, or nothing."""
 
 DISPLAYS: tuple[Display, ...] = get_args(Display)
 
@@ -291,15 +292,15 @@ DISPLAYS: tuple[Display, ...] = get_args(Display)
 def progress(
     *, enabled: bool = True, display: Display | None = None, several: bool = False, resumable: bool = True
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """A function to report progress to; `None` when disabled.
+    """Yield a function to report progress to; `None` if disabled.
 
     Args:
-        enabled: whether anybody wants to know.
-        display: how; `None`: a bar on a terminal, lines elsewhere, nothing where all is to be quiet.
-        several: failures name the task beside the sample.
-        resumable: whether `--resume` continues such a run.
+        enabled: whether progress is shown at all.
+        display: kind of display; `None`: a bar on a terminal, otherwise lines; nothing with `--quiet`.
+        several: whether failures name the task in addition to the sample.
+        resumable: whether `--resume` can continue the run.
     """
-    # Lines that nobody asked for stay as they are known: logs of others are made of them.
+    # The default lines stay stable because other programs parse them.
     totals = display == "plain" or is_verbose()
     if display is None:
         display = "none" if is_quiet() else "rich" if sys.stderr.isatty() else "plain"
@@ -314,7 +315,7 @@ def progress(
 
 @contextmanager
 def _ticking(monitor: Monitor) -> Iterator[None]:
-    """Have the monitor look at the clock, also while nothing is reported."""
+    """Call the monitor regularly, even if no progress is reported."""
     ended = threading.Event()
 
     def tick() -> None:
@@ -386,7 +387,7 @@ def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
 
 
 def _waiting(monitor: Monitor) -> ProgressColumn:
-    """A column that says what is waited for, and how long yet."""
+    """Return a column with the current wait and its remaining time."""
     from rich.progress import ProgressColumn
     from rich.text import Text
 

@@ -17,23 +17,17 @@ RESULTS_HELP = (
     "Result logs (.tasklog.json, also .gz and .zst), folders, patterns, an evaluation.json, or run files with"
     " task result logs (run.yaml, or run.yaml#KEY for one specification)."
 )
-"""Help of an argument for results."""
+"""Help text of a result argument."""
 
 
 def note_missing(names: Iterable[str]) -> None:
-    """Print the tasks of an evaluation whose result is missing."""
+    """Print a note for each task of an evaluation whose result is missing."""
     for name in names:
         typer.echo(f"note: the evaluation has no result for {name!r}", err=True)
 
 
 def named_results(locations: Sequence[str]) -> list[ResultSource]:
-    """Return named results, and all results of folders, patterns, evaluations and run files.
-
-    Raises:
-        UsageError: one of them does not exist.
-        EvidenceError: a summary cannot be read.
-        SpecError: a run file is invalid.
-    """
+    """Return the named results, and all results of folders, patterns, evaluations and run files."""
     from aigo_bridge.results.sources import require_result, sources_of
 
     sources = sources_of(locations)

@@ -1,5 +1,5 @@
-"""The options of `aigo-bridge run`, each declared once: what the user typed, and what it means to planning,
-engines and benchmarks.
+"""Options of `aigo-bridge run`, each declared once, and their conversion for planning, engines and
+benchmarks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ PANELS = {
         "pieces",
     ),
 }
-"""Title of a panel of the help → its options."""
+"""Title of a help panel → its options."""
 
 
 def _warn_of_restart(reason: str) -> None:
@@ -83,7 +83,7 @@ def _warn_of_restart(reason: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(ClusterOptions):
-    """What the user wants run, and how."""
+    """Options of a run."""
 
     task: Annotated[
         str,
@@ -312,10 +312,10 @@ class RunOptions(ClusterOptions):
     more_tasks: Annotated[list[str] | None, typer.Option(MORE, hidden=True)] = None
 
     def refuse_those_of_benchmarks(self) -> None:
-        """Refuse what a task has nothing to do with.
+        """Raise an error for options that apply only to benchmarks.
 
         Raises:
-            UsageError: it was given.
+            UsageError: such an option was set.
         """
         from aigo_bridge.errors import UsageError
 
@@ -334,11 +334,11 @@ class RunOptions(ClusterOptions):
             raise UsageError("--sample-id: only for engine benchmarks", code=Code.OPTIONS_APART)
 
     def origin(self) -> PlanOrigin:
-        """Where the plan comes from.
+        """Return the origin of the plan.
 
         Raises:
-            UsageError: an option makes no sense.
-            SpecError: the task cannot be read, which is needed to type the config.
+            UsageError: an option is invalid.
+            SpecError: the task cannot be read, but is needed for the types of the config.
         """
         from aigo_bridge.cli.options import origin_of
 
@@ -357,10 +357,10 @@ class RunOptions(ClusterOptions):
         )
 
     def engine_names(self) -> list[str]:
-        """The engines; a name that no engine has is told when it is looked for.
+        """Return the engine names. An unknown name is reported later, when the engine is loaded.
 
         Raises:
-            UsageError: the list makes no sense.
+            UsageError: the list is invalid.
         """
         from aigo_bridge.errors import UsageError
 
@@ -374,10 +374,10 @@ class RunOptions(ClusterOptions):
         return names
 
     def display(self) -> Display | None:
-        """How progress is shown; `None`: as it is usual.
+        """Return the display of progress; `None`: the default.
 
         Raises:
-            UsageError: there is no such way.
+            UsageError: the display is unknown.
         """
         from aigo_bridge.cli.progress import DISPLAYS
         from aigo_bridge.errors import UsageError
@@ -392,16 +392,16 @@ class RunOptions(ClusterOptions):
         return None
 
     def settings(self, on_progress: Callable[[Progress], None] | None = None) -> RunSettings:
-        """How engines run it."""
+        """Return the settings for the engines."""
         from aigo_bridge.engine.protocol import RunSettings
 
         return RunSettings(**self._limits(), on_progress=on_progress, on_restart=_warn_of_restart)
 
     def models(self) -> ModelChoice:
-        """What it is run with.
+        """Return the models of the run.
 
         Raises:
-            UsageError: a pair is none.
+            UsageError: a pair is invalid.
         """
         from aigo_bridge.cli.options import pairs
         from aigo_bridge.evaluation.models import ModelChoice
@@ -409,10 +409,10 @@ class RunOptions(ClusterOptions):
         return ModelChoice(self.model, pairs("--model-map", self.model_map))
 
     def benchmark(self, engine: str, task: str) -> BenchmarkRun:
-        """The run of a benchmark of an engine.
+        """Return the run of an engine benchmark.
 
         Raises:
-            UsageError: options that a benchmark has nothing to do with; all are named.
+            UsageError: options do not apply to benchmarks; all of them are listed.
         """
         from aigo_bridge.cli.options import pairs
         from aigo_bridge.engine.benchmarks import BenchmarkRun
@@ -462,7 +462,7 @@ class RunOptions(ClusterOptions):
         return names
 
     def _limits(self) -> dict[str, Any]:
-        """The options that are settings of runs by the same names."""
+        """Return the options that are also fields of `RunSettings`."""
         from dataclasses import fields
 
         from aigo_bridge.engine.protocol import RunSettings

@@ -1,5 +1,5 @@
-"""The flow of `aigo-bridge run`: planned, run on each engine, shown, judged by an exit code; a task by itself
-is an evaluation of one.
+"""Flow of `aigo-bridge run`: plan, run on each engine, show, return an exit code. A single task is an
+evaluation with one task.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from aigo_bridge.planning.row_locks import compare_rows
 from aigo_bridge.process.signals import stop_here
 
 Outcomes = Mapping[str, EvaluationOutcome]
-"""Engine → what became of one evaluation on it."""
+"""Engine → outcome of one evaluation."""
 
 
 @dataclass
@@ -64,17 +64,17 @@ class Gathered:
     """What runs came to that are shown together."""
 
     contents: list[Any] = field(default_factory=list)
-    """For programs, one for each run."""
+    """JSON summaries, one for each run."""
     results: list[Path] = field(default_factory=list)
-    """What a report is written of."""
+    """Results that the report covers."""
 
 
 def run_one(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
-    """Run a task, what a run file holds, or a benchmark.
+    """Run a task, a run file or a benchmark.
 
     Args:
-        options: what the user wants run.
-        gathered: takes what programs and reports are given; `None`: it is printed and written.
+        options: options of the run.
+        gathered: collects JSON summaries and results; `None`: they are printed and written.
     """
     benchmark = split_name(options.task)
     if benchmark is None:
@@ -83,10 +83,9 @@ def run_one(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
 
 
 def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
-    """Run a task, or what a run file holds, on one engine or several, and show it.
+    """Run a task or run file on one or several engines, and show the results.
 
-    Evaluations of an assessment plan run one after the other, each in a folder of its own below
-    `options.out`.
+    Evaluations of an assessment plan run one after the other, each in its own folder below `options.out`.
     """
     options.refuse_those_of_benchmarks()
     cache = cache_policy(options.cache)
@@ -103,7 +102,7 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
         settings = replace(settings, on_progress=in_progress.enter_context(show_progress()))
         engines = [load_engine(name) for name in names]
         if options.replay is not None:
-            cache = "update"  # of a run file, too: answers of a cassette are nobody's earlier results
+            cache = "update"  # Answers of a cassette must never be reused as results.
         evaluations = evaluations_of(origin, cache=cache, model=models.model)
         show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
         resumes = options.resume or options.cache == "reuse"
@@ -134,7 +133,7 @@ def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode
                 passed &= outcome.passed
                 if CANCELLED in statuses:
                     break
-            # A bar would be drawn anew between the lines of the results.
+            # A bar would be redrawn between the lines of the results.
             in_progress.close()
             passed &= report.add(outcomes)
             if CANCELLED in statuses:
@@ -163,7 +162,7 @@ def _run(
     *,
     is_alone: bool,
 ) -> EvaluationOutcome:
-    """Run an evaluation on an engine; of several each has a folder of its own."""
+    """Run an evaluation on an engine. With several engines, each has its own folder."""
     with progress(enabled=not is_alone and not options.as_json, display=options.display()) as on_progress:
         if not is_alone:
             settings = replace(settings, out=settings.out / engine.name, on_progress=on_progress)
@@ -185,10 +184,10 @@ class _Report:
     options: RunOptions
     summaries: list[dict[str, Any]] = field(default_factory=list)
     results: list[Path] = field(default_factory=list)
-    """What a report of them is written of."""
+    """Results that the report covers."""
 
     def add(self, outcomes: Outcomes) -> bool:
-        """Show an evaluation; whether that could be done."""
+        """Show an evaluation; return whether that succeeded."""
         (outcome,) = outcomes.values()
         self.results += _results_of(outcome)
         is_task = outcome.evaluation.run_file is None
@@ -216,22 +215,22 @@ class _Report:
             show_evaluation(outcome, written)
 
     def end(self, *, several: bool) -> Any:
-        """What programs read, if anything; `several`: of an assessment plan."""
+        """Return the JSON summary, if requested; `several`: whether the run is an assessment plan."""
         return None if not self.summaries else self.summaries if several else self.summaries[0]
 
 
 @dataclass
 class _Comparison:
-    """What is shown of the evaluations of several engines, beside each other, when all have ended."""
+    """Comparison of the evaluations of several engines, shown when all have ended."""
 
     options: RunOptions
     tasks: list[Compared] = field(default_factory=list)
     outcomes: list[Outcomes] = field(default_factory=list)
     results: list[Path] = field(default_factory=list)
-    """What a report of them is written of."""
+    """Results that the report covers."""
 
     def add(self, outcomes: Outcomes) -> bool:
-        """Compare an evaluation; whether all engines agree."""
+        """Compare an evaluation; return whether all engines agree."""
         self.results += [path for outcome in outcomes.values() for path in _results_of(outcome)]
         for outcome in outcomes.values():
             for result in outcome.results:
@@ -244,7 +243,7 @@ class _Comparison:
         return all(task.parity.is_equal for task in tasks)
 
     def end(self, *, several: bool) -> Any:
-        """Show all of it, or give what programs read."""
+        """Show the comparison, or return its JSON summary."""
         is_task = not names_run_file(self.options.task)
         if not self.options.as_json:
             show_parity(self.tasks)
@@ -271,7 +270,7 @@ class _Comparison:
 
 
 def _results_of(outcome: EvaluationOutcome) -> list[Path]:
-    """The summary of an evaluation, or the result of a task by itself."""
+    """Return the summary of an evaluation, or the result of a single task."""
     if outcome.evaluation.run_file is not None:
         return [outcome.out / SUMMARY]
     return [result.result for result in outcome.results if result.result is not None]
@@ -284,7 +283,7 @@ def write_report(options: RunOptions, results: Sequence[Path]) -> None:
 
 
 def _note_earlier_run(outcome: Outcome, out: Path, *, resume: bool) -> None:
-    """What a task by itself has taken over from an earlier run, on standard error."""
+    """Print what a single task reuses from an earlier run, to standard error."""
     (log,) = outcome.logs
     if resume and log.earlier is None:
         note(_nothing_to_resume(out))
@@ -307,7 +306,7 @@ def _nothing_to_resume(out: Path) -> str:
 
 
 def _note_earlier_runs(outcome: EvaluationOutcome, *, resume: bool) -> None:
-    """What was taken over from earlier runs, on standard error."""
+    """Print what is reused from earlier runs, to standard error."""
     counts = Counter(
         "begun anew" if result.earlier is None else "complete" if result.origin == "reused" else "continued"
         for result in outcome.results
@@ -343,7 +342,7 @@ def _note(text: str) -> None:
 def run_benchmark(
     engine: str, request: BenchmarkRun, options: RunOptions, gathered: Gathered | None = None
 ) -> ExitCode:
-    """Run a benchmark (or several of a file or folder) and show it."""
+    """Run one benchmark, or several from a file or folder, and show the results."""
     as_json = options.as_json
     benchmarks, runner = benchmarks_of(engine), load_benchmarks(engine)
     refuse_local_rows(engine, request.data_dir, request.custom_tasks)

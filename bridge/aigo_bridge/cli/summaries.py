@@ -1,4 +1,4 @@
-"""Outcomes for programs: the summaries of a run, with the interval of each metric."""
+"""JSON summaries of a run, with the interval of each metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables; on terminals that are too narrow for them entries stand below each other, and nothing is cut."""
+"""Tables. On narrow terminals, rows are printed as entries below each other, and nothing is truncated."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _NARROWEST = 20
-"""Columns that lines are wrapped to at least."""
+"""Minimum columns of wrapped lines."""
 
 _WIDEST = 100_000
-"""Columns that no terminal has."""
+"""More columns than any terminal has."""
 
 _CELL = 60
-"""Characters of a cell in a table of rows."""
+"""Maximum characters of a cell in a table of rows."""
 
 
 def print_table(console: Console, table: Table) -> None:
-    """A table of a line for each row; on a terminal that is narrower than those, its rows as entries.
+    """Print a table with one line per row; on a narrower terminal, print its rows as entries.
 
     Args:
-        console: where the table is printed: standard output.
-        table: without a box; its cells and headers are texts.
+        console: console for standard output.
+        table: table without a box; its cells and headers are texts.
     """
     from rich.measure import Measurement
 
     width = width_of(sys.stdout)
-    # What the table wants to have, not what the console lets it have.
+    # Measure the width that the table needs, independent of the console's width.
     options = console.options.update(max_width=_WIDEST)
     if width is None or Measurement.get(console, options, table).maximum <= width:
         console.print(table)
@@ -49,11 +49,13 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def print_entries(headers: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> None:
-    """Rows below each other: the first cell as the name of the entry, the others with their headers.
+    """Print rows below each other: the first cell is the name of the entry, the others follow with their
+    headers.
 
     Args:
         headers: names of the columns.
-        rows: texts of each row, as many as `headers`; without the first one a row belongs to the entry above.
+        rows: texts of each row, as many as `headers`; a row without a first text belongs to the entry
+            above.
         width: columns of the terminal.
     """
     for name, *details in rows:

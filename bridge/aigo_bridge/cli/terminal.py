@@ -1,4 +1,4 @@
-"""Text that is safe to print: ids and messages come from strangers."""
+"""Text that is safe to print, because IDs and messages may contain anything."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from aigo_bridge.text.summaries import summary
 
 
 def printable(text: str) -> str:
-    """The text without secrets, and with control characters made visible; line breaks and tabs stay."""
+    """Return a text with secrets masked and control characters escaped, except line breaks and tabs."""
     return visible(redact(text), keep="\n\t")
 
 
 def name_of(text: str) -> str:
-    """A name without secrets, in one row: its line breaks and tabs are visible as well."""
+    """Return a name with secrets masked, on one line: line breaks and tabs are also escaped."""
     return visible(redact(text))
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """A value as JSON on standard output, without secrets; characters that are not seen are escaped, and mean
-    the same.
+    """Print a value as JSON to standard output. Secrets are masked, and invisible characters are escaped
+    without changing the value.
     """
     typer.echo(json_text(redact_value(value), indent=indent))
 
 
 def one_line(text: str, length: int = 200) -> str:
-    """The first line of a text that says something, printable and at most `length` characters."""
-    # What is secret goes before anything is cut, so that no half of it stays.
+    """Return the first meaningful line of a text, printable and with at most `length` characters."""
+    # Mask secrets before truncation, so that half a secret never remains.
     shown = printable(summary(redact(text)))
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
 def short_path(path: str | Path) -> str:
-    """A path as it is shown: without the current folder where it is below that, in one row; of a copy the
-    address that it is of.
+    """Return a path for display on one line: relative to the current folder if it is below it. For a copy,
+    return the address of the original.
     """
     address = address_of(path)
     if address is not None:
@@ -56,7 +56,7 @@ def short_path(path: str | Path) -> str:
         return visible(str(path))
 
 
-# How much is said, and how it looks
+# Verbosity and style
 
 
 _QUIET: list[bool] = [False]
@@ -64,7 +64,7 @@ _VERBOSE: list[bool] = [False]
 
 
 def set_verbosity(*, quiet: bool | None = None, verbose: bool | None = None) -> None:
-    """How much is said from now on; `None` leaves it."""
+    """Set the verbosity; `None` leaves it unchanged."""
     if quiet is not None:
         _QUIET[0] = quiet
     if verbose is not None:
@@ -72,34 +72,34 @@ def set_verbosity(*, quiet: bool | None = None, verbose: bool | None = None) -> 
 
 
 def is_quiet() -> bool:
-    """Whether nothing is said but results and errors."""
+    """Return whether only results and errors are printed."""
     return _QUIET[0]
 
 
 def is_verbose() -> bool:
-    """Whether more is said than most want to know."""
+    """Return whether additional details are printed."""
     return _VERBOSE[0]
 
 
 def note(text: str) -> None:
-    """Something that a person may want to know, on standard error."""
+    """Print a note to standard error, unless quiet."""
     if not is_quiet():
         typer.echo(text, err=True)
 
 
 def colour_of(stream: TextIO) -> bool:
-    """Whether a stream is for eyes that see colours: a terminal, and neither `NO_COLOR` nor a dumb one."""
+    """Return whether a stream supports colors: a terminal that is not dumb, and no `NO_COLOR`."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def width_of(stream: TextIO) -> int | None:
-    """Columns of a terminal; `None`: it is none, and lines stay as they are."""
+    """Return the columns of a terminal; `None` if the stream is not a terminal, and lines are not wrapped."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 class _CleanStream:
-    """A stream of texts that writes no secret, also where it comes in pieces: lines are written when they are
-    whole, or flushed.
+    """Text stream that masks secrets, even if they arrive in pieces: a line is written when it is complete or
+    flushed.
     """
 
     def __init__(self, stream: TextIO):
@@ -108,8 +108,8 @@ class _CleanStream:
         self.buffer = _CleanBytes(self)
 
     def write(self, text: str) -> int:
-        """Write a text without what the process knows to be secret."""
-        if not isinstance(text, str):  # some find out like this which kind of stream they have
+        """Write a text with known secrets masked."""
+        if not isinstance(text, str):  # Some libraries use this error to detect the kind of stream.
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self._waiting.append(text)
         if "\n" in text:
@@ -117,7 +117,7 @@ class _CleanStream:
         return len(text)
 
     def flush(self) -> None:
-        """Write what has come so far."""
+        """Write the pending text."""
         self._write_waiting(whole=True)
         self._stream.flush()
 
@@ -129,7 +129,6 @@ class _CleanStream:
             self._stream.write(redact_on_screen(with_addresses(text[:end])))
 
     def writelines(self, lines: Any) -> None:
-        """Write several texts."""
         for line in lines:
             self.write(line)
 
@@ -138,36 +137,34 @@ class _CleanStream:
 
 
 class _CleanBytes:
-    """The bytes behind a stream of texts: who writes them writes no secret either."""
+    """Binary buffer of a text stream that also masks secrets."""
 
     def __init__(self, stream: _CleanStream):
         self._stream = stream
 
     def write(self, data: bytes) -> int:
-        """Write UTF-8."""
+        """Write UTF-8 bytes."""
         self._stream.write(bytes(data).decode("utf-8", "replace"))
         return len(data)
 
     def flush(self) -> None:
-        """Write what has come so far."""
+        """Write the pending text."""
         self._stream.flush()
 
 
 def hide_secrets() -> None:
-    """Have nothing secret on the terminal, whoever writes there: tables, JSON, warnings of engines,
-    tracebacks.
-    """
+    """Mask secrets in all terminal output, including tables, JSON, engine warnings and tracebacks."""
     learn_environment()
     sys.stdout = cast("TextIO", _CleanStream(sys.stdout))
     sys.stderr = cast("TextIO", _CleanStream(sys.stderr))
-    # What waits for the end of its line is written when there is none.
+    # Write an incomplete last line at exit.
     atexit.register(sys.stdout.flush)
     atexit.register(sys.stderr.flush)
 
 
 @contextlib.contextmanager
 def clean_streams() -> Iterator[None]:
-    """Have all output of the block cleaned, and addresses in place of paths of copies."""
+    """Mask secrets in all output of the block, and replace paths of copies by their addresses."""
     streams = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -1,5 +1,5 @@
-"""Several variants of one run: other models, or other values of parameters. Each runs in a folder of its own,
-and all are compared.
+"""Variants of one run with different models or parameter values. Each variant has its own folder, and all are
+compared.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from aigo_bridge.hooks import load_hook
 from aigo_bridge.results.result_files import SUFFIX
 
 TEXT_SUFFIXES = (".md", ".txt", ".jinja", ".j2", ".py")
-"""Of files that stand for their text."""
+"""Extensions of files that are replaced by their text."""
 
 _LONGEST_TEXT = 1_000_000
-"""Bytes of such a file."""
+"""Maximum size of such a file in bytes."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One of several runs."""
+    """One variant of a run."""
 
     name: str
-    """As it is shown, and its folder in DIR."""
+    """Displayed name, and folder name in DIR."""
     options: RunOptions
 
 
 def variants(options: RunOptions) -> list[Variant]:
-    """The runs that were asked for; one without a name where nothing varies.
+    """Return the requested runs; one run without a name if nothing varies.
 
     Raises:
-        UsageError: what varies makes no sense.
+        UsageError: the varied values are invalid.
     """
     is_benchmark = split_name(options.task) is not None
-    # An engine's own benchmark takes several models, or settings behind a comma, by itself.
+    # An engine's own benchmark handles several models, and settings after a comma, itself.
     models: Sequence[str | None] = [options.model] if is_benchmark else _models(options.model)
     varied = [_values(text) for text in options.vary or ()]
     keys = [key for key, _ in varied]
@@ -94,9 +94,9 @@ def variants(options: RunOptions) -> list[Variant]:
 
 
 def run_variants(runs: Sequence[Variant], options: RunOptions) -> ExitCode:
-    """Run all variants, one after the other, and compare them with the first.
+    """Run all variants one after the other, and compare them with the first.
 
-    Every one is planned before any is run; one that fails does not keep the others from running.
+    All variants are planned before any runs. A failed variant does not stop the others.
     """
     codes: list[ExitCode] = []
     gathered: list[Gathered] = []
@@ -108,7 +108,7 @@ def run_variants(runs: Sequence[Variant], options: RunOptions) -> ExitCode:
         gathered.append(Gathered())
         try:
             codes.append(run_one(variant.options, gathered[-1]))
-        except typer.Exit as error:  # it has been told
+        except typer.Exit as error:  # The error has already been reported.
             codes.append(ExitCode(error.exit_code))
         if codes[-1] >= ExitCode.HUNG_UP:
             break
@@ -132,7 +132,7 @@ def run_variants(runs: Sequence[Variant], options: RunOptions) -> ExitCode:
 
 
 def _plan_all(runs: Sequence[Variant]) -> None:
-    """Tell what is wrong with any variant before the first is run."""
+    """Report problems of all variants before the first one runs."""
     from aigo_bridge.cli.options import cache_policy
     from aigo_bridge.evaluation.task import evaluations_of
 
@@ -143,14 +143,14 @@ def _plan_all(runs: Sequence[Variant]) -> None:
 
 
 def _compared(runs: Sequence[Variant], options: RunOptions) -> dict[str, Any] | None:
-    """The comparison, for programs; shown, if the run is. `None`: there is nothing to compare."""
+    """Show the comparison, or return it as JSON; `None` if there is nothing to compare."""
     folders = [variant.options.out for variant in runs if list(variant.options.out.glob(f"*{SUFFIX}"))]
-    if len(folders) < 2:  # one result is compared with nothing
+    if len(folders) < 2:  # A comparison needs two results.
         return None
     try:
         compared = load_hook("statistics", Statistics).compare(folders)
     except BridgeError as error:
-        # The runs are what was asked for, and they have ended well or not by themselves.
+        # The runs themselves have ended, and their exit codes are independent of the comparison.
         show(error)
         names = " ".join(short_path(folder) for folder in folders)
         typer.echo(f"not compared; run `aigo-bridge compare {name_of(names)}`", err=True)
@@ -161,7 +161,9 @@ def _compared(runs: Sequence[Variant], options: RunOptions) -> dict[str, Any] | 
 
 
 def _models(text: str | None) -> list[str | None]:
-    """The models; the name of a file may have commas, and so have settings behind a name, as in lighteval."""
+    """Return the models. File names may contain commas, and so may settings after a model name, as in
+    lighteval.
+    """
     if text is None or "," not in text or Path(text.removeprefix("scripted/")).exists():
         return [text]
     names = [name.strip() for name in text.split(",")]
@@ -178,7 +180,9 @@ def _models(text: str | None) -> list[str | None]:
 def _values(text: str) -> tuple[str, list[str]]:
     key, equals, values = text.partition("=")
     words = [value.strip() for value in values.split(",")]
-    if not equals or not key or len(words) < 2 or "" in words or len(set(words)) < len(words):  # several
+    if (
+        not equals or not key or len(words) < 2 or "" in words or len(set(words)) < len(words)
+    ):  # A variation needs several values.
         raise UsageError(
             f"--vary: found {text!r}, expected KEY=VALUE,VALUE with different values", code=Code.WRONG_OPTION
         )
@@ -186,7 +190,7 @@ def _values(text: str) -> tuple[str, list[str]]:
 
 
 def _text(value: str) -> str:
-    """What a value stands for: of a file with text, the text."""
+    """Return the text of a text file, otherwise the value itself."""
     path = Path(value)
     if path.suffix not in TEXT_SUFFIXES or not path.is_file():
         return value
@@ -199,7 +203,7 @@ def _text(value: str) -> str:
 
 
 def _word(value: str) -> str:
-    """A value as a part of a folder's name; of a file its name alone."""
+    """Return a value as a part of a folder name; for a file, only its stem."""
     path = Path(value.removeprefix("scripted/"))
     short = path.stem if path.is_file() else value
     return re.sub(r"[^A-Za-z0-9._-]+", "-", short).strip("-.")[:60] or "variant"

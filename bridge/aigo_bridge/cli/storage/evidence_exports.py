@@ -17,10 +17,10 @@ _SHOWN = 40
 
 
 def refuse_without_aigo(to: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that only --to aigo has.
+    """Raise an error for options that require --to aigo.
 
     Raises:
-        UsageError: one is given.
+        UsageError: such an option was set.
     """
     from aigo_bridge.errors import UsageError
 
@@ -36,7 +36,7 @@ def export_to_aigo(
 
     Args:
         locations: results, engine logs, folders and lakes.
-        out: the folder.
+        out: output folder.
         given: option → value on the command line.
         force: whether an earlier export is replaced.
         as_json: whether the summary is JSON.
@@ -127,7 +127,7 @@ def _print(written: EvidenceFolder, options: EvidenceOptions) -> None:
 
 
 def _losses(losses: Mapping[str, Any]) -> list[str]:
-    """Losses as lines, equal ones of several results counted together."""
+    """Return losses as lines; equal losses of several results are counted together."""
     counts: dict[str, int] = {}
     for dropped in losses.get("dropped", {}).values():
         for kind, count in dropped.items():

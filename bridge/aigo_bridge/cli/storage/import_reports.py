@@ -24,14 +24,14 @@ _SUFFIXES = {f".tasklog.{name}": name for name in ("json", "json.gz", "json.zst"
 
 @dataclass
 class ImportReports:
-    """Reports of the logs of one import, printed as they come."""
+    """Reports of the logs of one import, printed as they arrive."""
 
     as_json: bool
-    """Print them together at the end, for programs."""
+    """Print all reports as JSON at the end."""
     reports: list[ImportReport] = field(default_factory=list)
 
     def add(self, report: ImportReport) -> None:
-        """Print a report: one line, or with `--verbose` everything."""
+        """Print a report: one line, or all details with `--verbose`."""
         self.reports.append(report)
         if not self.as_json:
             typer.echo("\n".join(report.lines) if is_verbose() else report.line)
@@ -42,7 +42,7 @@ class ImportReports:
         return {output.name.removesuffix(".tasklog") for output in outputs}
 
     def finish(self, *, total: bool = True) -> None:
-        """Print the reports for programs, or the total of several logs."""
+        """Print the JSON reports, or the total of several logs."""
         if self.as_json:
             print_json([_for_programs(report) for report in self.reports])
         elif total and len(self.reports) > 1:

@@ -167,7 +167,6 @@ def convert(
 
 
 def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool, force: bool) -> bool:
-    """Whether every record was converted."""
     from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.errors import UsageError
@@ -195,7 +194,6 @@ def _to_records(
     *,
     force: bool,
 ) -> bool:
-    """Whether the task fitted."""
     from aigo_bridge.cli.options import origin_of
     from aigo_bridge.cli.terminal import name_of, printable, short_path
     from aigo_bridge.errors import UsageError
@@ -208,7 +206,7 @@ def _to_records(
     if out.exists() and not force:
         raise UsageError(f"{str(out)!r} already exists (replace it with --force)", code=Code.ALREADY_THERE)
     task_plan = plan(origin_of(source, config=config, dataset=dataset, root=root))
-    # Config values are bound in the definition, so the parameters are no obstacle.
+    # Config values are bound in the definition, so the task needs no parameters.
     definition = task_plan.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
     document = {**document_of(task_plan.task), "config_spec": [], "definition": definition}
     recovered = from_aigo(document, [sample.data for sample in task_plan.samples])
@@ -261,7 +259,7 @@ def _benchmark(
     data_dir: Path | None = None,
     custom_tasks: Path | None = None,
 ) -> bool:
-    """Write a benchmark as an AI GO task with its rows; whether it could be said in AI GO."""
+    """Write a benchmark as an AI GO task with its rows; return whether AI GO can express it."""
     from aigo_bridge.cli.failing import show_message
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.engine.registry import load_benchmarks, refuse_local_rows

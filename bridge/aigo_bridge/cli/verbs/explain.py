@@ -1,4 +1,4 @@
-"""`aigo-bridge explain`: every prompt before any model is called."""
+"""`aigo-bridge explain`: show every prompt before any model call."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def explain(
     from aigo_bridge.evaluation.task import evaluations_of, plan
     from aigo_bridge.exit_codes import ExitCode
 
-    # Who asks for the real rows has them fetched.
+    # The option for full rows implies permission to download them.
     allowed = replace(granted(), network=network or full)
     with reported(), recording() as uses, granting(allowed):
         origin = origin_of(
@@ -147,7 +147,7 @@ def explain(
             full=full,
         )
         several = holds_evaluation(task)
-        # Of a run file one plan of each specification that is run.
+        # For a run file, plan each task specification once.
         entries = (
             [entry for one in evaluations_of(origin, cache=None) for entry in one.entries if entry.plans]
             if several
@@ -272,7 +272,7 @@ def _say_messages(messages: tuple[PromptMessage, ...], indent: int) -> None:
 
 
 def _row(text: str, indent: int = 0) -> None:
-    """One row, whatever the names in it hold."""
+    """Print one row, whatever characters the names contain."""
     from aigo_bridge.cli.terminal import name_of
 
     typer.echo(" " * indent + name_of(text))

@@ -1,4 +1,4 @@
-"""`aigo-bridge export`: a task as files for an engine's tool, results as logs or for AI GO."""
+"""`aigo-bridge export`: write a task as files for an engine, or results as engine logs or for AI GO."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json.zst")
-"""How result logs are called; somebody who names one with `--to inspect` meant `--to inspect-log`."""
+"""File extensions of result logs; `--to inspect` with one of them suggests `--to inspect-log`."""
 
 
 @app.command(

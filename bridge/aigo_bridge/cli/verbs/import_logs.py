@@ -268,12 +268,12 @@ def import_logs(
             else:
                 with one_result(out, options, reports) as (folder, chosen, found):
                     code = _traces(logs, str(source), folder, chosen, engine, found.add)
-            # A lake prints a total of its own.
+            # A lake prints its own total.
             reports.finish(total=lake is None)
             raise typer.Exit(code)
         logs, results = _result_logs(logs) if output_format == "parquet" else (logs, [])
         located = logs_by_engine(logs, engine, lambda line: typer.echo(line, err=True))
-        # Every engine is there before anything is read.
+        # Load all engines before reading any log.
         by_engine = [(load_logs(name), locations) for name, locations in located.items()]
         code, missing = 0, list[MissingEngineError]()
         with one_result(out, options, reports) as (folder, chosen, found):
@@ -283,7 +283,7 @@ def import_logs(
                 try:
                     code = max(code, one.import_logs(locations, folder, chosen, found.add))
                 except MissingEngineError as error:
-                    # What one engine's files need is no matter of the others.
+                    # A missing package of one engine does not affect the files of the others.
                     missing.append(error)
         if results:
             code = max(code, _result_tables(results, out, options, reports.names(), reports.add))
@@ -306,7 +306,7 @@ def _check_choices(values: Mapping[str, str]) -> None:
 
 
 def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str, bool]) -> str | None:
-    """The lake that is imported into; `None`: none is."""
+    """Return the lake to import into; `None` without one."""
     from aigo_bridge.errors import UsageError
 
     if lake is None and output_format == "parquet":
@@ -342,10 +342,10 @@ def _check_cluster(on: str | None, jobs: int | None, others: Mapping[str, object
 
 
 def _refuse_with_lake(**given: object) -> None:
-    """Refuse options that an import into a lake has no use for.
+    """Raise an error for options that do not apply to an import into a lake.
 
     Raises:
-        UsageError: one was given.
+        UsageError: such an option was set.
     """
     from aigo_bridge.errors import UsageError
 
@@ -357,7 +357,7 @@ def _refuse_with_lake(**given: object) -> None:
 
 
 def _lake_out(out: Path) -> str:
-    """`--out` as it was written: a path makes one slash of two."""
+    """Return `--out` as the user typed it: a path reduces two slashes to one."""
     return re.sub(r"^([a-z0-9]+):/(?!/)", r"\1://", str(out))
 
 
@@ -369,7 +369,7 @@ def _traces(
     engine: str | None,
     tell: Callable[[ImportReport], None],
 ) -> int:
-    """Import traces that no engine wrote; the worst exit code."""
+    """Import traces that no engine wrote; return the worst exit code."""
     from aigo_bridge.engine.formats import formats
     from aigo_bridge.errors import UsageError
 
@@ -386,7 +386,9 @@ def _traces(
 def _recompute(
     task: str | None, dataset: list[str] | None, root: Path | None
 ) -> Callable[[LoggedPlan], TaskPlan] | None:
-    """What gives the user's own plan for that of a log; `None`: nothing is computed anew."""
+    """Return a function that replaces a log's plan with the user's own plan; `None` if nothing is
+    recomputed.
+    """
     from aigo_bridge.errors import UsageError
 
     if task is None:
@@ -404,7 +406,7 @@ def _recompute(
 
 
 def _result_logs(logs: list[str]) -> tuple[list[str], list[str]]:
-    """The locations that are no result logs, and those that are."""
+    """Return the locations that are not result logs, and the result logs."""
     from aigo_bridge.access.file_kinds import expanded, is_result_file
 
     patterns: list[str] = []
@@ -430,7 +432,7 @@ def _result_tables(
     taken: set[str],
     tell: Callable[[ImportReport], None],
 ) -> int:
-    """Write the tables of result logs; the worst exit code."""
+    """Write the tables of result logs; return the worst exit code."""
     from aigo_bridge.importing.result_tables import import_result_log
 
     worst = 0
@@ -444,7 +446,7 @@ def _result_tables(
 def _numbers(texts: list[str] | None) -> dict[str, float]:
     if not texts:
         return {}
-    # Late: it loads what plans need.
+    # Imported late because it loads the planning modules.
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.errors import UsageError
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 _WIDE = 2000
-"""Characters of a line where no terminal sets its width: a task is one line, to be searched and cut."""
+"""Line length without a terminal: each task is one line, for use with grep and cut."""
 
 _NARROW = 120
-"""Columns of a terminal below which a table would be all columns and no words, and entries are shown."""
+"""Minimum terminal columns for a table; narrower terminals show entries."""
 
 
 @app.command(
@@ -100,14 +100,14 @@ def list_tasks(
 
 
 def _rows(sample: SampleData | None) -> str:
-    """What a task runs on by default."""
+    """Return which rows a task uses by default."""
     if sample is None:
         return ""
     return "sample, --full" if sample.full else "sample"
 
 
 def _list_benchmarks(engine: str, *, as_json: bool) -> None:
-    """The benchmarks that are installed for an engine."""
+    """Print the installed benchmarks of an engine."""
     from aigo_bridge.cli.terminal import name_of, printable
     from aigo_bridge.engine.registry import load_benchmarks
 
@@ -146,12 +146,12 @@ def _list_benchmarks(engine: str, *, as_json: bool) -> None:
 
 
 def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, piped_width: int) -> None:
-    """Rows as a table, or below each other where the terminal is narrow; no word of them is left out.
+    """Print rows as a table, or below each other on a narrow terminal; no word is left out.
 
     Args:
-        headers: name of each column; the first is what a row is called.
+        headers: name of each column; the first column contains the names of the rows.
         rows: texts of each row, as many as `headers`.
-        piped_width: characters of a line where the output is no terminal; rich would take 80 there.
+        piped_width: characters of a line if the output is not a terminal (rich's default is 80).
     """
     width = width_of(sys.stdout)
     if width is not None and width < _NARROW:
@@ -164,7 +164,7 @@ def _print_rows(headers: Sequence[str], rows: Sequence[Sequence[str]], *, piped_
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for header in headers:
         table.add_column(header, overflow="fold")
-    # A name that is cut cannot be run.
+    # Users need the full name to run a benchmark.
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(row[0]) for row in rows)
     for row in rows:

@@ -14,10 +14,10 @@ from aigo_bridge.codes import Code
 app = typer.Typer(**VERB)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
-"""Keys that are names of files everywhere."""
+"""Keys that are valid file names on all systems."""
 
 _RESERVED = re.compile(r"(?i)con|prn|aux|nul|com\d|lpt\d")
-"""Names of devices on Windows."""
+"""Device names on Windows."""
 
 NEXT = {
     "task": "aigo-bridge run tasks/{name} --model scripted/tasks/{name}/answers.jsonl\n"
@@ -25,7 +25,7 @@ NEXT = {
     "scorer": "in tasks/…/task.yaml:  scorers: [{{$ref: ../../scorers/{name}.yaml}}]",
     "dataset": "in tasks/…/task.yaml:  dataset: {{key: {name}}}",
 }
-"""Part → what to do with it."""
+"""Part → what to do next."""
 
 
 @app.command(

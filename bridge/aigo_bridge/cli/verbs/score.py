@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 app = typer.Typer(**VERB)
 
 RESULT_SUFFIXES = (".tasklog.json", ".tasklog.json.gz", ".tasklog.json.zst")
-"""How result logs are called here; of other files the content decides."""
+"""File extensions of result logs; other files are recognized by their content."""
 
 
 @app.command(
@@ -156,7 +156,7 @@ def score(
         if not as_json:
             show_outcome(outcome)
         show_differences(outcome)
-        # Metrics without a value and faults of the evidence are told, and are no samples that failed.
+        # Metrics without a value and evidence faults are reported, but are not failed samples.
         limit = tolerated(fail_on_error, outcome.num_planned)
         passed &= replace(outcome, uncomputed=(), faults=()).passed(limit)
         if outcome.status == CANCELLED:
@@ -169,10 +169,11 @@ def score(
 
 
 def _folders(stored: Sequence[tuple[str, Path]], out: Path) -> list[Path]:
-    """The folder for each result: of several one below `out`, named after the log, and its folder if need be.
+    """Return the folder of each result. Several results get folders below `out`, named after the log and, if
+    needed, its folder.
 
     Raises:
-        UsageError: two logs would have one folder.
+        UsageError: two logs would have the same folder.
     """
     from aigo_bridge.errors import UsageError
 
@@ -192,8 +193,8 @@ def _folders(stored: Sequence[tuple[str, Path]], out: Path) -> list[Path]:
 
 
 def _stored_logs(location: str, engine: Engine, folder: Path) -> list[tuple[str, Path]]:
-    """Return name and path of each result log at a location: those of a folder, a pattern, an evaluation or a
-    run file, or of an engine's log.
+    """Return name and path of each result log at a location: a folder, pattern, evaluation, run file or
+    engine log.
     """
     from aigo_bridge.access.file_kinds import expanded
     from aigo_bridge.cli.result_arguments import named_results
@@ -217,11 +218,11 @@ def _named_log(log: Path) -> tuple[str, Path]:
 
 
 def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
-    """The result log at a location; a log of the engine is imported to `folder` first.
+    """Return the result log at a location; an engine log is first imported to `folder`.
 
     Raises:
         UsageError: there is no such log, or the location names several.
-        EvidenceError: it cannot be imported whole.
+        EvidenceError: the log cannot be imported completely.
     """
     from aigo_bridge.access.file_kinds import head_of, is_result_log
     from aigo_bridge.engine.registry import load_logs, logs_at, refuse_other
@@ -246,7 +247,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
                 code=Code.OPTIONS_APART,
             )
     reports: list[ImportReport] = []
-    # Nothing is taken out: scorers have to see what was said.
+    # Nothing is redacted because scorers need the complete answers.
     code = importer.import_logs([location], folder, ImportOptions(redact=False), reports.append)
     if len(reports) != 1:
         raise UsageError(

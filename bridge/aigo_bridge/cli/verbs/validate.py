@@ -84,8 +84,8 @@ def validate(
             )
         reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
     valid = all(report.is_valid(strict=strict) for report in reports)
-    # Mistakes of a dataset or of a task are those of all that refer to it, and told once: where they stand
-    # says it, and not the way there.
+    # Problems of a dataset or task are reported once, at their own position, even if several files refer to
+    # it.
     issues = list(
         {
             replace(issue, path=()) if issue.line is not None else issue: issue
