@@ -1,1 +1,1 @@
-"""Datasets: from a file, a folder, the web or a generator to identified, selected rows."""
+"""Datasets: rows from a file, a folder, the web or a generator, identified and selected."""

@@ -1,5 +1,4 @@
-"""Copies of hub datasets in a folder of this machine, for those who have no network, or keep what they ran
-on:
+"""Local copies of hub datasets, for machines without network access or for reproducible runs:
 
 ```text
 DIR/<owner>/<name>/<configuration>/<split>.parquet
@@ -26,7 +25,7 @@ from aigo_bridge.spec.datasets import HuggingFaceSource
 
 
 def split_files(folder: Path, split: str) -> list[Path]:
-    """The files of a split that lie in a folder, in their order."""
+    """Return the files of a split in a folder, in their order."""
     if not is_folder(folder):
         return []
     name = re.compile(re.escape(split) + r"(-\d+-of-\d+)?(\.[a-z]+)(\.gz|\.zst)?")
@@ -38,10 +37,10 @@ def split_files(folder: Path, split: str) -> list[Path]:
 
 
 def copied_rows(source: HuggingFaceSource, folder: Path, selection: Selection) -> Rows:
-    """The selected rows of a hub dataset from a folder with a copy of it.
+    """Return the selected rows of a hub dataset from a folder with a copy of it.
 
     Raises:
-        DatasetError: the split is not there, or rows cannot be read.
+        DatasetError: the split is missing, or rows cannot be read.
     """
     places = _places(source, folder)
     files = next(filter(None, (split_files(place, source.split) for place in places)), [])

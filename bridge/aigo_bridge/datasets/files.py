@@ -1,8 +1,9 @@
-"""Data files by their ending, and folders of text files.
+"""Data files by their extension, and folders of text files.
 
 A folder has one row per text file, recursively. Columns: `sample_id` (SHA-256 of the bytes), `file_name`
-(path inside the folder), `content`, then the keys of YAML front matter, which is cut from the content. As on
-the platform, hidden files count (the user has to allow them), PDFs never do, order is by path.
+(path inside the folder), `content`, then the keys of YAML front matter, which is removed from the content.
+As on the platform, hidden files are included (the user must allow them), PDF files are not, and rows are
+sorted by path.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ _DEEPEST_FRONT_MATTER = 100
 _LONG_NUMBER = re.compile(r"[-+]?[0-9][0-9_:.]{1000}")
 
 LONGEST_TEXT = 64 * 2**20
-"""Bytes of one file: it becomes one cell."""
+"""Maximum bytes of one file, which becomes one cell."""
 
 
 class FolderTable(ObjectTable):
-    """The files below a folder; `extension` (with or without dot, any case) chooses among them."""
+    """Files below a folder, filtered by `extension` (with or without dot, in any case)."""
 
     def __init__(
         self, folder: Path, extension: str | None, *, root: Path | None = None, own: Path | None = None
@@ -65,9 +66,10 @@ class FolderTable(ObjectTable):
         self.warnings: list[Issue] = []
 
     def records(self, problems: Problems) -> Iterator[Record]:
-        """One record per file; a file that is not UTF-8 or lies outside the root is noted as a problem.
+        """Yield one record per file. A file that is not UTF-8 or is outside the root folder is recorded as a
+        problem.
 
-        Raises `DatasetError` when the folder does not exist.
+        Raises `DatasetError` if the folder does not exist.
         """
         if not is_folder(self._folder):
             raise DatasetError(
@@ -105,7 +107,9 @@ class FolderTable(ObjectTable):
         return {**columns, **{key: value for key, value in matter.items() if key not in columns}}
 
     def _split(self, text: str, file: str) -> tuple[dict[str, Any], str]:
-        """Front matter and what follows it; the newline after the closing `---` stays with the text."""
+        """Return the front matter and the text after it. The newline after the closing `---` belongs to the
+        text.
+        """
         first_line, newline, content = text.partition("\n")
         if first_line.rstrip("\r") != "---" or not newline:
             return {}, text
@@ -121,7 +125,7 @@ class FolderTable(ObjectTable):
 
 
 def _closing(text: str) -> int | None:
-    """Where the line that is only `---` starts."""
+    """Return the start of the line that contains only `---`."""
     start = 0
     for line in text.splitlines(keepends=True):
         if line.rstrip("\r\n") == "---":
@@ -143,11 +147,10 @@ def _parsed(source: str) -> dict[str, Any] | None:
 
 
 def _is_harmless(source: str) -> bool:
-    """Whether loading takes no more than the text is worth.
+    """Return whether loading the YAML text needs time and memory in proportion to its length.
 
-    Anchors have no use in front matter, and a few of them can stand for a document of gigabytes; libyaml
-    overflows the stack of C at some ten thousand brackets; and a number to the base of 60 takes time with the
-    square of its length.
+    Anchors are not useful in front matter, and a few of them can expand to gigabytes. libyaml overflows
+    the C stack at about ten thousand brackets. A base-60 number takes quadratic time.
     """
     depth = 0
     for event in yaml.parse(source, Loader=yaml.CSafeLoader):
@@ -162,7 +165,7 @@ def _is_harmless(source: str) -> bool:
 
 
 ENDINGS = (".csv", ".jsonl", ".ndjson", ".json", ".parquet")
-"""What a data file's name ends in; `.gz` or `.zst` may follow (not after `.parquet`)."""
+"""File extensions of data files. `.gz` or `.zst` may follow (not after `.parquet`)."""
 
 _ALL = Selection()
 
@@ -175,20 +178,20 @@ def load_file(
     missing: Missing = "nan",
     root: Path | None = None,
 ) -> Rows:
-    """The selected rows of a local CSV, JSONL, JSON or Parquet file.
+    """Return the selected rows of a local CSV, JSONL, JSON or Parquet file.
 
-    Filters see CSV cells as texts (`"3"` counts as 3 there, see `filtering`); types come after them. Memory
-    grows with the rows selected, not with the file; only `.json` is held whole. With a `root`, the file must
-    lie there, links followed.
+    Filters read CSV cells as texts (`"3"` counts as 3 there, see `filtering`), before types are assigned.
+    Memory grows with the number of selected rows, not with the file; only a `.json` file is in memory as a
+    whole. With a `root`, the file must be in this folder after following links.
 
-    Raises `DatasetError` with the file, the line and all problems at once (the first 20 in full), and
-    `TemplateError` when a filter's expression is not a template.
+    Raises `DatasetError` with the file, the line and all problems together (the first 20 in full), and
+    `TemplateError` if a filter expression is not a template.
     """
     compiled = compile_filters(filters)
     kind, packing = file_kind(path)
     if kind == ".parquet":
         with _opened(path, None, root):
-            pass  # pyarrow opens it itself, and tells less of what is no file
+            pass  # pyarrow opens the file itself, with less helpful errors for invalid files.
         return collect(ParquetTable(path), selection, filters=compiled, missing=missing, file=str(path))
     with _opened(path, packing, root) as stream:
         table = _table(stream, kind, path)
@@ -198,9 +201,9 @@ def load_file(
 
 
 def file_kind(path: Path) -> tuple[str, str | None]:
-    """The ending that decides how a file is read, and the compression around it.
+    """Return the extension that determines how a file is read, and its compression.
 
-    Raises `DatasetError` for other endings.
+    Raises `DatasetError` for other extensions.
     """
     endings = [ending.lower() for ending in path.suffixes]
     packing = endings.pop() if endings and endings[-1] in (".gz", ".zst") else None
@@ -226,11 +229,9 @@ def _table(stream: BinaryIO, kind: str, path: Path) -> Table:
 
 
 class _ZstdFrames(RawIOBase):
-    """What is in the frames of a zstd file; unlike the library's reader it notices that the last one is cut
-    off.
-    """
+    """Reader of zstd frames that detects a truncated last frame, unlike the library's reader."""
 
-    # One compressed byte can stand for 32 KiB, so a chunk for 64 MiB.
+    # One compressed byte can expand to 32 KiB, so a chunk can expand to 64 MiB.
     _CHUNK = 2048
 
     def __init__(self, file: BinaryIO):
@@ -262,7 +263,7 @@ class _ZstdFrames(RawIOBase):
 
 
 class _Counted(RawIOBase):
-    """What a packed file stands for, as long as that is in proportion."""
+    """Reader that limits the expanded size of a compressed file in proportion to its size."""
 
     def __init__(self, stream: BinaryIO, unpacked: Unpacked):
         self._stream = stream
@@ -308,21 +309,23 @@ def _opened(path: Path, packing: str | None, root: Path | None) -> Iterator[Bina
 
 
 _BATCH = 1_000
-"""Rows that are read at a time."""
+"""Number of rows to read at a time."""
 
 _BATCH_BYTES = 64 * 1024 * 1024
-"""What the rows of a batch may stand for to be made all at once; else they are made one by one."""
+"""Maximum expanded size of a batch that is created as a whole. Rows of larger batches are created one by
+one.
+"""
 
 
 class ParquetTable(ObjectTable):
-    """The rows of a Parquet file, read in batches through pyarrow (an optional extra).
+    """Rows of a Parquet file, read in batches through pyarrow (an optional dependency).
 
-    A file of kilobytes can stand for terabytes: a text that stands once in a dictionary is repeated by a
-    number per row. So texts are read as numbers and dictionary, and what they stand for is known before it is
-    made.
+    A file of kilobytes can expand to terabytes, because rows can repeat a dictionary text by its number.
+    Texts are therefore read as numbers and a dictionary, so that their size is known before they are
+    created.
 
     Raises:
-        DatasetError: it is none, or pyarrow is not installed.
+        DatasetError: the file is not a Parquet file, or pyarrow is not installed.
     """
 
     def __init__(self, path: Path):
@@ -343,7 +346,7 @@ class ParquetTable(ObjectTable):
         super().__init__(self._rows(None, 0))
 
     def column(self, name: str, start: int) -> Iterator[Any] | None:
-        """See `ColumnTable`."""
+        """Return the cells of a column (see `ColumnTable`)."""
         return (row[name] for row in self._rows([name], start)) if name in self._types else None
 
     def _opened(self) -> Any:
@@ -355,7 +358,7 @@ class ParquetTable(ObjectTable):
             ) from error
 
     def _rows(self, columns: list[str] | None, start: int) -> Iterator[dict[str, Any]]:
-        """Rows from one on, with some of their columns or all."""
+        """Yield rows from a start position, with some or all of their columns."""
         unpacked = Unpacked(self._path.stat().st_size, str(self._path))
         try:
             with self._opened() as file:
@@ -371,7 +374,7 @@ class ParquetTable(ObjectTable):
             ) from error
 
     def _parts(self, batch: Any, unpacked: Unpacked) -> Iterator[Any]:
-        """A batch in parts that may be made at once."""
+        """Yield a batch in parts that are small enough to create as a whole."""
         if not batch.num_rows:
             return
         size = sum(self._size(column) for column in batch.columns)
@@ -389,7 +392,7 @@ class ParquetTable(ObjectTable):
             yield from self._parts(batch.slice(middle), unpacked)
 
     def _size(self, column: Any) -> int:
-        """Bytes that a column stands for."""
+        """Return the expanded size of a column in bytes."""
         types = self._pa.types
         if types.is_dictionary(column.type):
             lengths = self._pc.binary_length(column.dictionary)
@@ -403,7 +406,7 @@ class ParquetTable(ObjectTable):
         return int(column.nbytes)
 
     def _decoded(self, column: Any, name: str) -> Any:
-        """The same column, quicker to make values of."""
+        """Return the column in a type from which values are created faster."""
         plain_type = self._types[name]
         if column.type == plain_type:
             return column
@@ -411,12 +414,12 @@ class ParquetTable(ObjectTable):
             return column.cast(plain_type)
         except (
             self._pa.ArrowException
-        ):  # some lists of structures have no way back; their values are the same
+        ):  # Some lists of structures cannot be converted. Their values are the same.
             return column
 
 
 def _texts(schema: Any) -> list[str]:
-    """Where texts and bytes stand, also in lists and structures."""
+    """Return the paths of texts and bytes, including those in lists and structures."""
     columns = [schema.column(number) for number in range(len(schema))]
     return [
         column.path
@@ -426,8 +429,8 @@ def _texts(schema: Any) -> list[str]:
 
 
 def _batch_size(metadata: Any, texts: set[str]) -> int:
-    """Rows at a time, so that what the other columns can stand for fits a batch: their values are counted in
-    the file's directory.
+    """Return the number of rows per batch, so that the expanded size of the other columns fits. The file
+    metadata contains the number of their values.
     """
     worst = 1.0
     for number in range(metadata.num_row_groups):

@@ -5,20 +5,20 @@ Dataset filters and action rules use the same classes with different typing:
 ========================  ======================================  =====================================
                           dataset filter                         action rule
 ========================  ======================================  =====================================
-text that spells a        becomes that value (`"3"` is 3,         stays text
-Python literal            `"True"` is true)
+text of a Python          becomes that value (`"3"` is 3,         stays text
+literal                   `"True"` is true)
 `equals`, `in`            Python equality; text is never a        equal, or equal as text (`3` and `"3"`,
                           number                                  `true` and `"true"`)
 ordering                  both numbers or booleans, else error    numbers or numeric text, else error
 `is_true`, `is_false`     a boolean, else error                   also non-zero numbers and true/1/yes
-`exists`                  defined, whatever the value             defined and neither null nor NaN
-a model's output, a       as it is                                the text that a template prints for it
-message, its content
+`exists`                  defined, with any value                 defined and neither null nor NaN
+model output, message,    unchanged                               the text that a template prints for it
+message content
 name not defined          error, except for `(not_)exists`        does not match (`not_equals`, `not_in` do)
 ========================  ======================================  =====================================
 
-The left column is what the platform's client does with a dataset; for action rules it is silent and this
-is the reading that makes the published rules work.
+The left column describes the platform's client for datasets. The platform does not define action rules
+completely; the right column is the interpretation with which published rules work.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _UNDEFINED = object()
 
 
 def matches(rule: Filter, /, *, semantics: Semantics = "dataset", **variables: Any) -> bool:
-    """Whether a sample passes a filter.
+    """Return whether a sample passes a filter.
 
-    `variables` are what the expression sees: `sample` and, for action rules, `solver_output` and `scores`.
-    Raises `TemplateError` when the expression fails or gives a value the operation has no answer for.
+    `variables` are the variables of the expression: `sample` and, for action rules, `solver_output` and
+    `scores`. Raises `TemplateError` if the expression fails or its value is not valid for the operation.
     """
     return CompiledFilter(rule, semantics).matches(variables)
 
 
 def compile_filters(filters: Sequence[Filter]) -> tuple[CompiledFilter, ...]:
-    """Dataset filters, ready for many rows. Raises `TemplateError` when an expression is not a template."""
+    """Compile dataset filters for many rows. Raises `TemplateError` if an expression is not a template."""
     return tuple(CompiledFilter(rule, "dataset") for rule in filters)
 
 
 class CompiledFilter:
-    """A filter whose expression is compiled once."""
+    """Filter with a compiled expression."""
 
     def __init__(self, rule: Filter, semantics: Semantics = "action"):
         self.rule = rule
@@ -69,7 +69,7 @@ class CompiledFilter:
         self._native = semantics == "dataset"
 
     def matches(self, variables: Mapping[str, Any]) -> bool:
-        """Whether the variables pass. Raises `TemplateError` (see `matches` of this module)."""
+        """Return whether the variables pass. Raises `TemplateError` (see the function `matches`)."""
         rule = self.rule
         if isinstance(rule, FilterUnary) and rule.op in ("exists", "not_exists"):
             return self._exists(variables) == (rule.op == "exists")
@@ -90,7 +90,7 @@ class CompiledFilter:
         value = self._template.evaluate(**variables)
         if self._native:
             return _literal(value) if isinstance(value, str) else value
-        # An output of a model, or a message, is asked about as the text that it prints.
+        # A model output or a message is compared as the text that it prints.
         text = own_text(value)
         return value if text is None else text
 
@@ -147,11 +147,11 @@ class CompiledFilter:
 
 
 def _literal(text: str) -> Any:
-    """The value a text spells in Python, or the text."""
+    """Return the value of a Python literal, or the text itself."""
     if len(text) > _LONGEST_LITERAL:
         return text
     try:
-        # Not literal_eval(text), which ignores leading spaces: `" 3"` stays text.
+        # `literal_eval(text)` would ignore leading spaces, but `" 3"` must stay text.
         return ast.literal_eval(ast.parse(text, mode="eval"))
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return text

@@ -1,7 +1,8 @@
-"""Generated datasets: start rows, then synthesizers one after the other.
+"""Generated datasets: start rows, then a sequence of synthesizers.
 
-Each synthesizer turns one row into any number of rows. Rows are made in the order of the start rows and only
-until there are as many as asked for; a model may then have been called for the rest of one batch in vain.
+Each synthesizer converts one row into any number of rows. Rows are generated in the order of the start
+rows, until the requested number is reached. The model may then have been called unnecessarily for the rest
+of one batch.
 """
 
 from __future__ import annotations
@@ -33,42 +34,42 @@ from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
 
 LoadRows = Callable[[str], Rows]
-"""From the key of a dataset to its rows; raises what is wrong with it."""
+"""Function from the key of a dataset to its rows. It raises the errors of the dataset."""
 
 RowData = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class GeneratorTools:
-    """What synthesizers call."""
+    """Functions that synthesizers call."""
 
     ask: Ask | None = None
-    """Calls a model; called from several threads at once."""
+    """Calls a model; used by several threads at the same time."""
     run_snippet: RunSnippet | None = None
-    """Runs `synthesize(source)` of an author's snippet; `None`: snippets are refused."""
+    """Runs `synthesize(source)` of an author's snippet; `None` to reject snippets."""
     workers: int = 8
-    """Model calls at the same time."""
+    """Maximum number of concurrent model calls."""
 
 
 @dataclass(frozen=True)
 class StartRows:
-    """Where the rows come from that a generator starts with; what is not given is refused."""
+    """Sources of a generator's start rows; missing sources are rejected."""
 
     dataset: LoadRows | None = None
-    """Rows of a dataset, by its key."""
+    """Returns the rows of a dataset, by its key."""
     result: LoadRows | None = None
-    """Rows of an earlier task result, by its key."""
+    """Returns the rows of an earlier task result, by its key."""
 
 
 def generate(
     generator: DatasetGeneratorSpec, request: GeneratorSpecification, start: StartRows, tools: GeneratorTools
 ) -> tuple[list[RowData], tuple[Issue, ...]]:
-    """At most `request.num_samples` rows, and a warning when the start rows gave fewer.
+    """Return at most `request.num_samples` rows, and a warning if the start rows gave fewer.
 
     Raises:
         SpecError: config values are missing or wrong.
-        TemplateError: a template is wrong or fails on a row.
-        DatasetError: a start row, a model's answer or a snippet's result cannot be used, or a tool is
+        TemplateError: a template is wrong or fails for a row.
+        DatasetError: a start row, a model answer or a snippet result cannot be used, or a function is
             missing.
     """
     config = resolve_config(generator.config_spec, request.dataset_generator_config)
@@ -94,7 +95,7 @@ def generate(
 def _applied(
     step: Step, number: int, rows: Iterator[RowData], pool: ThreadPoolExecutor, workers: int
 ) -> Iterator[RowData]:
-    """Rows after one step; model calls run ahead by as many rows as there are workers."""
+    """Yield the rows after one step. Model calls run ahead by at most the number of workers."""
     if not isinstance(step, ModelSynthesizer):
         for row in rows:
             yield from _made(step, number, row)
@@ -159,7 +160,7 @@ def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "data
 def _shuffled(rows: list[RowData], seed: int | str | None) -> list[RowData]:
     if seed is None:
         return rows
-    # One `random()` per row, which every Python computes alike; `shuffle` is not promised to stay the same.
+    # One `random()` per row gives the same result in every Python version; `shuffle` may change.
     rank = random.Random(int(seed)).random  # noqa: S311  # an order, not a secret
     ranks = [rank() for _ in rows]
     return [row for _, row in sorted(zip(ranks, rows, strict=True), key=lambda pair: pair[0])]

@@ -1,9 +1,9 @@
-"""Datasets of the Hugging Face hub, and files as its library reads them (an optional extra).
+"""Datasets of the Hugging Face hub, and files that its library reads (an optional dependency).
 
-The library takes nearly anything for a path: folders of the current directory, absolute paths, addresses of a
-dozen kinds, also in the card that comes with a dataset. So a source is a name on the hub, a kind of file
-with files below the root, or a folder there; and before anything is read, what the library has made of it is
-looked at again.
+The library accepts many kinds of paths: folders of the current directory, absolute paths, a dozen kinds of
+URLs, and even paths in the card of a dataset. A source is therefore limited to a hub name, a kind of file
+with files below the root folder, or a folder there. Before any data is read, the files that the library
+has resolved are checked again.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from aigo_bridge.process import install_command
 from aigo_bridge.spec.datasets import HuggingFaceSource
 
 KINDS = ("csv", "json", "parquet", "arrow", "text")
-"""Kinds of files that may stand in place of a name on the hub. Others unpickle, or reach servers and
+"""File kinds that are allowed instead of a hub name. Other kinds unpickle data, or access servers and
 databases.
 """
 
 READERS = (*KINDS, "xml", "hdf5", "conll", "imagefolder", "audiofolder", "videofolder", "pdffolder")
-"""Readers of the library that may be used for what lies on the hub, or in a folder."""
+"""Readers of the library that are allowed for data on the hub or in a folder."""
 
 _READING = ("streaming", "keep_in_memory", "verification_mode", "num_proc")
 ARGUMENTS = frozenset(_READING) | {
     *("name", "revision", "data_files", "data_dir", "cache_dir", "trust_remote_code"),
-    # Of the readers of csv, json, parquet and text.
+    # Arguments of the readers for csv, json, parquet and text
     *("field", "sep", "delimiter", "names", "column_names", "header", "quotechar", "escapechar", "skiprows"),
     *("encoding", "encoding_errors", "on_bad_lines", "columns", "sample_by", "keep_linebreaks"),
 }
-"""Arguments of `load_dataset` that a dataset may have."""
+"""Arguments of `load_dataset` that a dataset may use."""
 
 _FILE_ARGUMENTS = ("data_files", "data_dir", "cache_dir")
 HUB = "hf://datasets/"
-"""How the library names what lies on the hub."""
+"""Prefix with which the library names data on the hub."""
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 _REVISION = re.compile(r"[\w./-]+", re.ASCII)
@@ -55,16 +55,16 @@ Place = Literal["hub", "kind", "folder"]
 
 
 def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path | None = None) -> ObjectTable:
-    """The rows of one split, with the types the library gives them (dates and bytes as text).
+    """Return the rows of one split, with the types of the library (dates and bytes as text).
 
     Args:
-        source: as written.
-        key: the dataset's own, for messages.
-        folder: where relative paths start.
-        root: folder that paths may not leave; `None`: any.
+        source: source as written.
+        key: key of the dataset, for messages.
+        folder: folder that relative paths start from.
+        root: folder that must contain all paths; `None` for any folder.
 
-    Raises `DatasetError` when the library is not installed, the dataset cannot be loaded, or it names what
-    may not be read.
+    Raises `DatasetError` if the library is not installed, the dataset cannot be loaded, or it refers to
+    forbidden files.
     """
     hint = (
         f"without network access, use a local copy: --full --data-dir DIR with DIR/{source.split}.parquet "
@@ -104,7 +104,7 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
 
 
 class _HubTable(ObjectTable):
-    """A split on disk: its columns are known, and any part of it can be read alone."""
+    """Split on disk: its columns are known, and any part of it can be read separately."""
 
     def __init__(self, objects: Iterator[dict[str, Any]], split: Any):
         super().__init__(objects)
@@ -112,7 +112,7 @@ class _HubTable(ObjectTable):
         self.num_rows: int = split.num_rows
 
     def column(self, name: str, start: int) -> Iterator[Any] | None:
-        """See `ColumnTable`."""
+        """Return the cells of a column (see `ColumnTable`)."""
         if name not in self._split.column_names:
             return None
         cells = self._split.select_columns([name])
@@ -122,9 +122,9 @@ class _HubTable(ObjectTable):
 def _split(
     datasets: Any, path: str, split: str, arguments: Mapping[str, Any], place: Place, root: Path | None
 ) -> Any:
-    """As `datasets.load_dataset`, with a look at what is going to be read."""
+    """Load a split with `datasets.load_dataset`, after checking the files that it reads."""
     if place == "hub" and is_present(path):
-        # The library would take it, wherever one happens to be.
+        # The library would use the folder instead of the hub.
         hint = "run aigo-bridge in another folder, or rename that folder"
         message = f"{path!r} is a hub name, but the current folder contains a folder with this name"
         raise DatasetError([Issue(message, hint=hint, code=Code.FAILED_HUB_LOAD)])
@@ -141,7 +141,9 @@ def _split(
 
 
 def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
-    """What the library is going to read, by what, whatever names, patterns and cards have led there."""
+    """Check the reader and the resolved files, independent of the names, patterns and cards that led to
+    them.
+    """
     readers = {f"datasets.packaged_modules.{name}.{name}" for name in READERS}
     if not any(base.__module__ in readers for base in type(builder).__mro__):
         raise DatasetError(
@@ -162,9 +164,9 @@ def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
 def hub_arguments(
     source: HuggingFaceSource, folder: Path, root: Path | None
 ) -> tuple[Place, str, dict[str, Any]]:
-    """What is meant by a source, and the path and arguments that say just that to the library.
+    """Return the kind of a source, and the path and arguments for the library.
 
-    Raises `DatasetError` with everything that a source may not name.
+    Raises `DatasetError` with everything that a source may not refer to.
     """
     arguments = {name: value for name, value in source.load_dataset_kwargs.items() if value is not None}
     issues = _unknown(arguments)
@@ -254,7 +256,7 @@ def _unknown(arguments: Mapping[str, Any]) -> list[Issue]:
 
 
 def _refusal(text: str, *, hub: bool) -> str | None:
-    """Why a path cannot be one, wherever it leads."""
+    """Return why a text is not a valid path, independent of its target."""
     if _is_address(text):
         return "is not a path; for rows at a URL, use a source of type 'url'"
     if "\x00" in text or text.startswith("~"):

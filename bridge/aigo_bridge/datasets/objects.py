@@ -1,7 +1,7 @@
-"""Rows that lie in object storage, `url: s3://…`: from where the user says so, and as they are now.
+"""Rows in object storage, `url: s3://…`, in their current version, from addresses that the user has allowed.
 
-A task of a stranger that named an address would read it with the user's own keys: so nothing is looked at
-that the user has not named on the command line.
+A task from a stranger could otherwise read an address with the user's own credentials. Only addresses that
+the user has named on the command line are accessed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from aigo_bridge.hooks import load_hook
 
 
 def is_object(url: str) -> bool:
-    """Whether a url leads into object storage."""
+    """Return whether a URL refers to object storage."""
     try:
         return urlsplit(url).scheme in STORAGES
     except ValueError:
@@ -36,9 +36,9 @@ def is_object(url: str) -> bool:
 
 
 def object_address(url: str) -> Address:
-    """The one object that a url names; nothing is asked.
+    """Return the address of the object in a URL, without any request.
 
-    Raises `DatasetError` when it names none, or many.
+    Raises `DatasetError` if the URL does not refer to exactly one object.
     """
     try:
         address = parse(url)
@@ -52,10 +52,12 @@ def object_address(url: str) -> Address:
 
 
 def object_copy(url: str, folder: Path, *, largest: int) -> Path:
-    """A copy of an object in a folder of copies: one for each of its versions, so that rows are those of now.
+    """Return a copy of an object in a cache folder. Each version has a separate copy, so that the rows are
+    current.
 
-    Raises `DatasetError` when its name does not end like a data file, nothing may be fetched, the user has
-    not allowed its address, it is not there, cannot be read, or has more than `largest` bytes.
+    Raises `DatasetError` in these cases: its file extension is not supported, network access is not
+    allowed, the user has not allowed its address, it does not exist, it cannot be read, or it has more
+    than `largest` bytes.
     """
     address = object_address(url)
     file_kind(Path(address.name))

@@ -1,8 +1,8 @@
-"""Rows of a dataset as planning sees them: identified, selected, complete, and within bounds; and the one
-pass over a source that filters, selects, and only then completes them.
+"""Rows of a dataset for planning: identified, selected, complete and within limits. One pass over a source
+filters and selects the rows, and then completes the selected ones.
 
-A small file can stand for a very large one: bytes that a packed file stands for are counted, and memory that
-values take.
+A small file can expand to a very large one. Therefore, the expanded bytes of a compressed file and the
+memory of its values are counted.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from aigo_bridge.errors import DatasetError, Issue, TemplateError, UsageError
 from aigo_bridge.text.plurals import plural
 
 ROWS = Bound("AIGO_BRIDGE_ROWS_MIB", 2048)
-"""Memory that the rows of one dataset may take, as estimated."""
+"""Estimated memory that the rows of one dataset may use."""
 
 FACTOR = 100
-"""A packed file may stand for so many times its size; text that people or models wrote is packed to a third
+"""Maximum ratio of the expanded size of a compressed file to its size. Natural text is compressed to a third
 or a tenth.
 """
 
 SMALL = 8
-"""A packed file may always stand for this part of the memory that rows may take."""
+"""Divisor of the row memory. A compressed file may always expand to this part of it."""
 
 MOST_COLUMNS = 100_000
-"""Columns of a dataset: each row gets them all."""
+"""Maximum number of columns in a dataset. Each row contains all columns."""
 
 _CELL = 100
-"""Bytes of a cell in a row, beside its value: names, places, the row's second form."""
+"""Bytes of a cell in a row in addition to its value: names, positions, the second form of the row."""
 
 _OBJECT = 64
 """Bytes of an empty object or list."""
 
 
 class Unpacked:
-    """Counts what a packed file stands for.
+    """Counter of the expanded size of a compressed file.
 
     Args:
-        packed: bytes of the file.
-        file: its name, for messages.
+        packed: size of the file in bytes.
+        file: name of the file, for messages.
     """
 
     def __init__(self, packed: int, file: str):
@@ -59,10 +59,10 @@ class Unpacked:
         self._found = 0
 
     def add(self, count: int) -> None:
-        """So many bytes more.
+        """Add a number of bytes.
 
         Raises:
-            DatasetError: that is more than a file of that size should stand for.
+            DatasetError: the total is too large for a file of this size.
         """
         self._found += count
         if self._found > self._most:
@@ -83,10 +83,10 @@ class Unpacked:
 
 
 class Kept:
-    """Counts what the rows that are kept take.
+    """Counter of the memory for selected rows.
 
     Args:
-        file: where they are from, for messages.
+        file: file of the rows, for messages.
     """
 
     def __init__(self, file: str | None):
@@ -95,20 +95,20 @@ class Kept:
         self._found = 0
 
     def add(self, weight: int) -> None:
-        """So many bytes more, or fewer.
+        """Add a number of bytes, which may be negative.
 
         Raises:
-            DatasetError: that is more than rows may take.
+            DatasetError: the rows exceed the memory limit.
         """
         self._found += weight
         if self._found > self._most:
             self._refuse("the selected rows take")
 
     def check_columns(self, rows: int, columns: int) -> None:
-        """Every row gets every column.
+        """Check the memory for all columns in every row.
 
         Raises:
-            DatasetError: that is more than rows may take.
+            DatasetError: the rows exceed the memory limit.
         """
         if columns > MOST_COLUMNS:
             message = f"the rows have more than {MOST_COLUMNS:,} columns"
@@ -134,7 +134,7 @@ class Kept:
 
 
 def weight(value: Any) -> int:
-    """Memory that a JSON value takes, about."""
+    """Return the approximate memory of a JSON value."""
     if isinstance(value, str):
         return 50 + len(value) * (1 if value.isascii() else 4)
     if isinstance(value, dict):
@@ -145,10 +145,10 @@ def weight(value: Any) -> int:
 
 
 def check_text(content: bytes, file: str | None, line: int | None = None) -> None:
-    """Refuse JSON whose values would take more than rows may, before it is read.
+    """Check the estimated memory of JSON values before they are parsed.
 
     Raises:
-        DatasetError: that is so.
+        DatasetError: the values exceed the memory limit for rows.
     """
     if len(content) < 1 << 16:
         return
@@ -159,10 +159,10 @@ def check_text(content: bytes, file: str | None, line: int | None = None) -> Non
 
 
 Missing = Literal["nan", "none", "absent"]
-"""What stands for a value a row lacks: NaN (as published scorers expect), `None`, or no key at all."""
+"""Representation of a value that a row lacks: NaN (as published scorers expect), `None`, or no key."""
 
 SEED = 20_240_917
-"""Seed of random subsampling; fixed, so that a run can be repeated."""
+"""Seed of random subsampling; fixed, so that runs are reproducible."""
 
 _SHOWN_PROBLEMS = 20
 
@@ -172,28 +172,29 @@ class Row:
     """One sample of a dataset."""
 
     sample_id: str | int
-    """The row's `sample_id` column, or its 0-based number in the source (see `Rows`)."""
+    """Value of the `sample_id` column, or the 0-based row number in the source (see `Rows`)."""
     data: dict[str, Any]
-    """All columns, `sample_id` included; values are JSON values, or NaN for a missing one."""
+    """All columns, including `sample_id`. Values are JSON values, or NaN for a missing one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rows of a dataset are used.
+    """Selection of rows in a dataset.
 
-    Random subsampling gives each row a rank from a hash of the seed and the row's number and takes the lowest
-    ranks, in the order of the source. That needs one pass, is the same on every machine and in every Python,
-    and the 100 rows of one selection contain the 10 of a smaller one.
+    Random subsampling computes a rank for each row from a hash of the seed and the row number. The rows
+    with the lowest ranks are selected, in the order of the source. This needs one pass, gives the same
+    result on every machine and with every Python version, and a selection of 100 rows contains the
+    selection of 10.
     """
 
     num_samples: int | None = None
-    """Number of rows; `None`: all. More than there are means all."""
+    """Number of rows; `None` for all. A larger number than available selects all rows."""
     subsampling: Literal["head", "random"] = "head"
-    """The first rows, or a random choice."""
+    """First rows, or a random selection."""
     seed: int = SEED
-    """Seed of the random choice."""
+    """Seed of the random selection."""
     on_disk: bool = False
-    """Whether the rows wait in a temporary file, for who looks at all of them and keeps a part."""
+    """Whether the rows are kept in a temporary file, for callers that read all of them and keep a part."""
 
     def __post_init__(self) -> None:
         if self.num_samples is not None and self.num_samples < 1:
@@ -202,37 +203,40 @@ class Selection:
             )
 
     def rank(self, number: int) -> int:
-        """The place of a row (by its number in the source) in the random order."""
+        """Return the rank of a row (by its number in the source) in the random order."""
         digest = hashlib.blake2b(b"%d/%d" % (self.seed, number), digest_size=8).digest()
         return int.from_bytes(digest, "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The selected rows of a dataset.
+    """Selected rows of a dataset.
 
-    A row's data and identity do not depend on how many rows are selected: column types, the set of columns
-    and the uniqueness of ids are decided over all rows that pass the filters. `sample_id` is the column of
-    that name when every row has a text or number in it and no two print the same; otherwise the row number.
+    The data and id of a row do not depend on the number of selected rows. Column types, the set of columns
+    and the uniqueness of ids are determined from all rows that pass the filters. `sample_id` is the column
+    of that name if every row has a text or number in it and no two of them print the same. Otherwise it is
+    the row number.
     """
 
     rows: Sequence[Row]
-    """In the order of the source; read anew each time where they are on disk."""
+    """Rows in the order of the source. Rows on disk are read again each time."""
     columns: tuple[str, ...]
     """All columns of the rows that pass the filters, in order of first appearance."""
     total: int | None
-    """Rows that pass the filters, before subsampling; `None` when not known."""
+    """Number of rows that pass the filters, before subsampling; `None` if unknown."""
     digest: str
-    """SHA-256 over the selected rows (id and data, canonical JSON, one per line), in hexadecimal."""
+    """SHA-256 checksum of the selected rows (id and data, canonical JSON, one per line), in hexadecimal."""
     warnings: tuple[Issue, ...] = ()
-    """What is odd about the source but does not stop it from being used."""
+    """Warnings about the source that do not prevent its use."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 def digest_of(rows: Iterable[Row]) -> str:
-    """SHA-256 of rows: per row one line `[sample_id,data]` of JSON with sorted keys and ASCII only."""
+    """Return the SHA-256 checksum of rows, with one line `[sample_id,data]` per row as ASCII JSON with sorted
+    keys.
+    """
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
     digest = hashlib.sha256()
     for row in rows:
@@ -242,7 +246,7 @@ def digest_of(rows: Iterable[Row]) -> str:
 
 
 class Problems:
-    """What is wrong with the rows of one file: the first few in full, the rest counted."""
+    """Problems of the rows in one file: the first few in full, the others counted."""
 
     def __init__(self, file: str | None):
         self.file = file
@@ -259,13 +263,13 @@ class Problems:
         hint: str | None = None,
         path: Sequence[str | int] = (),
     ) -> None:
-        """Note one problem; `line` is 1-based in the file."""
+        """Record one problem; `line` is the line number in the file, from 1."""
         self.count += 1
         if len(self._issues) < _SHOWN_PROBLEMS:
             self._issues.append(Issue(message, self.file, line, column, tuple(path), hint, code=code))
 
     def raise_if_any(self) -> None:
-        """Raise `DatasetError` with everything noted."""
+        """Raise `DatasetError` with all recorded problems, if any."""
         if not self.count:
             return
         issues = list(self._issues)
@@ -281,44 +285,44 @@ SAMPLE_ID = "sample_id"
 
 
 class Record(NamedTuple):
-    """A row as read, before its columns are typed and completed."""
+    """Row as read, before its columns are typed and completed."""
 
     number: int
-    """0-based number among the rows of the source."""
+    """Row number in the source, from 0."""
     line: int | None
-    """1-based line in the file, where there is one."""
+    """Line number in the file, from 1, if available."""
     data: dict[str, Any]
-    """Cells as they stand in the source."""
+    """Cells as written in the source."""
 
 
 class Table(Protocol):
-    """A source of records that learns about its columns while it is read."""
+    """Source of records that determines its columns while it is read."""
 
     def records(self, problems: Problems) -> Iterator[Record]:
-        """All records; what cannot be read is noted and left out."""
+        """Yield all records. Unreadable ones are recorded as problems and skipped."""
         ...
 
     def observe(self, record: Record) -> None:
-        """Learn from a record that passes the filters."""
+        """Update the columns from a record that passes the filters."""
         ...
 
     def columns(self) -> list[str]:
-        """All columns observed."""
+        """Return all observed columns."""
         ...
 
     def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
-        """The data of a record, once all are observed."""
+        """Return the data of a record after all records were observed."""
         ...
 
 
 @runtime_checkable
 class ColumnTable(Protocol):
-    """A table that knows its columns and the number of its rows before it is read."""
+    """Table whose columns and number of rows are known before it is read."""
 
     num_rows: int
 
     def column(self, name: str, start: int) -> Iterator[Any] | None:
-        """The cells of one column, from a row on; `None` when there is no such column."""
+        """Return the cells of one column, from a start row; `None` if the column does not exist."""
         ...
 
 
@@ -330,13 +334,12 @@ def collect(
     missing: Missing = "nan",
     file: str | None = None,
 ) -> Rows:
-    """The selected rows of a table.
+    """Return the selected rows of a table.
 
-    Every record is read once and only selected ones are kept. Reading goes on after the last selected row on
-    purpose: a broken row, a column or a second use of an id further down must not go unseen just because few
-    samples were asked for. Of rows that are not selected only their ids are remembered, if they have any.
-    Where a source knows its columns beforehand, nothing but the ids is read of the rows behind the last
-    selected one.
+    Every record is read one time and only selected ones are kept. Reading continues after the last
+    selected row on purpose. Otherwise, a broken row, a new column or a repeated id at the end of the file
+    would be missed if few samples are requested. Of other rows, only the ids are kept, if there are any.
+    If the columns of a source are known in advance, only the ids are read after the last selected row.
 
     Raises `DatasetError` with all problems of all rows.
     """
@@ -345,7 +348,7 @@ def collect(
     keep = _Keep(selection, memory)
     ids = _Ids()
     total = 0
-    # Asked once: for a protocol, `isinstance` takes longer than reading a row.
+    # Check only one time, because `isinstance` with a protocol takes longer than reading a row.
     column_table = table if isinstance(table, ColumnTable) and not filters else None
     for record in table.records(problems):
         if filters and not _passes(record, filters, problems):
@@ -378,7 +381,7 @@ def collect(
 
 
 def _count_others(table: ColumnTable, start: int, ids: _Ids) -> int:
-    """How many rows there are from one on; their ids are observed."""
+    """Return the number of rows from a start position and observe their ids."""
     count = table.num_rows - start
     cells = table.column(SAMPLE_ID, start) if count else None
     for cell in cells or ():
@@ -387,12 +390,12 @@ def _count_others(table: ColumnTable, start: int, ids: _Ids) -> int:
 
 
 def fill(missing: Missing) -> Any:
-    """The value that stands for a missing one."""
+    """Return the value for missing values."""
     return None if missing == "none" else math.nan
 
 
 def _passes(record: Record, filters: Sequence[CompiledFilter], problems: Problems) -> bool:
-    # Old files name columns directly, new ones through `sample`.
+    # Files with deprecated syntax name columns directly, current ones through `sample`.
     variables = {**record.data, "sample": record.data}
     try:
         return all(rule.matches(variables) for rule in filters)
@@ -403,15 +406,15 @@ def _passes(record: Record, filters: Sequence[CompiledFilter], problems: Problem
 
 
 class _Keep:
-    """The records a selection chooses, never more than it asks for."""
+    """Selected records, never more than requested."""
 
     def __init__(self, selection: Selection, memory: Kept):
         self._selection = selection
         self._kept = memory
         self._head: list[Record] = []
-        # The highest rank is the first to go, hence the negative ranks.
+        # The heap removes the highest rank first, hence the negative ranks.
         self._heap: list[tuple[int, int, Record]] = []
-        # A random choice gives up what it took before, so it stays in memory.
+        # A random selection discards earlier records, so it stays in memory.
         on_disk = selection.on_disk and (selection.num_samples is None or selection.subsampling == "head")
         self.spilled = Spilled() if on_disk else None
 
@@ -436,7 +439,7 @@ class _Keep:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further record can be chosen."""
+        """Whether the selection is complete."""
         wanted = self._selection.num_samples
         return wanted is not None and self._selection.subsampling == "head" and len(self) >= wanted
 
@@ -452,12 +455,12 @@ class _Keep:
 
 
 class _Ids:
-    """Whether the `sample_id` column identifies every row.
+    """Check whether the `sample_id` column identifies every row.
 
-    Eight bytes of hash per row, counted in 256 parts, so that a million ids take 8 MB
-    (`benchmarks/data_sets.py` fails beyond a quarter of what a set of them takes). Two different ids with one
-    hash would, once in tens of millions of files of that size, give row numbers instead, on every machine
-    alike.
+    It stores eight bytes of hash per row in 256 parts, so that a million ids use 8 MB
+    (`benchmarks/data_sets.py` fails above a quarter of the memory of a set). Two different ids with the
+    same hash occur in one of tens of millions of files of that size. Row numbers are then used instead, on
+    every machine.
     """
 
     def __init__(self) -> None:
@@ -466,7 +469,7 @@ class _Ids:
         self._hashes = [array("Q") for _ in range(256)]
 
     def observe(self, value: Any) -> None:
-        """Take note of the cell of one row, `None` when it has none."""
+        """Observe the cell of one row; `None` if it is missing."""
         if value is None or value == "" or value != value or not isinstance(value, str | int | float):
             self._usable = False
             return
@@ -478,12 +481,12 @@ class _Ids:
         self._hashes[digest[0]].append(int.from_bytes(digest, "big"))
 
     def are_usable(self) -> bool:
-        """Whether every row has an id and no two have the same."""
+        """Return whether every row has a unique id."""
         return self._usable and not self._repeated()
 
     def doubt(self, total: int) -> str | None:
-        """Why a column that is there does not identify the rows; `None` when it does, or no row has a value
-        in it.
+        """Return why an existing column does not identify the rows; `None` if it does, or if it is empty in
+        all rows.
         """
         if not self._found:
             return None

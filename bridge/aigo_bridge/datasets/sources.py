@@ -1,4 +1,4 @@
-"""A dataset as written → its rows, whatever the source."""
+"""Conversion of a dataset as written to its rows, for every kind of source."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 
 LARGEST_DOWNLOAD = 4 * 1024**3
-"""Bytes one download may have, unpacked."""
+"""Maximum bytes of one download after decompression."""
 LONGEST_DOWNLOAD = 1800.0
-"""Seconds one download may take."""
+"""Maximum seconds for one download."""
 MOST_REDIRECTS = 5
 
 _TIMEOUT = 60.0
@@ -57,7 +57,7 @@ _PACKED = ("gzip", "x-gzip", "deflate")
 
 
 def default_cache() -> Path:
-    """`aigo-bridge/datasets` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`)."""
+    """Return `aigo-bridge/datasets` in the user's cache folder (`XDG_CACHE_HOME`, otherwise `~/.cache`)."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "aigo-bridge" / "datasets"
 
@@ -69,14 +69,16 @@ def fetched(
     largest: int = LARGEST_DOWNLOAD,
     seconds: float = LONGEST_DOWNLOAD,
 ) -> Path:
-    """The local copy of a data file, downloaded once per address; of one in object storage, once per version.
+    """Return the local copy of a data file, downloaded one time per URL; from object storage, one time per
+    version.
 
-    The copy is used from then on, so that two runs see the same rows; delete it to download anew. A download
-    that breaks off leaves nothing behind.
+    The copy is used from then on, so that two runs read the same rows. Delete it to download the file
+    again. An interrupted download does not leave a file.
 
-    Raises `DatasetError` when the address is not http(s) or in object storage, does not end like a data file,
-    is not there yet and nothing may be fetched, leads into a network that is not public or a storage that the
-    user did not name, cannot be fetched, or is larger or takes longer than it may.
+    Raises `DatasetError` in these cases: the URL scheme is not http(s) or object storage, the file
+    extension is not supported, or a download is required but not allowed. The same applies if the URL
+    refers to a non-public network or to storage that the user did not allow, the download fails, or it
+    exceeds the limits of size or time.
     """
     folder = default_cache() if cache is None else cache
     if is_object(url):
@@ -104,8 +106,8 @@ def _download(url: str, target: Path, largest: int, seconds: float) -> None:
     shown = shown_address(url)
     descriptor, partial = tempfile.mkstemp(prefix=".download-", dir=target.parent)
     try:
-        # A thread with a loop of its own: only there has all of it one limit of time, and a loop may run here
-        # already.
+        # A thread with its own event loop gives the whole download one time limit. The caller may already run
+        # an event loop.
         with os.fdopen(descriptor, "wb") as file, start_blocking_portal() as portal:
             portal.call(_fetch, url, file, largest, seconds)
         Path(partial).replace(target)
@@ -133,7 +135,7 @@ async def _fetch(url: str, file: IO[bytes], largest: int, seconds: float) -> Non
     from aigo_bridge.access.addresses import PublicTransport
 
     with anyio.fail_after(seconds):
-        # Nothing of the environment's: no keys of `.netrc` for whoever is asked.
+        # Ignore the environment, so that the keys in `.netrc` are not sent to any server.
         async with httpx.AsyncClient(
             transport=PublicTransport(), trust_env=False, timeout=_TIMEOUT
         ) as client:
@@ -154,9 +156,9 @@ async def _fetch(url: str, file: IO[bytes], largest: int, seconds: float) -> Non
 
 
 def _next(request: httpx.Request, url: str) -> httpx.Request:
-    """The request that an answer leads to.
+    """Return the request for a redirect.
 
-    Raises `DatasetError` when it leads to no address for rows.
+    Raises `DatasetError` if the redirect does not lead to a URL that is allowed for rows.
     """
     if request.url.scheme not in SCHEMES or not request.url.host or request.url.userinfo:
         address = shown_address(str(request.url))
@@ -175,7 +177,7 @@ async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> Non
             f"{shown_address(str(response.url))!r} uses the encoding {encoding[:40]!r}",
             code=Code.FAILED_DOWNLOAD,
         )
-    unpacking = zlib.decompressobj(wbits=47) if encoding in _PACKED else None  # of gzip or zlib
+    unpacking = zlib.decompressobj(wbits=47) if encoding in _PACKED else None  # gzip or zlib
     size = 0
     async for chunk in response.aiter_raw():
         for piece in [chunk] if unpacking is None else _unpacked(chunk, unpacking):
@@ -195,15 +197,17 @@ async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> Non
 
 
 def _unpacked(chunk: bytes, unpacking: zlib._Decompress) -> Iterator[bytes]:
-    """What is in a part of a packed answer, in pieces: a little may stand for very much."""
+    """Yield the decompressed content of a chunk in pieces, because a small chunk can expand to a huge
+    size.
+    """
     while chunk and not unpacking.eof:
         yield unpacking.decompress(chunk, _CHUNK)
         chunk = unpacking.unconsumed_tail
 
 
 TraceReader = Callable[[DatasetSource, Path], Iterable[Mapping[str, Any]]]
-"""Rows of a trace source (one per trace, column `trace`); the second argument is the folder for relative
-paths.
+"""Function that returns the rows of a trace source (one per trace, column `trace`). The second argument is
+the folder for relative paths.
 """
 
 _ALL = Selection()
@@ -211,18 +215,18 @@ _ALL = Selection()
 
 @dataclass(frozen=True)
 class DatasetTools:
-    """What some datasets need beyond their own files; everything is optional."""
+    """Optional functions and data that some datasets need in addition to their own files."""
 
     cache: Path | None = None
-    """Folder of downloads; `None`: the user's cache folder."""
+    """Folder of downloads; `None` for the user's cache folder."""
     generators: Mapping[str, DatasetGeneratorSpec] = field(default_factory=dict)
     """Dataset generators by key."""
     start: StartRows = field(default_factory=StartRows)
-    """Rows that generators start with."""
+    """Start rows of generators."""
     generation: GeneratorTools = field(default_factory=GeneratorTools)
     """Model calls and snippets for generators."""
     read_traces: TraceReader | None = None
-    """Reader of trace sources; the core has none of its own."""
+    """Reader of trace sources. The core does not include one."""
 
 
 _NO_TOOLS = DatasetTools()
@@ -237,10 +241,10 @@ def load_dataset(
     missing: Missing = "nan",
     tools: DatasetTools = _NO_TOOLS,
 ) -> Rows:
-    """The selected rows of a dataset.
+    """Return the selected rows of a dataset.
 
-    `base` is the folder of the file in which the source is written: relative paths start there. With a
-    `root`, no path may lead out of it, links included.
+    `base` is the folder of the file that contains the source; relative paths start there. With a `root`,
+    all paths must be in this folder, even after following links.
 
     Raises `DatasetError` with all problems of all rows, and `TemplateError` for a filter that is not a
     template.
@@ -263,7 +267,7 @@ def load_dataset(
         files = FolderTable(folder, source.extension, root=root, own=base)
         filters = compile_filters(source.filters)
         rows = collect(files, selection, filters=filters, missing=missing, file=str(folder))
-        # That files with equal content have equal ids is no doubt about the author's data.
+        # Equal ids of files with equal content do not indicate a problem in the author's data.
         return replace(rows, warnings=tuple(files.warnings))
     if isinstance(source, HuggingFaceSource):
         from aigo_bridge.datasets.hub import hub_table
@@ -307,12 +311,12 @@ def _generated(
 
 
 def check_source(source: DatasetSource, *, base: Path, root: Path | None) -> None:
-    """What a source names may be read: paths lie in the root, addresses are of a kind that is fetched.
-    Nothing is opened.
+    """Check that a source refers to allowed paths and URLs, without opening anything: paths are in the root
+    folder, and the URL scheme is supported.
 
-    Every reader of a source comes after this, and `validate` asks it of sources that it does not read.
+    This check precedes every reader of a source, and `validate` uses it for sources that it does not read.
 
-    Raises `DatasetError` with everything that may not.
+    Raises `DatasetError` with everything that is not allowed.
     """
     match source:
         case (
@@ -341,9 +345,9 @@ def check_source(source: DatasetSource, *, base: Path, root: Path | None) -> Non
             if place == "hub":
                 record_address(HUB + name)
         case ClaudeCodeSource():
-            return  # the usual place of that kind of trace, which is in no field
+            return  # The default location of this kind of trace, which is not in a field.
         case _:
-            assert_never(source)  # a new kind of source says here what it may reach
+            assert_never(source)  # A new kind of source must declare here what it may access.
 
 
 def _allow_address(address: str) -> None:

@@ -1,4 +1,4 @@
-"""Records of a source in a temporary file: rows that have to be looked at, and need not stay in memory."""
+"""Records of a source in a temporary file, for rows that are read but need not stay in memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _BLOCK = 1 << 16
-"""Bytes that are read at once, or one value."""
+"""Number of bytes to read at a time, unless a single value is larger."""
 
 
 class Spilled:
-    """Values in a file without a name, which goes with the object; any that Python can copy."""
+    """Picklable values in an unnamed file that is deleted with the object."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
@@ -27,7 +27,7 @@ class Spilled:
         self._end = 0
 
     def append(self, value: Any) -> None:
-        """Add one."""
+        """Append a value."""
         self._starts.append(self._end)
         self._end += self._file.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
@@ -35,29 +35,29 @@ class Spilled:
         return len(self._starts)
 
     def read(self, start: int, stop: int) -> Iterator[Any]:
-        """Those from one number on, up to another."""
+        """Yield the values from `start` to `stop` (exclusive)."""
         while start < stop:
-            # Many at once: a shard looks at all rows several times before its first call.
+            # Read many at a time, because a shard reads all rows several times before its first call.
             begin = self._starts[start]
             beyond = min(stop, max(start + 1, bisect_right(self._starts, begin + _BLOCK) - 1))
             end = self._starts[beyond] if beyond < len(self._starts) else self._end
             self._file.seek(begin)
             block = memoryview(self._file.read(end - begin))
             for number in range(start, beyond):
-                # Written above, into a file that nobody else has.
+                # The data was written above, to a private file.
                 yield pickle.loads(block[self._starts[number] - begin :])  # noqa: S301
             start = beyond
 
 
 class Mapped(Sequence[T], Generic[T]):
-    """A sequence that is made of another one, or of a file, when it is looked at."""
+    """Lazy sequence over another sequence or a file."""
 
     def __init__(self, length: int, read: Callable[[int, int], Iterator[T]]):
         self._length = length
         self._read = read
 
     def mapped(self, function: Callable[[T], U]) -> Mapped[U]:
-        """What a function makes of each."""
+        """Return a lazy sequence with a function applied to each item."""
         return Mapped(self._length, lambda start, stop: map(function, self._read(start, stop)))
 
     def __len__(self) -> int:

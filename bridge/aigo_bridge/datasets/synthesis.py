@@ -1,4 +1,4 @@
-"""The synthesizers: from one row to its new rows."""
+"""Synthesizers, which create new rows from one row."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RowData = dict[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """One call of a model on behalf of a synthesizer."""
+    """Model call for a synthesizer."""
 
     model_key: str
     """Key of the model."""
@@ -42,25 +42,27 @@ class Question:
     user: str
     """User prompt."""
     schema: Mapping[str, Any] | None
-    """JSON schema to be passed as response format; `None`: the answer is asked for in words only."""
+    """JSON schema for the response format; `None` if only the prompt describes the answer."""
 
 
 Ask = Callable[[Question], str]
-"""Calls a model and returns its text."""
+"""Function that calls a model and returns its text."""
 RunSnippet = Callable[[str, RowData], Any]
-"""Runs `synthesize(source)` of a snippet; the first argument is the snippet's source code."""
+"""Function that runs `synthesize(source)` of a snippet. The first argument is the source code of the
+snippet.
+"""
 
 
 class Step(Protocol):
-    """What a synthesizer does."""
+    """Step of a generator."""
 
     def rows_from(self, row: RowData) -> list[RowData]:
-        """New rows made from one row."""
+        """Return the new rows for one row."""
         ...
 
 
 TEMPLATE_COLUMN = "text"
-"""Column that the template synthesizer writes its text to (the platform's documents name none)."""
+"""Output column of the template synthesizer (the platform's documentation does not name it)."""
 _SLOT = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 _MARK = re.compile("(\0[0-9]+\0)")
 _MOST_COMBINATIONS = 1_000_000
@@ -68,9 +70,9 @@ _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
 def step_for(synthesizer: Synthesizer, ask: Ask | None, run_snippet: RunSnippet | None) -> Step:
-    """The step of one synthesizer.
+    """Return the step of one synthesizer.
 
-    Raises `DatasetError` when it needs a tool that is not there, `TemplateError` when a template is wrong.
+    Raises `DatasetError` if it needs a missing function, and `TemplateError` if a template is wrong.
     """
     match synthesizer:
         case EmptySynthesizer():
@@ -107,14 +109,16 @@ class _Drop:
 
 
 class _Fill:
-    """A row per template and combination of field values; keeps the source's columns and the fields'."""
+    """Step that creates a row per template and combination of field values. It keeps the columns of the
+    source and the fields.
+    """
 
     def __init__(self, spec: TemplateSynthesizer):
         texts = [spec.template] if isinstance(spec.template, str) else list(spec.template)
         self._fields = spec.fields
         self._names = {f"\0{number}\0": name for number, name in enumerate(spec.fields)}
         marks = {name: mark for mark, name in self._names.items()}
-        # Slots are marked before rendering: a cell that contains `{city}` is data, not a slot.
+        # Slots are marked before rendering, because `{city}` in a cell is data and not a slot.
         self._templates = [
             SampleTemplate(_SLOT.sub(lambda slot: marks.get(slot[1], slot[0]), text)) for text in texts
         ]
@@ -138,7 +142,7 @@ class _Fill:
 
 
 def _without_nul(value: Any) -> Any:
-    """The value without NUL characters, which mark slots."""
+    """Return the value without NUL characters, which mark slots."""
     if isinstance(value, str):
         return value.replace("\0", "")
     if isinstance(value, dict):
@@ -162,7 +166,9 @@ class _Snippet:
 
 
 class ModelSynthesizer:
-    """Asks a model and reads JSON from its answer, asking once more when there is none."""
+    """Step that calls a model and parses JSON from its answer. It repeats the call one time if the answer is
+    not JSON.
+    """
 
     def __init__(self, spec: Any, ask: Ask):
         self._plan = _model_step(spec)
@@ -170,7 +176,9 @@ class ModelSynthesizer:
         self._key = str(spec.model_key)
 
     def rows_from(self, row: RowData) -> list[RowData]:
-        """New rows made from one row; raises `DatasetError` when the answer is not what was asked for."""
+        """Return the new rows for one row. Raises `DatasetError` if the answer does not have the requested
+        form.
+        """
         plan = self._plan
         system, user = plan.prompts(row)
         schema = plan.schema if plan.structured else None
@@ -359,7 +367,7 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _json_in(answer: str) -> Any:
-    """The JSON of an answer, also out of a Markdown fence. Raises `ValueError` when there is none."""
+    """Return the JSON in an answer, optionally in a Markdown fence. Raises `ValueError` if it is missing."""
     fenced = _FENCE.search(answer)
     text = fenced[1] if fenced else answer
     try:

@@ -1,5 +1,5 @@
-"""Tables by the form of their files: JSONL and JSON, whose rows are objects with JSON's types; CSV, with a
-type per column; and values of other sources as JSON has them.
+"""Tables by file format: JSONL and JSON with objects as rows and JSON types, CSV with a type per column, and
+conversion of other values to JSON.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from aigo_bridge.text.plurals import plural
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: dates as ISO text, decimals as numbers, bytes as base64 text.
+    """Convert a value to JSON: dates to ISO text, decimals to numbers, bytes to base64 text.
 
-    Raises `DatasetError` for a type that has no such form.
+    Raises `DatasetError` for other types.
     """
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -53,20 +53,20 @@ def plain(value: Any) -> Any:
 
 
 LONGEST_LINE = 256 * 1024 * 1024
-"""Bytes one line may have; what keeps a decompression bomb without newlines from filling the memory."""
+"""Maximum bytes of one line, which protects against decompression bombs without newlines."""
 
 BOM = b"\xef\xbb\xbf"
 
 
 class ObjectTable:
-    """Rows that are objects already; columns are the union of their keys."""
+    """Rows that are objects already. The columns are the union of their keys."""
 
     def __init__(self, objects: Iterable[Any]):
         self._objects = objects
         self._columns: dict[str, None] = {}
 
     def records(self, problems: Problems) -> Iterator[Record]:
-        """Objects in order; anything else is noted as a problem."""
+        """Yield objects in order. Other values are recorded as problems."""
         for number, value in enumerate(self._objects):
             if isinstance(value, dict):
                 yield Record(number, None, value)
@@ -83,11 +83,11 @@ class ObjectTable:
             self._columns.update(dict.fromkeys(record.data))
 
     def columns(self) -> list[str]:
-        """All keys, in order of first appearance."""
+        """Return all keys, in order of first appearance."""
         return list(self._columns)
 
     def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
-        """The object with every column, in the order of the columns."""
+        """Return the object with every column, in the order of the columns."""
         if missing == "absent" or len(record.data) == len(self._columns):
             return record.data
         value = fill(missing)
@@ -95,14 +95,14 @@ class ObjectTable:
 
 
 class JsonLinesTable(ObjectTable):
-    """A stream of lines, each an object; blank lines are skipped."""
+    """Stream of lines, each an object. Blank lines are skipped."""
 
     def __init__(self, stream: BinaryIO):
         super().__init__(())
         self._stream = stream
 
     def records(self, problems: Problems) -> Iterator[Record]:
-        """Objects in order; a line that is none is noted as a problem."""
+        """Yield objects in order. Other lines are recorded as problems."""
         number = 0
         for line, content in numbered_lines(self._stream, problems):
             text = content.rstrip()
@@ -134,7 +134,9 @@ class JsonLinesTable(ObjectTable):
 
 
 def numbered_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, bytes]]:
-    """Lines with their 1-based numbers, without a byte order mark; ends at a line that is too long."""
+    """Yield lines with their numbers, from 1, without a byte order mark. The iteration stops at a line that
+    is too long.
+    """
     number = 0
     while content := stream.readline(LONGEST_LINE):
         number += 1
@@ -153,9 +155,9 @@ def numbered_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, 
 
 
 def json_table(stream: BinaryIO, file: str) -> ObjectTable:
-    """A JSON file that is a list of objects. Raises `DatasetError` when it is something else.
+    """Return the table of a JSON file with a list of objects. Raises `DatasetError` for other content.
 
-    The whole file is held in memory; JSONL is the form for large data.
+    The whole file is in memory. Use JSONL for large data.
     """
     content = _whole(stream, ROWS.bytes)
     check_text(content, file)
@@ -183,7 +185,7 @@ def json_table(stream: BinaryIO, file: str) -> ObjectTable:
 
 
 def _whole(stream: BinaryIO, most: int) -> bytes:
-    """All of a stream, or somewhat more than is allowed."""
+    """Return the content of a stream, or slightly more than the allowed size."""
     parts = []
     while most >= 0 and (part := stream.read(1 << 20)):
         parts.append(part)
@@ -192,7 +194,7 @@ def _whole(stream: BinaryIO, most: int) -> bytes:
 
 
 def parse_json(content: bytes) -> Any:
-    """JSON as Python's own module reads it (NaN and Infinity accepted, integers exact), but fast.
+    """Parse JSON like Python's own module (NaN and Infinity accepted, integers exact), but faster.
 
     Raises `ValueError` or `RecursionError`.
     """
@@ -220,10 +222,10 @@ def _kind(value: object) -> str:
 
 
 LONGEST_CELL = 64 * 1024 * 1024
-"""Characters of one cell; an unclosed quote makes the rest of a file one cell."""
+"""Maximum number of characters in one cell. An unclosed quote makes the rest of a file one cell."""
 
 SEPARATORS = (";", "\t", "|")
-"""What other programs write in place of commas."""
+"""Separators that other programs write instead of commas."""
 
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
@@ -242,15 +244,16 @@ _CONVERSIONS: dict[str, Callable[[str], Any]] = {
 
 
 class CsvTable:
-    """A CSV stream with a header line; comma, double quotes, UTF-8.
+    """CSV stream with a header line; comma, double quotes, UTF-8.
 
-    One type per column, as a data frame would have it, but never at the cost of text. A column is
+    Each column has one type, as in a data frame, but text is never changed. A column is
 
-    * boolean when every filled cell is `true`, `True`, `TRUE` or the same of false,
-    * integer when every filled cell is a whole number without leading zeros (at most 18 digits),
-    * float when every filled cell is a number and at least one has a point or exponent (at most 15 digits
-      before the point, so that a whole number among them stays exact, and an exponent of at most two digits),
-    * text otherwise: `007`, `+41`, ` 5`, dates, `inf` and `nan` stay what they are, for the whole column.
+    * boolean if every filled cell is `true`, `True`, `TRUE` or the same of false,
+    * integer if every filled cell is a whole number without leading zeros (at most 18 digits),
+    * float if every filled cell is a number and at least one has a point or exponent (at most 15 digits
+      before the point, so that a whole number among them stays exact, and an exponent of at most two
+      digits),
+    * text otherwise: `007`, `+41`, ` 5`, dates, `inf` and `nan` stay unchanged, for the whole column.
 
     An empty cell is a missing value in a typed column and `""` in a text column. A missing value does not
     turn integers into floats: `3` prints as `3`.
@@ -263,17 +266,18 @@ class CsvTable:
         self._possible: dict[str, tuple[str, ...]] = {}
         self._filled: set[str] = set()
         self._separator: str | None = None
-        """What seems to separate the cells in place of commas."""
+        """Probable separator of the cells instead of commas."""
         self._short = 0
         self._first_short = 0
 
     def records(self, problems: Problems) -> Iterator[Record]:
-        """Rows as texts; a row with too many cells is noted as a problem, missing ones are left out.
+        """Yield rows as texts. A row with too many cells is recorded as a problem; missing cells are left
+        out.
 
-        Raises `DatasetError` when there is no usable header.
+        Raises `DatasetError` if there is no usable header.
         """
         csv.field_size_limit(LONGEST_CELL)
-        # Not strict, a stray quote would silently join cells and lines.
+        # Without strict mode, a stray quote would silently join cells and lines.
         reader = csv.reader(_decoded(self._stream, problems), strict=True)
         number = 0
         while True:
@@ -313,7 +317,7 @@ class CsvTable:
             )
 
     def doubts(self) -> tuple[Issue, ...]:
-        """What is odd about the file, once it is read, and does not stop it from being used."""
+        """Return warnings about the file after it was read."""
         issues: list[Issue] = []
         if self._separator is not None:
             message = (
@@ -335,7 +339,7 @@ class CsvTable:
         return tuple(issues)
 
     def observe(self, record: Record) -> None:
-        """Narrow down the type each column can have."""
+        """Narrow down the possible types of each column."""
         for column, cell in record.data.items():
             possible = self._possible[column]
             if cell and possible:
@@ -343,11 +347,11 @@ class CsvTable:
                 self._possible[column] = tuple(kind for kind in possible if _CHECKS[kind](cell))
 
     def columns(self) -> list[str]:
-        """The header."""
+        """Return the header."""
         return list(self._header)
 
     def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
-        """The row with typed cells."""
+        """Return the row with typed cells."""
         data: dict[str, Any] = {}
         for column in self._header:
             cell = record.data.get(column)
@@ -389,5 +393,5 @@ def _decoded(stream: BinaryIO, problems: Problems) -> Iterator[str]:
         except UnicodeDecodeError as error:
             hint = conversion(error, problems.file or "FILE")
             problems.add(wrong_byte(error), code=Code.NOT_UTF8, line=number, hint=hint)
-            # The cells of other columns stay where they are.
+            # Replacing invalid bytes keeps the cells of other columns in place.
             yield content.decode("utf-8", "replace")

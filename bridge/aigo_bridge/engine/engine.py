@@ -110,7 +110,7 @@ class RangeImporter(Protocol):
 
         Returns:
             Totals of the samples; `None` if the log must be read as a whole, because data is damaged or
-                depends on other samples.
+            depends on other samples.
 
         Raises:
             EvidenceError: the log cannot be read.

@@ -1,7 +1,7 @@
-"""Export: a task as files that an engine's own tool runs, a result as a log that its own viewer shows.
+"""Export of tasks as files for an engine's own tool, and of results as logs for the engine's own viewer.
 
-The core packs what every engine needs (task files, rows, a manifest, names and literals of generated Python);
-an adapter writes the file that its engine loads, and declares it as a capability of its engine.
+The core writes the common parts (task files, rows, a manifest, names and literals of generated Python). An
+adapter writes the file that its engine loads and declares this as a capability of the engine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOG_SUFFIX = "-log"
 
 
 def targets() -> list[str]:
-    """What `--to` understands."""
+    """Return the valid values of `--to`."""
     names: list[str] = []
     for name in engine_names():
         names += [name, f"{name}{LOG_SUFFIX}"]
@@ -43,10 +43,10 @@ def targets() -> list[str]:
 
 
 def check_target(target: str) -> None:
-    """Refuse a target that no engine has.
+    """Check that a target exists.
 
     Raises:
-        UsageError: with the known ones.
+        UsageError: the target is unknown; the message lists the known ones.
     """
     names = targets()
     if target not in names:
@@ -59,13 +59,14 @@ def task_exporter(engine: str) -> TaskExporter:
     """Return the exporter of tasks to an engine or format.
 
     Raises:
-        UsageError: there is no such engine, or it takes no tasks.
+        UsageError: the engine is unknown, or does not support task export.
         MissingEngineError: its framework is not installed.
     """
     row = format_named(engine)
     if row is not None and row.task_export is not None:
         return row.task_export()
-    # Asked before the engine is made: what no engine does is no reason to install one.
+    # Check the capability before loading the engine, so that users do not install an engine for an
+    # unsupported export.
     load = required(
         engine_class(engine).capabilities.task_export, f"engine {engine!r} cannot be given tasks as files"
     )
@@ -74,10 +75,10 @@ def task_exporter(engine: str) -> TaskExporter:
 
 
 def log_exporter(target: str) -> LogExporter:
-    """What exports results for a target such as `inspect-log`.
+    """Return the exporter of results for a target such as `inspect-log`.
 
     Raises:
-        UsageError: there is no such engine, or it has no logs that can be written.
+        UsageError: the engine is unknown, or does not support log export.
         MissingEngineError: its framework is not installed.
     """
     engine = target.removesuffix(LOG_SUFFIX)

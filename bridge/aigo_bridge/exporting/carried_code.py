@@ -1,7 +1,7 @@
-"""Code of a benchmark's own file that a converted task carries: the definitions that are used, as text.
+"""Code from a benchmark's own file that a converted task contains: the required definitions, as text.
 
-A snippet runs in another process, without the file. It can carry code that needs only Python and installed
-packages. Code that needs other files of its author is refused with the reason.
+A snippet runs in another process, without the file. It can contain code that only needs Python and
+installed packages. Code that needs other files of its author is rejected with the reason.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from aigo_bridge.errors import SnippetError
 from aigo_bridge.snippets import Snippet, SnippetHost
 
 MODULE = "own_{stem}"
-"""Name of the module in a snippet with the code of a file."""
+"""Name of the module in a snippet that contains the code of a file."""
 
 LARGEST = 200_000
-"""Characters of code that a task carries."""
+"""Maximum number of characters of code in a task."""
 
 _MAKING = """\
 # Code of {file}, as far as it is used here.
@@ -41,16 +41,16 @@ exec(compile({constant}, {file!r}, "exec"), vars(module))
 
 
 class NotCarriedError(Exception):
-    """Code cannot be carried; the message says why."""
+    """Error for code that cannot be included in a task; the message contains the reason."""
 
 
 def module_of(file: Path) -> str:
-    """Return the name under which a snippet imports the carried code of a file."""
+    """Return the name under which a snippet imports the code of a file."""
     return MODULE.format(stem=re.sub(r"\W", "_", file.stem))
 
 
 def carried(file: Path, names: Collection[str]) -> str:
-    """Return the definitions in a file that some of its names need, in their order.
+    """Return the definitions in a file that some of its names need, in source order.
 
     Args:
         file: Python file of the benchmark's author.
@@ -79,7 +79,7 @@ def carried(file: Path, names: Collection[str]) -> str:
 
 
 def with_code(snippet: str, code: Mapping[Path, str]) -> str:
-    """Return a snippet that begins by making modules of carried code."""
+    """Return a snippet that first creates modules from the included code."""
     making = ""
     for number, (file, text) in enumerate(code.items(), 1):
         constant = "OWN_CODE" if len(code) == 1 else f"OWN_CODE_{number}"
@@ -90,10 +90,11 @@ def with_code(snippet: str, code: Mapping[Path, str]) -> str:
 
 
 def problem_of(scorer: Mapping[str, Any], row: Mapping[str, Any], answer: str) -> str | None:
-    """Return why a scorer that carries code cannot run where snippets run; `None`: it can, or carries none.
+    """Return why a scorer with included code cannot run in a snippet; `None` if it can, or does not contain
+    such code.
 
     Args:
-        scorer: a `python` scorer, as a task has it.
+        scorer: a `python` scorer of a task.
         row: a row of the task.
         answer: an answer that the scorer should be able to score.
     """
@@ -128,7 +129,7 @@ def _statements(file: Path) -> tuple[str, list[ast.stmt]]:
 
 
 def _needed(statements: list[ast.stmt], names: set[str]) -> list[ast.stmt]:
-    """Statements that bind needed names, or change them, with all that these statements need."""
+    """Return the statements that bind or change needed names, with all their dependencies."""
     chosen: set[int] = set()
     needed, before = set(names), set[str]()
     while needed != before:
@@ -148,7 +149,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """Names that a statement at the top level defines."""
+    """Return the names that a statement at the top level defines."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -163,7 +164,9 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _changes(statement: ast.stmt, needed: set[str]) -> bool:
-    """Whether a statement that defines nothing may change a needed value: `TABLE["a"] = 1`, `add(x)`."""
+    """Return whether a statement without definitions may change a needed value: `TABLE["a"] = 1`,
+    `add(x)`.
+    """
     if isinstance(statement, _DEFINITIONS) or _is_main(statement):
         return False
     defines = isinstance(statement, ast.Assign | ast.AnnAssign) and bool(_bound(statement))
@@ -213,7 +216,7 @@ def _first_line(statement: ast.stmt) -> int:
 
 
 def _literal(text: str) -> str:
-    """Text as a Python literal that can be read, if that is possible."""
+    """Return the text as a readable Python literal, if possible."""
     for quotes in ("'''", '"""'):
         if quotes not in text and not text.rstrip("\n").endswith(("\\", quotes[0])):
             return f"r{quotes}\n{text}{quotes}"

@@ -1,8 +1,8 @@
-"""The folder of an export: it appears when it is complete, and what no export wrote in it stays, also with
-`--force`.
+"""Folder of an export. It appears when it is complete, and files that an export did not write are kept, even
+with `--force`.
 
-An exported task is `<module>.py` and a folder `<module>/`; beside them stand a README.md and a
-requirements.txt for all exported tasks of the folder.
+An exported task consists of `<module>.py` and a folder `<module>/`. A README.md and a requirements.txt
+next to them cover all exported tasks in the folder.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 MARK = "aigo-bridge export"
-"""Stands near the top of every file that an export writes beside the tasks' folders."""
+"""Mark near the top of every file that an export writes outside the folders of tasks."""
 
 PLACEHOLDER = "PROVIDER/MODEL"
-"""Stands in commands for a model that the user has to name."""
+"""Placeholder in commands for a model that the user must choose."""
 
 _LONGEST_CELL = 200
 
@@ -37,18 +37,17 @@ _LONGEST_CELL = 200
 def write_task(
     plan: TaskPlan, out: Path, options: ExportOptions, make: Callable[[str, Path], tuple[Manifest, str]]
 ) -> Exported:
-    """Write a task into a folder, beside those that are exported there.
+    """Write a task to a folder, in addition to the tasks that were exported there before.
 
     Args:
-        plan: its plan.
+        plan: plan of the task.
         out: the folder.
-        options: of the export.
-        make: fills the task's own folder, which it makes, for the name of its module; gives the manifest and
-            the
-            code of the task's file.
+        options: export options.
+        make: creates and fills the task's own folder, given the name of its module; returns the manifest
+            and the code of the task file.
 
     Raises:
-        UsageError: the folder is not free.
+        UsageError: the folder contains other files.
     """
     with new_content(out, force=options.force) as draft:
         neighbours = [neighbour for neighbour in manifests(out) if neighbour.key != plan.task.key]
@@ -68,21 +67,21 @@ def write_task(
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file with line feeds, whatever the system."""
+    """Write a text file with line feeds on every system."""
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
 def new_content(out: Path, *, force: bool) -> Iterator[Path]:
-    """A folder to fill; its content is moved to `out` when the block ends well, and is gone otherwise.
+    """Yield a folder to fill. Its content is moved to `out` if the block ends without an exception, and
+    deleted otherwise.
 
-    A folder that does not exist appears at once. In one that exists the task's file goes first and comes
-    last, so that what an interruption leaves cannot run on half of the data.
+    A new folder appears in one step. In an existing folder, the task file is removed first and written
+    last, so that the result of an interruption cannot run with incomplete data.
 
     Raises:
-        UsageError: `out` cannot be made, is a file, has content (without `force`), or has files of those
-            names that no
-            export wrote.
+        UsageError: `out` cannot be created, is a file, is not empty (without `force`), or contains files
+            of these names that an export did not write.
     """
     target = Path(os.path.realpath(out))
     check_free(target, force=force)
@@ -99,11 +98,11 @@ def new_content(out: Path, *, force: bool) -> Iterator[Path]:
 
 @contextmanager
 def draft_near(target: Path) -> Iterator[Path]:
-    """A folder on the file system where `target` is to be, gone at the end unless it was moved; nothing else
-    is made.
+    """Yield a folder on the same file system as `target`. It is deleted at the end unless it was moved.
+    Parent folders of the target are not created.
 
     Raises:
-        UsageError: nothing can be made there.
+        UsageError: the folder cannot be created.
     """
     parent = next(folder for folder in target.parents if folder.exists())
     with ExitStack() as stack:
@@ -117,10 +116,10 @@ def draft_near(target: Path) -> Iterator[Path]:
 
 
 def check_free(out: Path, *, force: bool) -> None:
-    """Refuse a place where nothing can be exported to.
+    """Check that the target can be exported to.
 
     Raises:
-        UsageError: it is a file, or a folder with content (without `force`).
+        UsageError: it is a file, or a non-empty folder (without `force`).
     """
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out: {str(out)!r} is a file, expected a folder", code=Code.UNUSABLE_OUTPUT)
@@ -133,17 +132,16 @@ def check_free(out: Path, *, force: bool) -> None:
 
 
 def manifests(out: Path) -> list[Manifest]:
-    """The tasks that are exported in a folder, by module name."""
+    """Return the exported tasks in a folder, by module name."""
     folders = sorted(path.parent for path in out.glob(f"*/{FILE}")) if out.is_dir() else []
     return [read_manifest(folder) for folder in folders]
 
 
 def refuse_secrets(draft: Path) -> None:
-    """Refuse files with secrets: an export is made to be passed on, and taking a secret out of it would make
-    another task of it.
+    """Raise an error for files with secrets. Exports are shared, and removing a secret would change the task.
 
     Raises:
-        UsageError: a file would hold a value that this process knows to be secret.
+        UsageError: a file contains a value that this process knows to be secret.
     """
     secret_files = [path for path in sorted(draft.rglob("*")) if path.is_file() and not _is_clean(path)]
     if secret_files:
@@ -176,7 +174,7 @@ def _refuse_foreign(draft: Path, target: Path) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether there is nothing, or what an export wrote."""
+    """Return whether the path is free or was written by an export."""
     if not path.exists():
         return True
     if path.is_dir():
@@ -201,7 +199,7 @@ def _move_in(draft: Path, target: Path) -> None:
 
 
 def readme(tasks: Sequence[Manifest]) -> str:
-    """The README of a folder: for each task how it is run, and with what."""
+    """Return the README of a folder with the commands and requirements of each task."""
     lines = [f"<!-- written by {MARK}, release {__version__} -->", ""]
     if len(tasks) > 1:
         lines += ["# Evaluation tasks", ""]
@@ -211,13 +209,13 @@ def readme(tasks: Sequence[Manifest]) -> str:
 
 
 def requirements(tasks: Sequence[Manifest]) -> str:
-    """requirements.txt for all tasks of a folder."""
+    """Return the requirements.txt for all tasks in a folder."""
     names = sorted({name for task in tasks for name in task.requirements})
     return "\n".join([f"# written by {MARK}", *names]) + "\n"
 
 
 def shell(*words: str) -> str:
-    """A command line as it is typed."""
+    """Return a command line with shell quoting."""
     return " ".join(shlex.quote(word) for word in words)
 
 
@@ -264,7 +262,7 @@ def _form(task: Manifest) -> str:
 
 
 def _models(task: Manifest) -> list[str]:
-    """Which model goes where, on engines whose commands differ by model."""
+    """Return notes about models for engines whose commands depend on the model."""
     if task.engine != "lighteval":
         return []
     commands = [command for command in task.commands if "lighteval accelerate" in command]
@@ -310,6 +308,6 @@ def _text(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text for a cell of a table: one line, short."""
+    """Return the text for a table cell: one line, truncated."""
     shown = _text(text).replace("|", "\\|").replace("`", "'")
     return shown if len(shown) <= _LONGEST_CELL else shown[: _LONGEST_CELL - 1] + "…"

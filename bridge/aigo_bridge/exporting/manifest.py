@@ -1,5 +1,5 @@
-"""`export.json`: what an exported task is, so that it can be made again, checked and described without its
-source.
+"""`export.json`: manifest of an exported task, with which it can be rebuilt, checked and described without
+its source.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ Form = Literal["hosted", "native"]
 
 @dataclass(frozen=True)
 class PackedDataset:
-    """The dataset whose rows are in the folder; what the rows alone do not say."""
+    """Facts about the exported dataset that its rows do not contain."""
 
     key: str
     display_name: str
     total: int | None
-    """Rows in the source, of which some were selected; `None` when not known."""
+    """Number of rows in the source before selection; `None` if unknown."""
     keys: tuple[str, ...]
-    """Keys by which the task names it; several, where it runs on several datasets together."""
+    """Keys by which the task names the dataset; several if the task uses several datasets together."""
     tags: tuple[str, ...] = ()
-    """As its file declared them."""
+    """Tags that the dataset file declared."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What was exported, by whom, and how it is run."""
+    """Content of an export, its origin, and the commands to run it."""
 
     module: str
-    """Name of the task's file (without `.py`) and of its folder."""
+    """Name of the task file (without `.py`) and of its folder."""
     form: Form
     engine: str
     key: str
@@ -54,53 +54,53 @@ class Manifest:
     display_name: str
     description: str
     digest: str
-    """Digest of the plan that was exported."""
+    """Digest of the exported plan."""
     task_digest: str
-    """SHA-256 of the task as read, config not bound."""
+    """SHA-256 checksum of the task as read, before its config is bound."""
     num_samples: int
-    """Samples in the folder."""
+    """Number of samples in the folder."""
     num_trials: int
-    """How often each is run."""
+    """Number of trials of each sample."""
     calls_model: bool
-    """Whether a model is asked; `False` for data-set and system tasks and recorded traces."""
+    """Whether a model is called; `False` for dataset tasks, system tasks and recorded traces."""
     model_keys: tuple[str, ...]
-    """Keys of the other models that the task asks."""
+    """Keys of the other models that the task calls."""
     requirements: tuple[str, ...]
-    """What has to be installed, in pip's form."""
+    """Required packages, in the form of pip."""
     imports: tuple[str, ...]
-    """Packages that the author's code imports besides; only the author knows which release it needs."""
+    """Additional packages that the author's code imports. Only the author knows the required versions."""
     commands: tuple[str, ...]
-    """How the task is run, from inside the folder that holds the task's file."""
+    """Commands to run the task in the folder of the task file."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Values of the parameters at the time of the export."""
     arguments: tuple[Mapping[str, str], ...] = ()
-    """The parameters as arguments of the task function: `name`, `key`, `annotation`, `default`, `doc`."""
+    """Parameters as arguments of the task function: `name`, `key`, `annotation`, `default`, `doc`."""
     limit: int | None = None
-    """Number of samples that was asked for; `None`: all."""
+    """Requested number of samples; `None` for all."""
     subsampling: Literal["head", "random"] = "head"
     trials_asked: int | None = None
-    """Number of trials that was asked for; `None`: as the task says."""
+    """Requested number of trials; `None` for the number of the task."""
     release: str = __version__
-    """The aigo-bridge that exported it."""
+    """Release of aigo-bridge that exported the task."""
     task_file: str | None = None
-    """The task's YAML, in its folder; `None` in the native form."""
+    """YAML file of the task in its folder; `None` in the native form."""
     dataset: PackedDataset | None = None
     sample_ids: tuple[str | int, ...] | None = None
-    """Ids of the samples in order, where the rows alone would give others; `None`: as the rows say."""
+    """Ids of the samples in order, if they differ from the ids derived from the rows; `None` otherwise."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Path in the folder → SHA-256 of the text, its line ends as line feeds."""
+    """Path in the folder → SHA-256 checksum of the text with line feeds as line ends."""
 
     def write(self, folder: Path) -> None:
-        """Write it into the task's folder."""
+        """Write the manifest to the folder of the task."""
         content = {"format": FORMAT, **asdict(self)}
         (folder / FILE).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an exported task.
+    """Return the manifest of an exported task.
 
     Raises:
-        UsageError: there is none, or it is damaged or of a newer release.
+        UsageError: the manifest is missing, damaged, or from a newer release.
     """
     path = folder / FILE
     try:
@@ -134,7 +134,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a text file; a checkout that changed the line ends does not matter."""
+    """Return the SHA-256 checksum of a text file, independent of its line ends."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         for line in file:
@@ -143,10 +143,10 @@ def checksum(path: Path) -> str:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Refuse files that are not those that were exported.
+    """Check that the exported files are unchanged.
 
     Raises:
-        UsageError: some are missing or changed; all are named.
+        UsageError: files are missing or changed; lists all of them.
     """
     problems = []
     for name, expected in manifest.files.items():
@@ -163,7 +163,7 @@ def check_files(folder: Path, manifest: Manifest) -> None:
         )
 
 
-# A plan's manifest
+# Manifest of a plan
 
 
 def manifest_of(
@@ -175,7 +175,7 @@ def manifest_of(
     requirements: Sequence[str],
     commands: Sequence[str],
 ) -> Manifest:
-    """The manifest of a plan before its files are written."""
+    """Return the manifest of a plan before its files are written."""
     return Manifest(
         module=module,
         form=form,
@@ -197,19 +197,21 @@ def manifest_of(
 
 
 def import_notes(plan: TaskPlan) -> tuple[str, ...]:
-    """What the user has to install besides, which nobody but the author knows."""
+    """Return notes about additional packages that the user must install. Only the author knows their
+    versions.
+    """
     imports = snippet_imports(plan)
     names = ", ".join(imports)
     return (f"the author's code imports {names}, which requirements.txt does not name",) if imports else ()
 
 
 OWN = frozenset({"aigo_bridge", "latticeflow"})
-"""What a snippet may import that comes with aigo-bridge: its types, also under the platform's name."""
+"""Packages from aigo-bridge that a snippet may import: its types, also under AI GO's name."""
 
 
 def snippet_imports(plan: TaskPlan) -> tuple[str, ...]:
-    """Top-level packages that the snippets of a task import and that come neither with Python nor with
-    aigo-bridge, sorted.
+    """Return the top-level packages that the snippets of a task import, except those of Python and
+    aigo-bridge; sorted.
     """
     definition = plan.definition.model_dump(mode="json")
     packages = {name for source in _snippets(definition) for name in _imported(source)}
@@ -217,7 +219,9 @@ def snippet_imports(plan: TaskPlan) -> tuple[str, ...]:
 
 
 def _dependencies() -> set[str]:
-    """Packages installed with aigo-bridge, by their names in Python (mostly those of the distributions)."""
+    """Return the import names of the packages installed with aigo-bridge (usually the names of their
+    distributions).
+    """
     try:
         lines = requires("aigo-bridge") or []
     except PackageNotFoundError:
@@ -242,7 +246,7 @@ def _imported(source: str) -> Iterator[str]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # it will fail in every run, and say so there
+        return  # The error is reported when the snippet runs.
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

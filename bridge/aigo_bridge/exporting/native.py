@@ -1,9 +1,8 @@
-"""Native forms: which parts of a task plain code of an engine carries out exactly, and the data that this
-code works on.
+"""Native export: the parts of a task that plain engine code reproduces exactly, and the data for this code.
 
-Exact means: from the same answers the same scores of every sample and the same metrics. Expected answers are
-rendered at the time of the export, so templates over the sample alone are no obstacle; over the model's
-answer those that only trim it or change its case. The code is that of `runtime`.
+Exact means that the same answers give the same scores of every sample and the same metrics. Expected
+answers are rendered during the export, so templates of the sample alone are supported. Templates of the
+model's answer are supported if they only trim it or change its case. The code comes from `runtime`.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from aigo_bridge.text.plurals import plural
 
 
 class InexactExportError(UnsupportedPlanError):
-    """A task has parts that the export cannot carry over exactly."""
+    """Error for a task with parts that cannot be exported exactly."""
 
     usual_code = Code.NOT_EXPORTABLE
 
     def __init__(self, message: str, parts: Sequence[Gap]):
         self.parts = tuple(parts)
-        """Every part of the task, those with an exact form included."""
+        """All parts of the task, including exact ones."""
         super().__init__(message)
 
 
 def refuse_inexact(key: str, parts: Sequence[Gap], what: str) -> None:
-    """Refuse to export unless every part is exact.
+    """Check that every part is exact.
 
     Raises:
-        InexactExportError: its message lists all parts with their fidelity.
+        InexactExportError: a part is not; the message lists all parts with their fidelity.
     """
     inexact = [part for part in parts if part.fidelity is not Fidelity.EXACT]
     if not inexact:
@@ -64,26 +63,26 @@ def refuse_inexact(key: str, parts: Sequence[Gap], what: str) -> None:
 
 @dataclass(frozen=True)
 class Form:
-    """The native form of a kind of solver or scorer, or why it has none."""
+    """Native form of a kind of solver or scorer, or the reason why it is missing."""
 
     code: str = ""
-    """What carries it out: an expression over names of an adapter's runtime; empty: nothing does."""
+    """Expression over names of an adapter's runtime; empty without an exact form."""
     reason: str = ""
-    """Why nothing does, exactly."""
+    """Reason why there is no exact form."""
     fidelity: Fidelity = Fidelity.EXACT
     score: str = ""
-    """The score that a scorer gives."""
+    """Score that a scorer gives."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the code."""
+    """Additional arguments of the code."""
 
 
 def no_form(reason: str) -> Form:
-    """Nothing in the engine comes near."""
+    """Return a form for parts without an equivalent in the engine."""
     return Form(reason=reason, fidelity=Fidelity.UNSUPPORTED)
 
 
 def near_form(reason: str) -> Form:
-    """The engine has something like it."""
+    """Return a form for parts with a similar feature in the engine."""
     return Form(reason=reason, fidelity=Fidelity.APPROXIMATE)
 
 
@@ -101,7 +100,7 @@ SCORERS: Mapping[str, Form] = {
     "python_all_samples": AUTHORS_CODE,
     "rag_checker": RAG,
 }
-"""Type of scorer → its form on every engine; adapters add those that are theirs."""
+"""Type of scorer → form on every engine. Adapters add engine-specific forms."""
 
 _NO_FORMULA = no_form("only aigo-bridge has its formula")
 METRICS: Mapping[str, Form] = {
@@ -110,32 +109,34 @@ METRICS: Mapping[str, Form] = {
     **dict.fromkeys(("binary-classification", "multiclass-classification"), _NO_FORMULA),
     "python": AUTHORS_CODE,
 }
-"""Type of metric → its form, a formula of the runtime."""
+"""Type of metric → form, a formula of the runtime."""
 
 PASSES = frozenset({"pass@k", "pass^k"})
 METHODS = frozenset({"trim", "lower", "upper"})
-"""Filters over the answer that the runtime has as well."""
+"""Filters of the answer that the runtime supports."""
 
 
 Expect = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Row → what a scorer compares with: `ground_truth`, and where the scorer has them `value` and `choices`."""
+"""Function from a row to the expected values of a scorer: `ground_truth`, and for some scorers `value` and
+`choices`.
+"""
 
 
 # Parts with their fidelity
 
 
 def part(name: str, problem: str | None) -> Gap:
-    """A part that is exact unless there is a problem."""
+    """Return a part that is exact unless there is a problem."""
     return Gap(name, problem or "", Fidelity.UNSUPPORTED if problem else Fidelity.EXACT)
 
 
 def unsupported(name: str, problem: str) -> Gap:
-    """A part without a native form."""
+    """Return a part without a native form."""
     return Gap(name, problem, Fidelity.UNSUPPORTED)
 
 
 def samples_part(problems: Sequence[str]) -> Gap:
-    """The samples, of which those with a problem would fail in a run too."""
+    """Return the samples as a part. Samples with a problem would also fail in a run."""
     if not problems:
         return part("samples", None)
     more = len(problems) - _SHOWN
@@ -148,7 +149,7 @@ _SHOWN = 5
 
 
 def scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
-    """A scorer that compares an answer with an expected one, and its metrics."""
+    """Yield a scorer that compares an answer with an expected one, and its metrics."""
     fields = ("ground_truth", "ground_truth_choice", "value", "choices")
     texts = {field: text for field in fields if isinstance(text := getattr(scorer, field, None), str)}
     late = [
@@ -164,7 +165,7 @@ def scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
 
 
 def metric_parts(scorer: Any, where: str, scores: Iterable[str]) -> Iterator[Gap]:
-    """The metrics of a scorer that gives some scores."""
+    """Yield the metrics of a scorer with the given scores."""
     names: list[str] = []
     for number, metric in enumerate(metrics_of(scorer)):
         name = f"{where}.metrics[{number}] ({metric.type})"
@@ -181,7 +182,7 @@ def metric_parts(scorer: Any, where: str, scores: Iterable[str]) -> Iterator[Gap
 
 
 def score_names(plan: TaskPlan, scorer: Any) -> list[str]:
-    """Scores that metrics of a scorer can read: its own, and what trials make of it."""
+    """Return the scores that the metrics of a scorer can read: its own, and those aggregated over trials."""
     name = SCORERS[scorer.type].score
     trials = plan.benchmark.trials
     if plan.num_trials == 1 or trials is None:
@@ -191,17 +192,17 @@ def score_names(plan: TaskPlan, scorer: Any) -> list[str]:
 
 
 def metrics_of(scorer: Any) -> tuple[Any, ...]:
-    """The metrics of a scorer with a native form, default ones included."""
+    """Return the metrics of a scorer with a native form, including default metrics."""
     return tuple(default_metrics(scorer.type, []) if scorer.metrics is None else scorer.metrics)
 
 
 def trials_part(plan: TaskPlan) -> Gap | None:
-    """Several trials; `None` where the task says nothing of them."""
+    """Return the trials as a part; `None` if the task does not declare them."""
     return None if plan.benchmark.trials is None else part("trials", _trials_problem(plan))
 
 
 def actions_part(plan: TaskPlan) -> Gap | None:
-    """Rules that leave samples out; `None` where there are none."""
+    """Return the rules that exclude samples as a part; `None` without rules."""
     if not plan.benchmark.actions:
         return None
     late = [rule.key for rule in plan.benchmark.actions if not reads_sample_only(rule.filter.expression)]
@@ -223,11 +224,11 @@ def _trials_problem(plan: TaskPlan) -> str | None:
     return None
 
 
-# What is compared
+# Compared values
 
 
 def reads_sample_only(text: str) -> bool:
-    """Whether a template can be rendered before a model has answered."""
+    """Return whether a template can be rendered before a model has answered."""
     try:
         template = SampleTemplate(text)
     except TemplateError:
@@ -236,14 +237,14 @@ def reads_sample_only(text: str) -> bool:
 
 
 def has_own_value(scorer: Any) -> bool:
-    """Whether a scorer compares a value made from the sample, not the model's answer."""
+    """Return whether a scorer compares a value from the sample instead of the model's answer."""
     text = getattr(scorer, "value", None)
     return text is not None and reads_sample_only(text)
 
 
 def expected(scorer: Any) -> Expect:
-    """What a scorer with a native form compares with; raises `SampleError` or `TemplateError` for a row where
-    there is nothing.
+    """Return a function for the expected values of a scorer with a native form. It raises `SampleError` or
+    `TemplateError` for a row without these values.
     """
     truth = SampleTemplate(
         scorer.ground_truth_choice if scorer.type == "string_equals_mcqa" else scorer.ground_truth
@@ -279,7 +280,7 @@ def _choices(choices: Any) -> Callable[[Mapping[str, Any]], list[str]]:
 
 
 def is_excluded(plan: TaskPlan, sample: Sample) -> bool:
-    """Whether an action rule keeps a sample out of the metrics, whatever it will score."""
+    """Return whether an action rule excludes a sample from the metrics, independent of its scores."""
     result = excluded(plan.benchmark.actions, sample.data, None, {})
     if result.errors:
         raise SampleError(result.errors[0].message, stage="action")
@@ -287,12 +288,12 @@ def is_excluded(plan: TaskPlan, sample: Sample) -> bool:
 
 
 _ANSWERS = frozenset({"solver_output.output", "solver_output.output.choices.0.message.content"})
-"""What is the answer's text, or becomes it before a filter sees it."""
+"""Expressions for the text of the answer, or for objects that become this text before a filter is applied."""
 
 
 def answer_methods(template: str | None) -> tuple[str, ...] | None:
-    """The filters over the answer in order, of `METHODS`; `None` for any other template. No template at all
-    is the answer.
+    """Return the filters of the answer in order, from `METHODS`; `None` for any other template. A missing
+    template means the unchanged answer.
 
     `{{ solver_output.output.choices[0].message.content | trim | lower }}` has `trim` and `lower`.
     """
@@ -318,7 +319,9 @@ def _methods(node: nodes.Node) -> tuple[str, ...] | None:
 
 
 def _path(node: nodes.Node) -> str | None:
-    """`output.choices[0].message` as `output.choices.0.message`; `None` for anything but look-ups."""
+    """Convert `output.choices[0].message` to `output.choices.0.message`; return `None` for other
+    expressions.
+    """
     steps: list[str] = []
     while not isinstance(node, nodes.Name):
         if isinstance(node, nodes.Getattr):
@@ -331,16 +334,16 @@ def _path(node: nodes.Node) -> str | None:
     return ".".join([node.name, *reversed(steps)])
 
 
-# Data of the code
+# Data for the code
 
 
 def about_task(plan: TaskPlan, forms: Sequence[Form], *, prefix: bool = False) -> dict[str, Any]:
-    """What the code of a task is told of its scorers and trials.
+    """Return the data about scorers and trials for the code of a task.
 
     Args:
-        plan: of the task.
-        forms: of its scorers.
-        prefix: whether the names of metrics begin with the scorer's key.
+        plan: plan of the task.
+        forms: forms of its scorers.
+        prefix: whether the names of metrics start with the scorer's key.
     """
     benchmark = plan.benchmark
     scorers = [
@@ -375,7 +378,7 @@ def _metric(metric: Any, prefix: str) -> dict[str, str]:
 
 
 def complete(manifest: Manifest, plan: TaskPlan, folder: Path) -> Manifest:
-    """The manifest of a native export, once its files are in its folder."""
+    """Return the manifest of a native export after its files were written."""
     dataset = plan.dataset
     return replace(
         manifest,

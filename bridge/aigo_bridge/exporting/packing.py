@@ -1,13 +1,13 @@
-"""A plan as files that can be sent to another machine, and the same plan made again from them.
+"""Packing of a plan as files for another machine, and unpacking of the same plan from them.
 
 ```text
 <module>/
   export.json       the manifest
-  task/             the task's YAML and every file that it includes, in their places relative to each other
-  samples.jsonl     the selected rows, one a line
+  task/             the task's YAML and all included files, at their relative paths
+  samples.jsonl     the selected rows, one per line
 ```
 
-What was packed is unpacked before anybody gets it: the digest of the plan must be the same.
+A packed task is unpacked for verification: the digest of the plan must be the same.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ TASK = "task"
 
 
 def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
-    """Write a plan's task files and rows into a new folder, with the manifest completed by what they need.
+    """Write a plan's task files and rows to a new folder. Return the completed manifest.
 
     Raises:
-        UnsupportedPlanError: the files would not give the same plan elsewhere.
+        UnsupportedPlanError: the files would give another plan on another machine.
     """
     reference = plan.benchmark.dataset if plan.dataset is not None else None
     if reference is not None and reference.source == "task_result":
@@ -89,15 +89,15 @@ def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
 
 
 def packed_plan(folder: Path, config: Mapping[str, Any], *, num_samples: int | None = None) -> TaskPlan:
-    """The plan of a packed task.
+    """Return the plan of a packed task.
 
     Args:
-        folder: the task's folder.
+        folder: folder of the task.
         config: values of its parameters.
-        num_samples: the first samples only; `None`: all that were packed.
+        num_samples: number of samples, from the first one; `None` for all packed samples.
 
     Raises:
-        UsageError: the folder is not what was packed.
+        UsageError: the files were changed.
         SpecError: a value does not fit its parameter.
     """
     manifest = read_manifest(folder)
@@ -106,7 +106,9 @@ def packed_plan(folder: Path, config: Mapping[str, Any], *, num_samples: int | N
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Rows as JSON, one a line, so that reading gives the very same values: NaN, long integers and all."""
+    """Write rows as JSON, one per line, so that reading returns exactly the same values, including NaN and
+    large integers.
+    """
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     with path.open("wb") as file:
         for row in rows:
@@ -114,7 +116,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def task_digest(task: TaskSpec) -> str:
-    """SHA-256 of a task as read."""
+    """Return the SHA-256 checksum of a task as read."""
     return hashlib.sha256(orjson.dumps(document_of(task), option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -128,7 +130,7 @@ def _document_of(plan: TaskPlan) -> Document[TaskSpec]:
 
 
 def _write_task(document: Document[TaskSpec], folder: Path) -> str:
-    """All files of a task; returns the path of the first in the folder."""
+    """Write all files of a task; return the path of the main file in the folder."""
     files = {_plain(name): text for name, text in document.texts.items()}
     base = Path(os.path.commonpath([path.parent for path in files]))
     for path, text in files.items():
@@ -139,12 +141,14 @@ def _write_task(document: Document[TaskSpec], folder: Path) -> str:
 
 
 def _plain(path: str | Path) -> Path:
-    """Absolute, without `..`, links not followed: includes are found by what is written."""
+    """Return an absolute path without `..`, without following links, because includes are found by their
+    written path.
+    """
     return Path(os.path.normpath(Path(path).absolute()))
 
 
 def _keys(plan: TaskPlan) -> tuple[str, ...]:
-    """Keys of the datasets that the rows came from."""
+    """Return the keys of the datasets that contain the rows."""
     reference = plan.benchmark.dataset if plan.dataset is not None else None
     if reference is None:
         return () if plan.dataset is None else (plan.dataset.key,)
@@ -152,7 +156,7 @@ def _keys(plan: TaskPlan) -> tuple[str, ...]:
 
 
 def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
-    """The rows of each dataset of a plan, as many of each as there are samples."""
+    """Return the rows of each dataset of a plan, one for each sample."""
     reference = plan.benchmark.dataset
     if reference is None or reference.keys is None:
         return [[sample.data for sample in plan.samples]]
@@ -160,12 +164,14 @@ def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
 
 
 def _rows_file(number: int) -> str:
-    """The file of the rows of the dataset with that number."""
+    """Return the file name for the rows of a dataset by its number."""
     return SAMPLES if number == 0 else f"samples_{number + 1}.jsonl"
 
 
 def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
-    """The manifest, once its files give the same plan; with ids where the rows alone would give others."""
+    """Return the manifest after checking that its files give the same plan. It contains sample ids if the
+    rows alone would give others.
+    """
     try:
         copy = _unpacked(folder, manifest, plan.config, None)
         ids = tuple(sample.id for sample in plan.samples)
@@ -249,7 +255,7 @@ def _origin(
 def _identified(
     plan: TaskPlan, dataset: PlannedDataset, manifest: Manifest, packed: PackedDataset
 ) -> TaskPlan:
-    """The plan with what the rows alone do not say: ids, and where they came from."""
+    """Return the plan with facts that the rows do not contain: ids and their source."""
     samples = plan.samples
     if manifest.sample_ids is not None:
         samples = tuple(
@@ -274,16 +280,16 @@ def _identified(
     )
 
 
-# Values of parameters as they come from `-T name=value`. Engines' command lines read values as YAML and take
-# commas for lists, without knowing what a parameter wants: a text with a comma arrives as a list, a list of
-# one item as that item, `1e-3` as text.
+# Parameter values from `-T name=value`. Engines parse them as YAML and split them at commas, without the
+# types of the parameters. A text with a comma arrives as a list, a list of one item as that item, `1e-3` as
+# text.
 
 
 def typed_arguments(parameters: Sequence[Parameter], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as the parameters want them, where the text that was typed can be told from what arrived.
+    """Convert values to the types of the parameters, if the typed text can be recovered.
 
     Raises:
-        SpecError: a text was read as something else and is lost; the issue says how to type it.
+        SpecError: a text was converted to another type and is lost; the issue describes how to type it.
     """
     by_key = {parameter.key: parameter for parameter in parameters}
     issues: list[Issue] = []
@@ -317,7 +323,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _item(parameter: ListParameter, item: Any) -> Any:
-    """An item between commas is text, whatever it says."""
+    """Convert an item between commas, which is always text."""
     if parameter.dtype == "string" or not isinstance(item, str):
         return item
     single: Parameter

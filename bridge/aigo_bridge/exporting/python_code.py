@@ -1,9 +1,9 @@
-"""Generated Python that the formatter leaves as it is: names, values, arguments and docstrings as source, a
-template filled in, and what it needs of a runtime copied into it.
+"""Generated Python code in the style of the formatter: names, values, arguments and docstrings as source,
+filled templates, and copied runtime code.
 
-A runtime is a module of ours, so linter, types and tests see it. What a filled template uses without having
-it is copied from there, with all that this needs in turn: whole functions, classes and constants, and their
-imports.
+A runtime is a module of aigo-bridge, so linter, type checker and tests cover it. Names that a filled
+template uses without defining them are copied from the runtime with all their dependencies: whole
+functions, classes and constants, and their imports.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from aigo_bridge.spec.parameters import (
 )
 
 WIDTH = 88
-"""Columns that the formatter gives a line unless it is told otherwise."""
+"""Default line length of the formatter."""
 
 _ITEMS = {"string": "str", "integer": "int", "float": "float", "boolean": "bool"}
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of a task as an argument of a Python function."""
+    """Parameter of a task as an argument of a Python function."""
 
     key: str
     """Key of the parameter."""
     name: str
-    """Name of the argument; the key itself where that is an identifier."""
+    """Name of the argument; the key itself if it is an identifier."""
     annotation: str
-    """Its type, in source."""
+    """Type of the argument, as source."""
     default: str
-    """The value at the time of the export, in source."""
+    """Value at the time of the export, as source."""
     doc: str
-    """What it means and what it may be, on one line."""
+    """Meaning and allowed values, on one line."""
 
     @property
     def is_mutable(self) -> bool:
@@ -61,12 +61,12 @@ class Argument:
         return self.default.startswith(("[", "{"))
 
     def described(self) -> dict[str, str]:
-        """As the manifest has it: its default on one line."""
+        """Return the argument in the form of the manifest, with its default on one line."""
         return {**asdict(self), "default": " ".join(self.default.split())}
 
 
 def arguments_of(plan: TaskPlan, reserved: Iterable[str] = ()) -> list[Argument]:
-    """The parameters of a task, with the values of the plan as defaults."""
+    """Return the parameters of a task with the values of the plan as defaults."""
     parameters = plan.task.config_spec
     names = unique_names([parameter.key for parameter in parameters], reserved, longest=50)
     return [
@@ -82,7 +82,7 @@ def arguments_of(plan: TaskPlan, reserved: Iterable[str] = ()) -> list[Argument]
 
 
 def annotation(parameter: Parameter) -> str:
-    """The Python type of a parameter's values."""
+    """Return the Python type of a parameter's values."""
     match parameter:
         case IntParameter():
             kind = "int"
@@ -102,7 +102,7 @@ def annotation(parameter: Parameter) -> str:
 
 
 def described(parameter: Parameter) -> str:
-    """What a parameter means and what it may be, on one line."""
+    """Return the meaning and the allowed values of a parameter, on one line."""
     text = one_line(parameter.description or parameter.display_name).rstrip(".")
     facts: list[str] = []
     if isinstance(parameter, CategoricalParameter):
@@ -119,11 +119,11 @@ def described(parameter: Parameter) -> str:
 
 
 def literal(value: Any, *, indent: int = 0) -> str:
-    """A JSON value as Python source; lists and mappings go one item a line.
+    """Convert a JSON value to Python source. Lists and mappings have one item per line.
 
     Args:
         value: text, number, boolean, `None`, or lists and mappings of them.
-        indent: column at which the value's own lines begin.
+        indent: column of the first line of the value.
     """
     if isinstance(value, str):
         return text_literal(value)
@@ -143,24 +143,28 @@ def _bracketed(start: str, items: Sequence[str], end: str, indent: int) -> str:
 
 
 def text_literal(text: str) -> str:
-    """A text as Python source, with the quotes that need fewer escapes; invisible characters are escaped."""
+    """Convert a text to Python source, with the quotes that need fewer escapes. Invisible characters are
+    escaped.
+    """
     quote = "'" if text.count('"') > text.count("'") else '"'
     written = (char if char.isprintable() and char != "\\" else repr(char)[1:-1] for char in text)
     return quote + "".join(written).replace(quote, f"\\{quote}") + quote
 
 
 def one_line(text: str) -> str:
-    """A text for docstrings and comments: one line, nothing in it that ends them or hides."""
+    """Convert a text for docstrings and comments: one line, without invisible characters or text that would
+    end them.
+    """
     return visible(" ".join(text.split())).replace("\\", "\\\\").replace('"""', "'''")
 
 
 def visible(text: str) -> str:
-    """A text with what cannot be seen (it may turn the direction of writing) spelt out."""
+    """Return a text with invisible characters escaped, for example changes of the writing direction."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def module_docstring(title: str, commands: Sequence[str], about: str) -> str:
-    """The docstring of a generated file: its title on one line, how it is run, and what it is."""
+    """Return the docstring of a generated file: title on one line, commands to run it, and description."""
     lines = [
         *wrapped(opened(title), indent=0),
         "",
@@ -173,7 +177,7 @@ def module_docstring(title: str, commands: Sequence[str], about: str) -> str:
 
 
 def docstring(text: str, *, indent: int) -> list[str]:
-    """A docstring of one sentence."""
+    """Return the lines of a one-sentence docstring."""
     space = " " * indent
     end = (" " if text.endswith('"') else "") + '"""'
     if len(line := f"{space}{opened(text)}{end}") <= WIDTH:
@@ -182,12 +186,14 @@ def docstring(text: str, *, indent: int) -> list[str]:
 
 
 def opened(text: str) -> str:
-    """The beginning of a docstring."""
+    """Return the start of a docstring."""
     return '"""' + (" " if text.startswith('"') else "") + text
 
 
 def call(start: str, arguments: Sequence[str], end: str = ")", *, indent: int = 0) -> list[str]:
-    """A call on one line if it fits, else one argument a line; `start` goes up to the bracket."""
+    """Return a call on one line if it fits, otherwise with one argument per line. `start` ends with the
+    bracket.
+    """
     space = " " * indent
     if len(line := f"{space}{start}{', '.join(arguments)}{end}") <= WIDTH:
         return [line]
@@ -195,7 +201,7 @@ def call(start: str, arguments: Sequence[str], end: str = ")", *, indent: int = 
 
 
 def wrapped(text: str, *, indent: int, hanging: int = 0) -> list[str]:
-    """One line of a docstring, wrapped to the width of the source."""
+    """Wrap one line of a docstring to the line length."""
     return textwrap.wrap(
         text,
         width=WIDTH,
@@ -206,7 +212,7 @@ def wrapped(text: str, *, indent: int, hanging: int = 0) -> list[str]:
     )
 
 
-# Names of modules and arguments, from keys that need not be identifiers
+# Names of modules and arguments, from keys that may not be identifiers
 
 PACKAGES = frozenset(
     {
@@ -218,15 +224,17 @@ PACKAGES = frozenset(
         "vllm", "yaml", "zstandard",
     }
 )  # fmt: skip
-"""Packages that a run may import: a file of that name beside it would stand in their way."""
+"""Packages that a run may import. A file with the same name in its folder would hide the package."""
 
 _TAKEN = frozenset(sys.stdlib_module_names) | PACKAGES
 LONGEST = 36
-"""Characters of a name before numbers; longer keys are cut."""
+"""Maximum number of characters in a name before its number; longer keys are truncated."""
 
 
 def module_name(key: str, taken: Iterable[str] = ()) -> str:
-    """A name for a task's file and folder: its key as an identifier, with `_2`, `_3` … if taken."""
+    """Return a name for a task's file and folder: its key as an identifier, with `_2`, `_3` … if it is
+    taken.
+    """
     name = identifier(key.lower())[:LONGEST]
     return _free(f"{name}_task" if name in _TAKEN or keyword.issoftkeyword(name) else name, set(taken))
 
@@ -234,7 +242,7 @@ def module_name(key: str, taken: Iterable[str] = ()) -> str:
 def unique_names(
     keys: Sequence[str], reserved: Iterable[str] = (), *, longest: int | None = None
 ) -> dict[str, str]:
-    """Key → name, unique, in order; keys that are good names keep them."""
+    """Return key → unique name, in order. Keys that are valid names are kept."""
     taken = set(reserved)
     names: dict[str, str] = {}
     for key in sorted(keys, key=lambda key: key != identifier(key)):
@@ -244,10 +252,12 @@ def unique_names(
 
 
 def identifier(text: str) -> str:
-    """The text with everything that Python allows in no name as `_`; `é` and `名` may stay."""
+    """Return the text with all characters that Python names may not contain replaced by `_`. Letters such as
+    `é` and `名` are kept.
+    """
     name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", text)) or "_"
     if not name.isidentifier():
-        # A digit in front; or a character that is part of words, but not of names.
+        # A leading digit, or a character that is part of words but not of names
         name = "".join(char if f"_{char}".isidentifier() else "_" for char in name)
         name = name if name.isidentifier() else f"_{name}"
     return f"{name}_" if keyword.iskeyword(name) else name
@@ -262,12 +272,12 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 Imports = dict[str, str]
-"""Name → the module that it is imported from; a module that is imported as a whole is its own."""
+"""Name → module that it is imported from. A module that is imported as a whole maps to itself."""
 
 
 def rendered(template: Path, **values: Any) -> str:
-    """A template as source. What it writes of an author's texts goes through its filters `text`, `literal`,
-    `doc` and `wrapped`.
+    """Render a template as source. Texts of an author must pass through its filters `text`, `literal`, `doc`
+    and `wrapped`.
     """
     environment = jinja2.Environment(
         autoescape=False,  # noqa: S701  # source is no HTML
@@ -284,9 +294,10 @@ def rendered(template: Path, **values: Any) -> str:
 
 
 def with_runtime(source: str, runtime: str) -> str:
-    """A module completed from a runtime, given by its name, and the runtimes that this one imports.
+    """Return a module with the required code from a runtime, given by its name, and from the runtimes that it
+    imports.
 
-    What is copied stands before the last statement of the module. Imports that are not used are gone.
+    The copied code precedes the last statement of the module. Unused imports are removed.
     """
     tree = ast.parse(source)
     imports = _imports(tree)
@@ -306,7 +317,7 @@ def with_runtime(source: str, runtime: str) -> str:
 
 
 def names_in(source: str) -> set[str]:
-    """Every name that a module uses or gives."""
+    """Return every name that a module uses or defines."""
     tree = ast.parse(source)
     return {
         name
@@ -335,7 +346,7 @@ def _imports(tree: ast.Module) -> Imports:
 
 
 def _definitions(module: str) -> dict[str, tuple[str, Imports]]:
-    """Name → source, and imports of its module; of a runtime behind those that it imports."""
+    """Return name → source and imports of its module. Definitions of imported runtimes come first."""
     source, tree = _runtime(module)
     imports = _imports(tree)
     definitions: dict[str, tuple[str, Imports]] = {}
@@ -354,7 +365,7 @@ def _runtime(module: str) -> tuple[str, ast.Module]:
 
 
 def _statements(source: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """A module's functions, classes and constants by name; a constant with its describing text."""
+    """Yield a module's functions, classes and constants by name; a constant includes its docstring."""
     lines = source.splitlines()
     for number, node in enumerate(tree.body):
         match node:
@@ -371,7 +382,9 @@ def _statements(source: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _parts(source: str, tree: ast.Module) -> tuple[str, str, str]:
-    """The docstring of a module, what stands between its imports and its last statement, and that."""
+    """Return the docstring of a module, the code between its imports and its last statement, and the last
+    statement.
+    """
     lines = source.splitlines()
     docstring, *statements = tree.body
     body = next(node for node in statements if not isinstance(node, ast.Import | ast.ImportFrom))
@@ -387,7 +400,7 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def _import_lines(imports: Imports) -> str:
-    """Imports as the formatter orders them: Python's own, then the packages'."""
+    """Return the imports in the order of the formatter: the standard library, then packages."""
     groups: list[list[str]] = [[], []]
     for module in sorted({name for name, module in imports.items() if name == module}):
         groups[module.partition(".")[0] not in sys.stdlib_module_names].append(f"import {module}")
@@ -401,5 +414,5 @@ def _import_lines(imports: Imports) -> str:
 
 
 def _import_order(name: str) -> tuple[int, str]:
-    """Constants, classes, functions."""
+    """Return a sort key: constants, classes, functions."""
     return (0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2), name

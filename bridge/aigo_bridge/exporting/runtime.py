@@ -1,8 +1,8 @@
-"""Code of natively exported tasks that is the same on all engines; the export copies what a task needs into
-its file.
+"""Code of natively exported tasks that is the same on all engines. The export copies the parts that a task
+needs into its file.
 
-It imports nothing of aigo-bridge. Lines keep to 88 columns, and what stands on several lines ends with a
-comma, so that the formatter with its own settings leaves the copies as they are.
+It does not import aigo-bridge. Lines have at most 88 columns and multi-line constructs end with a comma,
+so that the formatter with its default settings does not change the copies.
 """
 
 import statistics

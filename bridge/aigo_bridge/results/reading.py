@@ -392,8 +392,8 @@ def read_log(path: str | Path) -> LogReader:
 
     Returns:
         Reader of the log. Iteration yields `SampleEvidence`, one at a time. `frame()` returns everything
-            except the samples; `load()` returns the whole log as a `TaskResultLog`. All of them raise
-            `EvidenceError` if the file is missing, truncated, malformed or not a result log.
+        except the samples; `load()` returns the whole log as a `TaskResultLog`. All of them raise
+        `EvidenceError` if the file is missing, truncated, malformed or not a result log.
 
     Raises:
         UsageError: the file extension does not belong to a result log.

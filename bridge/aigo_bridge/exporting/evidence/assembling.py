@@ -28,12 +28,12 @@ from aigo_bridge.exporting.evidence.yaml_text import with_snippet_files, yaml_te
 from aigo_bridge.importing.redaction import Redaction, redaction
 
 LOG = "task_result_log.json"
-"""Name of a log in `task_results/KEY/`, as the platform's own export has it."""
+"""Name of a log in `task_results/KEY/`, as in exports of the platform itself."""
 
 
 @dataclass
 class Assembly:
-    """A folder in the making."""
+    """Export folder during its assembly."""
 
     folder: Path
     options: EvidenceOptions
@@ -41,24 +41,24 @@ class Assembly:
     specifications: dict[str, Specification] = field(default_factory=dict)
     tasks: dict[str, TaskEntity] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
-    """Key of a task that the platform has → its key in the results."""
+    """Key of a task that exists on the platform → its key in the results."""
     models: dict[str, ModelEntity] = field(default_factory=dict)
     datasets: dict[str, DatasetEntity] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     """Results that cannot be exported."""
     gaps: list[Issue] = field(default_factory=list)
-    """Parts that AI GO has no place for."""
+    """Parts that AI GO cannot store."""
     lost: dict[str, Counter[str]] = field(default_factory=dict)
     """Specification → parts that its log lacks: kind → count."""
     repeated: list[str] = field(default_factory=list)
-    """Results that are there twice."""
+    """Results that were given twice."""
     evaluations: dict[str, str] = field(default_factory=dict)
-    """Key of an evaluation that results come from → its shown name."""
+    """Key of the results' evaluation → its display name."""
     used: set[str] = field(default_factory=set)
-    """Names of --model-key and --task-key that were needed."""
+    """Names of --model-key and --task-key that were used."""
 
     def add(self, source: EvidenceSource) -> None:
-        """Add a result; its faults and gaps are collected."""
+        """Add a result and collect its errors and gaps."""
         errors, unknown = faults_of(source.path)
         if errors:
             self.issues += errors
@@ -93,7 +93,7 @@ class Assembly:
             return
         name = frame.specification.display_name
         place = f"task_results/{key}/{LOG}"
-        # A definition with trials of its own needs no number in the specification.
+        # If the definition declares trials, the specification does not need their number.
         has_trials = bool(task is not None and task.document["definition"].get("trials"))
         self.specifications[key] = Specification(
             key, task_key, name, place, config, None if model is None else model.key, frame,
@@ -111,7 +111,7 @@ class Assembly:
 
     def _specification_key(self, source: EvidenceSource, log: WrittenLog, model: ModelEntity | None) -> str:
         if source.key is not None and source.key.endswith(f"-{log.identity[:12]}"):
-            return source.key  # from an earlier export
+            return source.key  # The key comes from an earlier export.
         parts = [source.key or log.frame.specification.task.key]
         if source.key is None and model is not None:
             parts.append(model.display_name)
@@ -120,7 +120,7 @@ class Assembly:
     def _task(
         self, source: EvidenceSource, log: WrittenLog
     ) -> tuple[TaskEntity | None, str, Mapping[str, Any]]:
-        """The task of a result, its key, and the values of its parameters."""
+        """Return the task of a result, its key, and the values of its parameters."""
         frame = log.frame
         named = frame.specification.task.key
         known = self._given(self.options.task_keys, (named, frame.specification.task.display_name))
@@ -176,10 +176,10 @@ class Assembly:
         return keys[name]
 
     def check_names(self) -> None:
-        """Refuse names of --model-key and --task-key that no result has.
+        """Check that the results contain all names of --model-key and --task-key.
 
         Raises:
-            UsageError: a name is unknown; the known ones are listed.
+            UsageError: a name is unknown; the message lists the known ones.
         """
         models = sorted({name for model in self.models.values() for name in model.names})
         tasks = sorted({*(task.name for task in self.tasks.values()), *self.references.values()})
@@ -195,7 +195,7 @@ class Assembly:
                     code=Code.UNKNOWN_CHOICE,
                 )
 
-    # The files
+    # Output files
 
     def write_entities(self) -> str:
         """Write tasks, models, datasets and the run file; return the key of the evaluation."""
@@ -230,7 +230,7 @@ class Assembly:
         return key or content_key(named, sorted(self.specifications)), name
 
     def _write(self, folder: str, key: str, document: Mapping[str, Any], *comments: str) -> str:
-        # A key of the user's may have a `$`.
+        # A key that the user chose may contain `$`.
         name = f"{folder}/{key.replace('$', '-')}.yaml"
         self._text(name, yaml_text(document, *comments))
         return name
@@ -257,12 +257,14 @@ class Assembly:
         file.write_text(self.redaction.text(text), encoding="utf-8", newline="\n")
 
     def text(self, name: str, text: str) -> None:
-        """Write a further file of the folder."""
+        """Write an additional file to the folder."""
         self._text(name, text)
 
 
 def _models_asked(result: Path) -> Mapping[str, str]:
-    """Name of a model in the task → the model that answered, as far as the provenance of the result knows."""
+    """Return name of a model in the task → model that answered, if the provenance of the result contains
+    it.
+    """
     try:
         record = provenance_of(result)
     except EvidenceError:

@@ -1,4 +1,4 @@
-"""Models and datasets of results as AI GO entities, and the run file that names everything."""
+"""Models and datasets of results as AI GO entities, and the run file that refers to them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ PLACEHOLDER = (
 
 @dataclass(frozen=True)
 class ModelEntity:
-    """A model that was evaluated, or that judged."""
+    """Evaluated model or judge."""
 
     key: str
     """Key on the platform."""
     names: tuple[str, ...]
-    """Names that --model-key takes for it."""
+    """Names of the model that --model-key accepts."""
     display_name: str
     kind: str = "chat_completion"
     is_reference: bool = False
-    """Whether the platform has it already."""
+    """Whether the model already exists on the platform."""
 
     @property
     def document(self) -> Json:
-        """The model file."""
+        """Content of the model file."""
         return {
             "key": self.key,
             "display_name": self.display_name,
@@ -45,7 +45,7 @@ class ModelEntity:
 
 @dataclass(frozen=True)
 class DatasetEntity:
-    """A dataset with the rows that the results have."""
+    """Dataset with the rows in the results."""
 
     key: str
     name: str
@@ -53,7 +53,7 @@ class DatasetEntity:
 
     @property
     def document(self) -> Json:
-        """The dataset file."""
+        """Content of the dataset file."""
         document: Json = {
             "key": self.key,
             "display_name": self.name,
@@ -66,22 +66,22 @@ class DatasetEntity:
 
 @dataclass(frozen=True)
 class Specification:
-    """A result in the run file."""
+    """Result in the run file."""
 
     key: str
     task_key: str
     display_name: str
     log: str
-    """Path of its log in the folder."""
+    """Path of the log in the folder."""
     config: Mapping[str, Any]
-    """Values of the task's parameters."""
+    """Values of the task parameters."""
     model: str | None
-    """Key of the evaluated model; `None`: the task evaluates none."""
+    """Key of the evaluated model; `None` if the task does not evaluate a model."""
     frame: TaskResultLog = field(repr=False)
     num_trials: int = 1
 
     def document(self, model_parameters: Mapping[str, str], subsampling: Mapping[str, str]) -> Json:
-        """The specification as it is written."""
+        """Return the specification in the form of the run file."""
         run = self.frame.specification.run_config
         repeated = self.frame.specification.repeatability_config
         trials = run.trials_config.num_trials if run.trials_config is not None else self.num_trials
@@ -102,7 +102,7 @@ class Specification:
 
 
 def evaluated_model(frame: TaskResultLog) -> ModelEntity | None:
-    """Return the evaluated model of a result; `None` if it evaluates none."""
+    """Return the evaluated model of a result; `None` if it does not evaluate a model."""
     entity = frame.specification.evaluated_entity
     if not isinstance(entity, StoredModel):
         return None
@@ -120,11 +120,11 @@ def evaluated_model(frame: TaskResultLog) -> ModelEntity | None:
 
 
 def other_model(name: str, asked: str | None) -> ModelEntity:
-    """Return a judge, or another model that a task asks.
+    """Return a judge, or another model that a task calls.
 
     Args:
-        name: its key in the task.
-        asked: the engine's name of the model that answered; `None`: unknown.
+        name: key of the model in the task.
+        asked: engine's name of the model that answered; `None` if unknown.
     """
     names = (name,) if asked is None else (name, asked)
     return ModelEntity(content_key(name, [name, asked]), names, name)
@@ -140,8 +140,8 @@ def run_document(
     """Return the run file.
 
     Args:
-        key: of the evaluation.
-        display_name: its shown name.
+        key: key of the evaluation.
+        display_name: display name of the evaluation.
         specifications: the results.
         models: every model.
         files: `models`, `datasets` and `tasks` → their files.

@@ -1,4 +1,4 @@
-"""Result logs of an export to AI GO: plain JSON with full contexts, and without secrets."""
+"""Result logs of an export to AI GO: uncompressed JSON with full contexts, and without secrets."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ _DATA_ADDRESS = re.compile(
     r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,(?P<content>[A-Za-z0-9+/=\s]+)"
 )
 ATTACHMENTS = "attachments"
-"""Folder of the export with its attachments."""
+"""Folder of the attachments in the export."""
 
 
 @dataclass
 class WrittenLog:
-    """A result log in the folder, and what its samples say."""
+    """Result log in the folder, with facts about its samples."""
 
     frame: TaskResultLog
-    """The log without its samples."""
+    """Log without its samples."""
     identity: str
     """Digest of the result."""
     rows: Path
-    """File with the rows of its dataset."""
+    """File with the rows of the dataset."""
     rows_digest: str
     num_rows: int
     num_samples: int
     num_trials: int
-    """Largest number of trials of a sample."""
+    """Maximum number of trials of a sample."""
     scorers: tuple[str, ...]
-    """Keys of scorers that samples have scores of."""
+    """Keys of scorers with scores in the samples."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Parts that were left out: kind → count."""
 
 
 def faults_of(path: Path) -> tuple[list[Issue], list[Issue]]:
-    """Return the errors of a result log, and the fields that AI GO does not have."""
+    """Return the errors of a result log, and the fields that AI GO does not support."""
     issues = validate_log(path)
     errors = [issue for issue in issues if issue.severity == "error"]
     return errors, [issue for issue in issues if issue.severity != "error"]
@@ -67,15 +67,15 @@ def write_evidence(
     redaction: Redaction,
     attachments: Attachments | None = None,
 ) -> WrittenLog:
-    """Write a result log as AI GO takes it, and the rows of its dataset.
+    """Write a result log in the form that AI GO accepts, and the rows of its dataset.
 
     Args:
-        path: the result log, without errors.
-        target: the new log.
-        rows: the new file of rows, as JSON lines.
-        events: events that the traces keep.
-        redaction: takes out secrets, and counts them.
-        attachments: replaces attachments of the samples; `None`: they are kept.
+        path: result log without errors.
+        target: new log.
+        rows: new file of rows, as JSON Lines.
+        events: events to keep in the traces.
+        redaction: removes secrets and counts them.
+        attachments: replaces attachments of the samples; `None` to keep them.
 
     Raises:
         EvidenceError: the log cannot be read.
@@ -112,12 +112,12 @@ def _finished(run: RunEvidence) -> Any:
 
 
 def _deciding(frame: TaskResultLog) -> Any:
-    """Content of the frame that tells results apart: another release of aigo-bridge has the same."""
+    """Return the content of the frame that identifies a result. The aigo-bridge release is left out."""
     return frame.model_dump(mode="json", exclude={"app_version"})
 
 
 class _Samples:
-    """The samples of a log on their way, and what they say."""
+    """Stream of the samples in a log that collects facts about them."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Samples:
         self._run_of_rows: int | None = -1
 
     def samples(self, run: int | None) -> Iterator[bytes]:
-        """The samples of a run as JSON texts."""
+        """Yield the samples of a run as JSON texts."""
         for part in self._reader.parts():
             if isinstance(part, SamplePart) and part.run == run:
                 yield self._written(part)
@@ -163,8 +163,8 @@ class _Samples:
         return data
 
     def _digest(self, run: int | None, sample: Mapping[str, Any], trials: list[Any]) -> None:
-        """Add a sample to the digest of the result, without events and the place of the log that it is from:
-        the same result has the same key wherever it was imported, and with fewer events.
+        """Add a sample to the digest of the result, without events and the location of its log. The same
+        result therefore has the same key, wherever it was imported and with any choice of events.
         """
         for part in (sample, *trials):
             output = (part.get("solver") or {}).get("output")
@@ -175,7 +175,7 @@ class _Samples:
         self.content.update(dumps([run, sample]))
 
     def _add_row(self, run: int | None, trials: list[Mapping[str, Any]]) -> None:
-        """Keep the row of a sample: of a repeated task those of its first run."""
+        """Write the row of a sample. For a repeated task, only the first run counts."""
         row = next((trial["sample"].get("data") for trial in trials if trial.get("sample")), None)
         if row is None:
             return
@@ -197,12 +197,14 @@ class _Samples:
 
 
 class Attachments:
-    """Replaces attachments by a reference to a file, or by a text about them, and counts them."""
+    """Replacement of attachments by a file reference or a description, with counts."""
 
     def __init__(self, choice: AttachmentChoice, folder: Path):
-        """Args:
-        choice: `files` writes each attachment once to `attachments/`, `drop` leaves it out.
-        folder: the folder of the export.
+        """Choose how to replace attachments.
+
+        Args:
+            choice: `files` writes each attachment one time to `attachments/`, `drop` leaves it out.
+            folder: export folder.
         """
         self._choice = choice
         self._folder = folder / ATTACHMENTS
@@ -212,7 +214,7 @@ class Attachments:
 
         Args:
             value: any JSON value.
-            counts: kind of a replaced attachment → count; is added to.
+            counts: kind of a replaced attachment → count; updated in place.
         """
         if isinstance(value, str):
             return self._text(value, counts)

@@ -1,4 +1,4 @@
-"""Options of an export to AI GO, and the keys that it gives."""
+"""Options of an export to AI GO, and the keys that it creates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from aigo_bridge.plan.plan import sha256_of
 from aigo_bridge.spec.base import KEY_PATTERN, MODEL_KEY_PATTERN
 
 EventChoice = Literal["all", "main"]
-"""`all` events of the traces, or `main`: the conversation without its events."""
+"""Events in the traces: `all`, or `main` for the conversation without its events."""
 
 AttachmentChoice = Literal["keep", "files", "drop"]
-"""`keep` attachments in the logs, write them as `files` that the logs name, or `drop` them."""
+"""Handling of attachments: `keep` them in the logs, write them as `files` that the logs refer to, or `drop`
+them.
+"""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_PART = 100
@@ -25,30 +27,30 @@ _LONGEST_KEY = 250
 
 @dataclass(frozen=True)
 class EvidenceOptions:
-    """How results are exported to AI GO."""
+    """Options for exporting results to AI GO."""
 
     app: str | None = None
-    """Key of the AI app; `None`: the README leaves it open."""
+    """Key of the AI app; `None` for a placeholder in the README."""
     evaluation_key: str | None = None
-    """Key of the evaluation; `None`: made from its results."""
+    """Key of the evaluation; `None` to derive it from its results."""
     model_keys: Mapping[str, str] = field(default_factory=dict)
-    """Model → key of a model that the platform already has."""
+    """Model → key of a model that exists on the platform."""
     task_keys: Mapping[str, str] = field(default_factory=dict)
-    """Task → key of a task that the platform already has."""
+    """Task → key of a task that exists on the platform."""
     events: EventChoice = "all"
     attachments: AttachmentChoice = "keep"
     allow_gaps: bool = False
-    """Export also what AI GO has no place for, and record it as lost."""
+    """Export results with parts that AI GO cannot store, and record these parts as losses."""
     force: bool = False
     """Replace an earlier export."""
     dry_run: bool = False
-    """Write nothing."""
+    """Do not write any file."""
 
     def check(self) -> None:
-        """Refuse keys that AI GO refuses.
+        """Check that AI GO accepts the keys.
 
         Raises:
-            UsageError: a key has other characters than AI GO allows, or is too long.
+            UsageError: a key is too long, or contains characters that AI GO does not allow.
         """
         given = [("--app", self.app, KEY_PATTERN), ("--evaluation-key", self.evaluation_key, KEY_PATTERN)]
         given += [("--model-key", key, MODEL_KEY_PATTERN) for key in self.model_keys.values()]
@@ -68,15 +70,16 @@ def key_part(text: str) -> str:
 
 
 def content_key(name: str, content: Any) -> str:
-    """Return a key made of a name and a digest of what the key is for.
+    """Return a key with a name and a digest of the content.
 
-    The same content always gets the same key, and an entity that you made on the platform is not overwritten.
+    The same content always has the same key, and entities that you created on the platform are not
+    overwritten.
     """
     return f"{key_part(name)}-{sha256_of(content)[:8]}"
 
 
 def parameter_name(text: str, taken: Iterable[str]) -> str:
-    """Return a free name for a parameter, as `<< config.NAME >>` takes it."""
+    """Return an unused name for a parameter, valid in `<< config.NAME >>`."""
     base = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")[:_LONGEST_PART] or "x"
     used, name, number = set(taken), base, 2
     while name in used:

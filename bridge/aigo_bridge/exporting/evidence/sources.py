@@ -20,46 +20,46 @@ from aigo_bridge.results.sources import EVALUATION, is_result, sources_of
 from aigo_bridge.spec.base import KEY_PATTERN
 
 _RUN_FILE = re.compile(r"\.ya?ml(#|$)")
-"""Run files that name result logs, or `FILE#KEY`, one of their specifications."""
+"""Run files that refer to result logs, or `FILE#KEY` for one of their specifications."""
 
 
 @dataclass(frozen=True)
 class EvidenceSource:
-    """A result to export."""
+    """Result to export."""
 
     path: Path
-    """Its result log."""
+    """Path of the result log."""
     name: str
-    """Name that messages show."""
+    """Name for messages."""
     key: str | None = None
-    """Key of its specification in the run file that it comes from."""
+    """Key of the specification in the run file of the result."""
     evaluation: Mapping[str, Any] | None = None
-    """Summary of the evaluation that it belongs to."""
+    """Summary of the evaluation that contains the result."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Parts of the engine log that the import dropped: kind → count."""
 
 
 @dataclass
 class EvidenceSources:
-    """Results, and what could not be read."""
+    """Results and problems of reading them."""
 
     results: list[EvidenceSource] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
-    """Locations without a result that can be exported."""
+    """Locations without an exportable result."""
     lost: list[str] = field(default_factory=list)
-    """Parts that no result has: damaged samples, specifications without a result."""
+    """Parts that are missing in all results: damaged samples, specifications without a result."""
 
 
 def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None]) -> EvidenceSources:
-    """Find the results at some locations; engine logs are imported into a scratch folder.
+    """Find the results at some locations. Engine logs are imported into a scratch folder.
 
     Args:
         locations: result logs, engine logs, folders, patterns, evaluation summaries and lakes.
-        scratch: an empty folder that lives as long as the results are read.
-        tell: called with a line for each file that is skipped.
+        scratch: empty folder that exists until the results are read.
+        tell: called with a line for each skipped file.
 
     Raises:
-        UsageError: a location has nothing to export.
+        UsageError: a location does not contain anything to export.
     """
     found = EvidenceSources()
     logs: list[str] = []
@@ -71,7 +71,7 @@ def gather(locations: Sequence[str], scratch: Path, tell: Callable[[str], None])
 
 
 def _add_results(location: str, scratch: Path, found: EvidenceSources) -> bool:
-    """Add the results at a location; return whether there are any."""
+    """Add the results at a location; return whether it contains results."""
     if "://" in location:
         return False
     path = Path(location)
@@ -104,7 +104,7 @@ def _add_folder(folder: Path, found: EvidenceSources) -> bool:
 
 
 def _nested_results(folder: Path) -> Iterator[Path]:
-    """Evaluations and results below a folder that has none itself."""
+    """Yield the evaluations and results in the subfolders of a folder without results."""
     for directory, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if EVALUATION in files:
@@ -119,7 +119,7 @@ def _add_sources(path: Path, found: EvidenceSources) -> None:
         if source.path is None:
             found.lost.append(f"{path}: specification {source.name!r} has no result")
             continue
-        # Files have other characters in their names than specifications.
+        # File names may contain characters that specification keys may not.
         key = source.name if re.fullmatch(KEY_PATTERN, source.name) else None
         found.results.append(EvidenceSource(source.path, str(source.path), key, source.evaluation))
 

@@ -1,4 +1,6 @@
-"""Tasks of results as AI GO task files: the author's own, or one that names what an engine measured."""
+"""Tasks of results as AI GO task files: the author's own task, or a description of the task that an engine
+ran.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ from aigo_bridge.text.json_text import key_of
 Json = dict[str, Any]
 
 DATASET = "dataset_key"
-"""Parameter of an exported task for its dataset."""
+"""Parameter for the dataset of an exported task."""
 JUDGES = ("model_key", "judge_model_key")
 """Fields that name a model."""
 IMPORTED = "imported.py"
-"""Code of all tasks that only name what was measured."""
+"""Code of all tasks that only describe what was measured."""
 IMPORTED_CODE = '''"""Code of a task that another program measured: nothing is computed here."""
 
 MESSAGE = "another program measured this task: its result was uploaded, and the task cannot run here"
@@ -52,38 +54,38 @@ _SETTINGS = (
     ("lm_eval", "task"),
     ("lighteval", "config_task"),
 )
-"""Places in the config of an imported result that belong to its task."""
+"""Paths in the config of an imported result that belong to its task."""
 
 
 @dataclass(frozen=True)
 class TaskEntity:
-    """A task to export."""
+    """Task to export."""
 
     name: str
     """Key of the task in the result."""
     document: Json
-    """The task file without its key; snippets are texts, or `Include`."""
+    """Content of the task file without its key. Snippets are texts or `Include`."""
     identity: Any
-    """Content that tells it apart from other tasks of that name."""
+    """Content that distinguishes the task from others with the same name."""
     dataset_parameter: str | None
-    """Parameter that takes the key of the dataset."""
+    """Parameter for the key of the dataset."""
     models: Mapping[str, str] = field(default_factory=dict)
-    """Parameter that takes the key of a model → name of the model in the result."""
+    """Parameter for the key of a model → name of the model in the result."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the task's other parameters."""
+    """Values of the other task parameters."""
     is_described: bool = False
-    """Whether the file only names what was measured."""
+    """Whether the file only describes what was measured."""
     gaps: tuple[Issue, ...] = ()
-    """Parts of the author's task that AI GO 3.17 does not have."""
+    """Parts of the author's task that AI GO 3.17 does not support."""
 
 
 def task_entity(frame: TaskResultLog, dataset: str | None, scorers: Sequence[str]) -> TaskEntity:
     """Return the task of a result: the author's own if AI GO 3.17 can express it, otherwise a description.
 
     Args:
-        frame: the result without its samples.
-        dataset: name of its dataset; `None`: it has none.
-        scorers: keys of the scorers that its samples have scores of.
+        frame: result without its samples.
+        dataset: name of the dataset; `None` without a dataset.
+        scorers: keys of the scorers with scores in the samples.
     """
     definition = _definition(frame)
     if not _is_own(definition):
@@ -101,7 +103,7 @@ def task_entity(frame: TaskResultLog, dataset: str | None, scorers: Sequence[str
 
 
 def dataset_name(frame: TaskResultLog) -> str | None:
-    """Return the name of the dataset of a result; `None` if it has none."""
+    """Return the name of the dataset of a result; `None` without a dataset."""
     entity = frame.specification.evaluated_entity
     if isinstance(entity, StoredDataset):
         return entity.key
@@ -123,7 +125,7 @@ def _definition(frame: TaskResultLog) -> Json:
 
 
 def _is_own(definition: Mapping[str, Any]) -> bool:
-    """Whether a definition is in AI GO's terms, and not in those of an engine."""
+    """Return whether a definition uses AI GO's types, and not the types of an engine."""
     if definition.get("type") == "system_task":
         return True
     solver = definition.get("solver")
@@ -133,7 +135,7 @@ def _is_own(definition: Mapping[str, Any]) -> bool:
     )
 
 
-# The author's own task
+# Author's own task
 
 
 def _own(frame: TaskResultLog, definition: Json, dataset: str | None) -> TaskEntity:
@@ -155,7 +157,7 @@ def _own(frame: TaskResultLog, definition: Json, dataset: str | None) -> TaskEnt
     }
     for parameter in parameters:
         if parameter["type"] == "model":
-            # A key of the author's platform need not exist on the other one.
+            # A key on the author's platform may not exist on the other one.
             parameter.pop("default_value", None)
     document: Json = {
         "display_name": stored["display_name"],
@@ -176,7 +178,7 @@ def _own(frame: TaskResultLog, definition: Json, dataset: str | None) -> TaskEnt
 def _bind_dataset(
     definition: Json, parameters: list[Json], given: dict[str, Any], dataset: str | None
 ) -> str | None:
-    """Have a parameter name the dataset, as 3.17 asks for; return the parameter."""
+    """Add or find a parameter that names the dataset, as 3.17 requires; return the parameter."""
     if dataset is None:
         definition.pop("dataset", None)
         return None
@@ -201,7 +203,7 @@ def _bind_dataset(
 
 
 def _bind_models(definition: Json, parameters: list[Json], given: dict[str, Any]) -> None:
-    """Have parameters name the judges and other models that the task names itself."""
+    """Add parameters for the judges and other models that the task names directly."""
     added: dict[str, str] = {}
     for part in _parts(definition):
         for name in JUDGES:
@@ -221,7 +223,7 @@ def _parts(definition: Json) -> Iterator[Json]:
 
 
 def _refusals(task: TaskEntity) -> list[Issue]:
-    """Parts of a task that release 3.17 refuses."""
+    """Return the errors that release 3.17 reports for a task."""
     text = yaml_text({"key": "task", **task.document})
     try:
         read(TaskSpec, Path("task.yaml"), root=Path(), dialect="aigo-3.17", env={}, text=text)
@@ -230,7 +232,7 @@ def _refusals(task: TaskEntity) -> list[Issue]:
     return []
 
 
-# What an engine measured
+# Description of an engine's task
 
 
 def _described(
@@ -257,7 +259,7 @@ def _described(
     }
     config = specification.config or {}
     settings = [_member(config, *place) for place in _SETTINGS]
-    # Names of metrics alone do not tell two tasks of one name apart.
+    # Two tasks with the same name may have equal metric names.
     identity = [task.key, document["description"], definition, engine, settings]
     return TaskEntity(task.key, document, identity, DATASET, is_described=True)
 
@@ -265,7 +267,7 @@ def _described(
 def _scorers(
     frame: TaskResultLog, definition: Mapping[str, Any], scored: Sequence[str], *, of_dataset: bool
 ) -> list[tuple[Json, list[str]]]:
-    """Every scorer of a result, and the names of its metrics."""
+    """Return every scorer of a result with the names of its metrics."""
     found: dict[str, tuple[Json, dict[str, None]]] = {}
 
     def scorer(key: str, name: str | None, purpose: str | None) -> dict[str, None]:
@@ -328,11 +330,11 @@ def code_files() -> dict[str, str]:
 
 
 def _use_exact_forms(definition: Json, frame: TaskResultLog) -> None:
-    """Replace forms that AI GO 3.17 refuses, if it has another one with the same meaning.
+    """Replace forms that AI GO 3.17 rejects by an equivalent form, if there is one.
 
-    * a list of `choices` or `function_calls` becomes JSON text;
-    * one trial is the default;
-    * a Python scorer without metrics gets the means that the result has of its scores.
+    * A list of `choices` or `function_calls` becomes JSON text.
+    * One trial is the default.
+    * A Python scorer without metrics gets the means of its scores in the result.
     """
     trials = definition.get("trials")
     if isinstance(trials, dict) and trials.get("num_trials") == 1 and not trials.get("score_aggregators"):
@@ -355,7 +357,7 @@ def _use_exact_forms(definition: Json, frame: TaskResultLog) -> None:
 
 
 def _mean_of(metric: MetricData) -> Json | None:
-    """A usual metric as a task states it; `None`: it is another one."""
+    """Return a default metric in the form of a task; `None` for another metric."""
     if metric.metric_type != "mean" or len(metric.values) != 1:
         return None
     (name,) = metric.values

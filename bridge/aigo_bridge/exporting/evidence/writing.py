@@ -1,4 +1,4 @@
-"""The folder of an export to AI GO: assembled next to its place, checked, and moved there as a whole."""
+"""Folder of an export to AI GO. It is assembled next to its target, checked, and moved there as a whole."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ENTRIES = frozenset({"run.yaml", "README.md", LOSSES, "tasks", "models", "datas
 _SHOWN = 50
 _FIRST_LINE = "<!-- written by aigo-bridge export --to aigo -->"
 _LONGEST = 200
-"""Characters of a cell in the README."""
+"""Maximum number of characters in a cell of the README."""
 
 
 @dataclass(frozen=True)
 class EvidenceFolder:
-    """An export that was written, or, with --dry-run, that would be."""
+    """Written export, or with --dry-run the planned one."""
 
     folder: Path
     evaluation: str
@@ -39,11 +39,11 @@ class EvidenceFolder:
     created: tuple[tuple[str, int], ...]
     """Files with their sizes in bytes."""
     reused: tuple[str, ...]
-    """Entities that the platform has to have already."""
+    """Entities that must already exist on the platform."""
     repeated: tuple[str, ...]
-    """Results that were given twice, and are written once."""
+    """Results that were given twice and are written one time."""
     losses: dict[str, Any]
-    """Parts that are not in the folder; empty: everything is."""
+    """Parts that are missing in the folder; empty if it is complete."""
     is_partial: bool
     """Whether a part of the given results could not be read."""
 
@@ -51,18 +51,19 @@ class EvidenceFolder:
 def export_evidence(
     locations: Sequence[str], out: Path, options: EvidenceOptions, tell: Callable[[str], None]
 ) -> EvidenceFolder:
-    """Write results as a folder that AI GO takes.
+    """Write results as a folder that AI GO accepts.
 
     Args:
         locations: result logs, engine logs, folders, evaluation summaries, lakes.
         out: the folder.
-        options: keys, events, and whether anything is written at all.
-        tell: called with a line for each file that is skipped.
+        options: keys, events, and whether to write any file.
+        tell: called with a line for each skipped file.
 
     Raises:
-        UsageError: the folder is not free, an option is wrong, or a location has nothing to export.
-        EvidenceError: results are damaged; every fault is listed.
-        UnsupportedPlanError: AI GO has no place for a part of them, and losses are not allowed.
+        UsageError: the folder contains other files, an option is wrong, or a location does not contain
+            anything to export.
+        EvidenceError: results are damaged; lists every error.
+        UnsupportedPlanError: AI GO cannot store a part of them, and losses are not allowed.
     """
     options.check()
     if not options.dry_run:
@@ -100,7 +101,7 @@ def _draft(target: Path, options: EvidenceOptions) -> Iterator[Path]:
 
 
 def _refuse(assembly: Assembly, sources: EvidenceSources, options: EvidenceOptions) -> None:
-    """Refuse results that cannot be exported, all at once."""
+    """Raise one error for all results that cannot be exported."""
     issues = [*sources.issues, *assembly.issues]
     if issues:
         raise EvidenceError(issues)
@@ -118,7 +119,7 @@ def _refuse(assembly: Assembly, sources: EvidenceSources, options: EvidenceOptio
 
 
 def _losses(assembly: Assembly, sources: EvidenceSources) -> dict[str, Any]:
-    """Everything that the folder lacks."""
+    """Return all parts that the folder lacks."""
     losses: dict[str, Any] = {}
     if assembly.lost:
         losses["dropped"] = {key: dict(sorted(lost.items())) for key, lost in sorted(assembly.lost.items())}
@@ -132,10 +133,10 @@ def _losses(assembly: Assembly, sources: EvidenceSources) -> dict[str, Any]:
 
 
 def _check(draft: Path) -> None:
-    """Check every YAML file as AI GO 3.17 does.
+    """Check every YAML file by the rules of AI GO 3.17.
 
     Raises:
-        EvidenceError: a file is not valid.
+        EvidenceError: a file is invalid.
     """
     issues: list[Issue] = []
     for report in validate_paths([draft], root=draft, dialect="aigo-3.17", env={}):
@@ -162,7 +163,7 @@ def _written(
 
 
 def _refuse_foreign(out: Path) -> None:
-    """Refuse a folder with files that no export to AI GO wrote."""
+    """Raise an error for a folder with files that an export to AI GO did not write."""
     if not out.is_dir() or not any(out.iterdir()):
         return
     foreign = sorted(path.name for path in out.iterdir() if path.name not in _ENTRIES)
@@ -178,7 +179,7 @@ def _refuse_foreign(out: Path) -> None:
 
 
 def _move(draft: Path, target: Path) -> None:
-    """Put the new folder into the place of the old one."""
+    """Replace the old folder by the new one."""
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         draft.rename(target)
@@ -188,7 +189,7 @@ def _move(draft: Path, target: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    # The run file comes last: an interrupted move leaves nothing that `lf run` takes.
+    # Move the run file last, so that `lf run` does not accept the folder after an interrupted move.
     for entry in sorted(draft.iterdir(), key=lambda entry: entry.name == "run.yaml"):
         entry.rename(target / entry.name)
 

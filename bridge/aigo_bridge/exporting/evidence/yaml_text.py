@@ -11,20 +11,20 @@ import yaml
 
 @dataclass(frozen=True)
 class Include:
-    """A text that is in a file of its own, named relative to the file that includes it."""
+    """Text in a separate file, named relative to the including file."""
 
     name: str
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as blocks, and files that are included."""
+    """Dumper that writes multi-line texts as blocks and supports includes."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # YAML has no escape for half a character.
+    # YAML cannot escape a lone surrogate.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return dumper.represent_scalar("tag:yaml.org,2002:str", whole, style="|" if "\n" in whole else None)
 
@@ -38,18 +38,18 @@ _Dumper.add_representer(Include, _include)
 
 
 def yaml_text(document: Mapping[str, Any], *comments: str) -> str:
-    """Return a document as YAML, with comments before it."""
+    """Return a document as YAML, preceded by comments."""
     text: str = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     return "".join(f"# {line}\n" for line in comments) + text
 
 
 def with_snippet_files(document: Any, stem: str, files: dict[str, str]) -> Any:
-    """Return a task with its snippets in files of their own.
+    """Return a task with its snippets moved to separate files.
 
     Args:
         document: the task, or a part of it.
-        stem: beginning of the files' names.
-        files: file name → text; new ones are added.
+        stem: prefix of the file names.
+        files: file name → text; new files are added.
     """
     if isinstance(document, Mapping):
         return {
@@ -64,7 +64,7 @@ def with_snippet_files(document: Any, stem: str, files: dict[str, str]) -> Any:
 
 
 def _snippet(text: str, stem: str, files: dict[str, str]) -> Any:
-    # An include has no whitespace at its ends, and one line needs no file.
+    # An include is stripped of surrounding whitespace, and one line does not need a file.
     if "\n" not in text.strip() or text.strip() not in (text, text.rstrip("\n")):
         return text
     number, name = 2, f"{stem}.py"
