@@ -43,7 +43,7 @@ UNPROBED = {
 }
 """Tasks about whose scorers a probe with scripted answers says nothing of its own."""
 
-SECTION = re.compile(r"^What a probe finds[^\n]*\n\n(.*)\Z", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r"^Probe findings[^\n]*\n\n(.*)\Z", re.MULTILINE | re.DOTALL)
 NAMES = {perturbation.name for perturbation in PERTURBATIONS}
 
 
