@@ -1,1 +1,1 @@
-"""Verbs of the command line, one module each, imported when the verb is used."""
+"""Command-line verbs, one module each. A module is imported when its verb is used."""

@@ -1,4 +1,4 @@
-"""`aigo-bridge plot`: charts of results, for papers."""
+"""`aigo-bridge plot`: draws charts of results for papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge report`: results as a page to look at."""
+"""`aigo-bridge report`: writes results as an HTML page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Samples of a result for people, in the terminal: the conversation, the scores and what went wrong.
+"""Terminal output of samples: conversation, scores and errors.
 
-All of it was written by strangers: control characters are shown as escapes, and nothing is markup.
+All texts are untrusted. Control characters are displayed as escapes, and markup is never interpreted.
 """
 
 from __future__ import annotations
@@ -58,38 +58,38 @@ from aigo_stats.terminal.intervals import result_numbers
 from aigo_stats.terminal.statistics import metric_line
 
 LENGTH = 2_000
-"""Characters of a text that are shown, if not all are."""
+"""Default maximum number of characters of a text."""
 _SOME_IDS = 10
 _LABEL = 20
-"""Characters of a label: names of a scorer's metadata are strangers' too."""
+"""Maximum number of characters of a label, because names in scorer metadata are untrusted."""
 
 Line = tuple[str, str, str]
-"""Label, style of the label, text."""
+"""Label, label style and text."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The samples that are to be shown."""
+    """Selection of samples to show."""
 
     sample: str | None = None
-    """Id of one sample; `None`: not chosen by their ids."""
+    """ID of a single sample; `None` for all."""
     failed: bool = False
-    """Only samples with a failed trial."""
+    """Whether to show only samples with a failed trial."""
     stop_reason: str | None = None
-    """Only samples with an answer that has this stop reason."""
+    """Stop reason that an answer must have."""
     where: str | None = None
-    """Only samples with a trial for which this condition holds."""
+    """Condition that a trial must meet."""
     worst: int | None = None
-    """So many, lowest score first; `None`: in their order."""
+    """Number of samples to show, lowest score first; `None` for result order."""
     score: str | None = None
-    """That decides which are worst; `None`: the first one that is a number."""
+    """Score that defines the worst samples; `None` for the first numeric score."""
 
     def samples(self, reader: LogReader) -> Iterator[SamplePart]:
-        """The samples, read one by one.
+        """Yield the selected samples one by one.
 
         Raises:
-            EvidenceError: the result is damaged; samples before that place have come out.
-            UsageError: there is no such sample, or no such score.
+            EvidenceError: the result is damaged. Samples before the damage have been yielded.
+            UsageError: the sample or the score does not exist.
         """
         if self.sample is not None:
             return self._named(reader, self.sample)
@@ -189,7 +189,7 @@ def _matching(parts: Iterable[SamplePart], condition: Condition, *, graded: bool
 
 
 def _is_graded(reader: LogReader) -> bool:
-    """Return whether scores are Inspect's; a log whose end is damaged does not say."""
+    """Return whether scores are Inspect's; false if the end of the log is damaged."""
     try:
         return is_graded(reader.frame().specification.config)
     except EvidenceError:
@@ -197,10 +197,10 @@ def _is_graded(reader: LogReader) -> bool:
 
 
 def with_sample(sources: Sequence[ResultSource], sample: str) -> list[ResultSource]:
-    """Return the results that have a sample.
+    """Return the results that contain a sample.
 
     Raises:
-        UsageError: none of them has.
+        UsageError: the sample is missing in all results.
     """
     having = [
         source
@@ -218,7 +218,7 @@ def _samples(reader: LogReader) -> Iterator[SamplePart]:
 
 
 def show_head(screen: Console, reader: LogReader, log: TaskResultLog, result: str) -> None:
-    """The result as a whole: what was evaluated, and its numbers, with their 95 % intervals."""
+    """Print the evaluated subject and the metrics with their 95 % intervals."""
     specification = log.specification
     entity = specification.evaluated_entity
     name = f"\n{name_of(specification.display_name)}"
@@ -252,13 +252,13 @@ def show_head(screen: Console, reader: LogReader, log: TaskResultLog, result: st
 
 
 def show_sample(screen: Console, part: SamplePart, num_scorers: int, *, length: int | None = LENGTH) -> None:
-    """A sample with all of its trials.
+    """Print a sample with all its trials.
 
     Args:
-        screen: where.
-        part: the sample.
-        num_scorers: scorers of the task.
-        length: characters of a text that are shown; `None`: all.
+        screen: console.
+        part: sample to print.
+        num_scorers: number of scorers of the task.
+        length: maximum number of characters of a text; `None` for no limit.
     """
     sample = part.value
     trials = trials_of(sample)
@@ -289,7 +289,7 @@ def _print(screen: Console, lines: Iterable[Line], length: int | None) -> None:
 
 
 def _shown(text: str, length: int | None) -> str:
-    # What is secret goes before anything is cut, so that no half of it stays.
+    # Remove secrets before truncation, so that no part of a secret remains.
     clean = redact(text)
     cut = clean if length is None else short_text(clean, length) or ""
     more = f" ({len(clean) - length:,} more characters: --full)" if length and cut != clean else ""
@@ -311,7 +311,7 @@ def _of_trial(sample: Json, trial: Json) -> Iterator[Line]:
 
 
 def _of_sample(sample: Json) -> Iterator[Line]:
-    """What a sample has beside its trials."""
+    """Yield the lines of a sample other than its trials."""
     if sample.get("trials"):
         for score in mappings(sample.get("scores")):
             yield from _of_score(score, "over all trials")
@@ -337,7 +337,7 @@ def _of_item(item: Json) -> Line:
 
 
 def _content(value: Any) -> str:
-    """What a message holds: its texts, and of images and files that they are there."""
+    """Return the texts of a message, with placeholders for images and files."""
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
         return "\n".join(map(_part, value))
     return value_text(value)

@@ -1,4 +1,4 @@
-"""`aigo-bridge show`: samples of a result, readable in the terminal."""
+"""`aigo-bridge show`: prints samples of a result."""
 
 from __future__ import annotations
 
@@ -122,10 +122,10 @@ def show(
 def _show_result(
     source: ResultSource, chosen: Selection, limit: int | None, *, length: int | None
 ) -> ExitCode:
-    """Show the chosen samples of one result.
+    """Print the selected samples of one result.
 
     Raises:
-        UsageError, EvidenceError: as `Selection.samples`, or there is no such result.
+        UsageError, EvidenceError: as for `Selection.samples`, or the result does not exist.
     """
     from rich.console import Console
 
@@ -162,7 +162,7 @@ def _show_result(
 
 
 def _show_disclosure(file: Path) -> bool:
-    """Show a disclosed sample of `attest --disclose`; `False`: the file is something else."""
+    """Print a disclosed sample from `attest --disclose`. Return `False` for any other file."""
     from aigo_bridge.cli.terminal import note, printable
     from aigo_bridge.hooks import load_hook
     from aigo_report import Disclosures
@@ -177,9 +177,9 @@ def _show_disclosure(file: Path) -> bool:
 
 
 def _show_head(screen: Console, reader: LogReader, name: str) -> tuple[EvidenceError | None, int]:
-    """Show the result as a whole, or return why it cannot be read: samples before the damage can be.
+    """Print the summary of a result. Return an error or `None`, and the number of scorers.
 
-    Also return the number of its scorers.
+    An error is returned, not raised, because samples before the damage are still readable.
     """
     from aigo_bridge.errors import EvidenceError
     from aigo_bridge.results.counts import scorers_of

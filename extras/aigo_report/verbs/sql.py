@@ -1,4 +1,4 @@
-"""`aigo-bridge sql`: a question to results, in SQL."""
+"""`aigo-bridge sql`: queries results with SQL."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def sql(
 
 
 def _give_up(error: UsageError) -> None:
-    """End the process in the middle of the query: the next one removes its temporary folder."""
+    """End the process during a query. The next process deletes its temporary folder."""
     from aigo_bridge.cli.failing import show
     from aigo_bridge.exit_codes import ExitCode
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge table`: results as a table, in a file."""
+"""`aigo-bridge table`: writes results as a table file."""
 
 from __future__ import annotations
 

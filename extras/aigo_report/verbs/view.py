@@ -1,4 +1,4 @@
-"""`aigo-bridge view`: a folder of results, logs and runs in a browser, while it changes."""
+"""`aigo-bridge view`: shows a folder of results, logs and runs in a browser, with live updates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def view(
                 _open(server.guard.address, server.library.private)
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt as error:
-            # It is how one ends it; SIGTERM and SIGHUP stay what they are.
+            # Ctrl-C is the normal way to stop. SIGTERM and SIGHUP keep their default behaviour.
             code = exit_code()
             if code != of_signal(2):
                 raise typer.Exit(code) from error
@@ -81,7 +81,9 @@ def view(
 
 
 def _note_entries(library: Library) -> None:
-    """Print the number of results, logs and runs in the folder, in a thread: large folders take time."""
+    """Print the number of results, logs and runs in the folder. This runs in a thread, because large folders
+    take time.
+    """
     from aigo_bridge.cli.terminal import note
     from aigo_bridge.text.plurals import plural
 
@@ -103,8 +105,9 @@ def _note_entries(library: Library) -> None:
 
 
 def _open(address: str, private: Path) -> None:
-    """Open the address in a browser, by a file that leads there: what stands on a command line every user of
-    the machine can see.
+    """Open the URL in a browser through a file that redirects to it.
+
+    The URL contains the token, and all users of the machine can read command lines.
     """
     import webbrowser
 

@@ -1,1 +1,1 @@
-"""Numbers on the screen and for programs: intervals, comparisons, judges, rules."""
+"""Terminal and JSON output of metrics: intervals, comparisons, judges and rules."""

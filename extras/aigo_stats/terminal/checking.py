@@ -1,4 +1,4 @@
-"""Rules of `check`: read, decided, and shown to people, CI and GitHub."""
+"""Rules of `check`: reading, evaluation, and output for the terminal, CI and GitHub."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from aigo_stats.terminal.statistics import chosen, read_result
 
 
 def read_rules(texts: Sequence[str], file: Path | None) -> list[CheckRule]:
-    """The rules of the command line, and those of a file.
+    """Return the rules of the command line and of a file.
 
     Raises:
-        UsageError: a rule cannot be read, or there is none.
-        SpecError: the file is not YAML with a list of rules; all that is wrong with it is listed.
+        UsageError: a rule cannot be parsed, or no rule was given.
+        SpecError: the file is not YAML with a list of rules. All errors in the file are listed.
     """
     rules = [parse_rule(text) for text in texts]
     if file is not None:
@@ -94,10 +94,11 @@ class Checked:
 def check_results(
     result: Path, baseline: Path | None, rules: Sequence[CheckRule], *, cluster: str | None, by_id: bool
 ) -> list[Checked]:
-    """Return the verdicts on each result at a location; a baseline with several results is paired by name.
+    """Return the verdicts on each result at a location. Results are paired with a baseline of several results
+    by name.
 
     Raises:
-        UsageError: there is no result, or the baseline has none with the same name.
+        UsageError: the location does not contain results, or the baseline lacks a result with the same name.
     """
     missing = [source.name for source in sources_of([result]) if source.path is None]
     if missing:
@@ -131,7 +132,9 @@ def _verdicts(
     cluster: str | None,
     by_id: bool,
 ) -> list[RuleResult]:
-    """Verdicts of rules; the baseline is compared once for each confidence that rules ask for."""
+    """Return the verdicts of all rules. The baseline is compared once for each confidence level in the
+    rules.
+    """
     names = [cluster] if cluster else []
     columns = read_result(result, names)
     base = None if baseline is None else read_result(baseline, names)
@@ -149,7 +152,7 @@ def _verdicts(
 
 
 def exit_code(verdicts: Sequence[RuleResult]) -> ExitCode:
-    """A broken rule counts for more than one that cannot be decided."""
+    """Return the exit code. A failed rule has priority over an undecided one."""
     decisions = {verdict.decision for verdict in verdicts}
     if Decision.NOT_HELD in decisions:
         return ExitCode.FAILED
@@ -174,7 +177,7 @@ def _reason(verdict: RuleResult) -> str:
 
 
 def annotate(checked: Checked) -> None:
-    """Print workflow commands of GitHub Actions on standard error: standard output does not change."""
+    """Print GitHub Actions workflow commands on standard error, so that standard output does not change."""
     for verdict in checked.verdicts:
         if verdict.decision is Decision.HELD:
             continue
@@ -193,8 +196,9 @@ def _escaped(text: str) -> str:
 
 
 def write_junit(file: Path, checked: Sequence[Checked]) -> None:
-    """Write a test suite for each result with a test case for each verdict: a broken rule is a failure, one
-    that cannot be decided an error.
+    """Write a JUnit test suite for each result with a test case for each verdict.
+
+    A failed rule is a failure, and an undecided rule is an error.
     """
     suites = [_suite(one) for one in checked]
     document = suites[0]

@@ -1,4 +1,4 @@
-"""Comparisons of results, for people and for programs."""
+"""Comparisons of results as terminal output and as JSON."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _MAX_DIVERGENCES = 20
 
 
 def result_sets(locations: Sequence[Path]) -> list[tuple[ResultSource, ...]]:
-    """Return the results that are compared with each other: single ones as they are named, or of folders and
-    run files those with one name.
+    """Return the results to compare with each other: the given results, or results with the same name in
+    folders and run files.
 
     Raises:
-        UsageError: folders and files are mixed, or folders have no name in common.
+        UsageError: folders and files are mixed, or the folders do not share a result name.
     """
     folders = [names_several(location) for location in locations]
     if not any(folders):
@@ -77,9 +77,9 @@ def result_sets(locations: Sequence[Path]) -> list[tuple[ResultSource, ...]]:
 
 
 LEVEL = 0.95
-"""Of intervals, unless something else is asked for."""
+"""Default confidence level of intervals."""
 FLIPS = 10
-"""Samples that changed which are listed, unless another number is asked for."""
+"""Default number of changed samples to list."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,16 @@ class ComparisonPage:
 
 @dataclass(frozen=True)
 class Compared:
-    """Results that were compared, all with the first; with several others, each with each, and ranked."""
+    """Compared results. All are compared with the first. Three or more are also compared with each other and
+    ranked.
+    """
 
     comparisons: list[Comparison]
-    """With p-values that are corrected for all of them."""
+    """Comparisons with p-values corrected over all of them."""
     rankings: list[Ranking]
 
     def show(self, flips: int = FLIPS) -> None:
-        """Print it for people."""
+        """Print the comparison."""
         for comparison in self.comparisons:
             show_comparison(comparison, flips)
         show_rankings(self.rankings)
@@ -124,14 +126,14 @@ def compare_results(
     """Compare results.
 
     Args:
-        locations: result logs, or folders or run files with several; the others are compared with the first.
-        cluster: column whose values are clusters of samples.
-        by: column for each of whose values there are differences, too.
-        by_id: samples are paired by their ids alone.
-        level: of intervals.
+        locations: result logs, or folders or run files with several results. The first one is the baseline.
+        cluster: column whose values define clusters of samples.
+        by: column for a breakdown of the differences.
+        by_id: whether to pair samples by ID only.
+        level: confidence level of the intervals.
 
     Raises:
-        BridgeError: they cannot be read, or not be compared.
+        BridgeError: the results cannot be read or compared.
     """
     from aigo_stats.comparison.comparing import adjusted_together, compare
     from aigo_stats.comparison.ranking import rankings
@@ -158,10 +160,10 @@ def compare_results(
 
 
 def refuse_other_reports(path: Path) -> None:
-    """A comparison is written as JSON or as a page.
+    """Check that a comparison can be written to a file with this extension.
 
     Raises:
-        UsageError: the file's name has another suffix.
+        UsageError: the file extension is neither JSON nor HTML.
     """
     if path.suffix not in (".json", ".html"):
         raise UsageError(
@@ -171,7 +173,7 @@ def refuse_other_reports(path: Path) -> None:
 
 
 def write_comparison(path: Path, compared: Compared, content: dict[str, Any], num_flips: int) -> None:
-    """Write the comparison as a page, or for programs; the file extension decides."""
+    """Write the comparison as a page or as JSON, depending on the file extension."""
     if path.suffix == ".html":
         page = load_hook("comparison page", ComparisonPage)
         data = page.render(compared.comparisons, compared.rankings, num_flips)
@@ -183,7 +185,7 @@ def write_comparison(path: Path, compared: Compared, content: dict[str, Any], nu
 
 
 def show_comparison(comparison: Comparison, num_flips: int) -> None:
-    """For people, on standard output."""
+    """Print a comparison on standard output."""
     from rich.text import Text
 
     screen = console()
@@ -309,7 +311,7 @@ def _show_flips(
 
 
 def show_rankings(rankings: Sequence[Ranking]) -> None:
-    """The matrix of several results: value, ranks that each may have, and the difference to every other."""
+    """Print the matrix of several results: value, possible ranks, and the difference to each other result."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Intervals of the metrics that a run shows, read from its evidence file, and the hook `statistics`."""
+"""Intervals of a run's metrics, read from its result log, and the hook `statistics`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from aigo_stats.comparison.estimates import MetricEstimate
 
 Estimates = Mapping[tuple[str, str, str], "MetricEstimate"]
-"""Scorer, key of the metric and name of the number → the number with its interval."""
+"""Metrics with intervals, by scorer, metric key and metric name."""
 
 
 def result_estimates(result: Path | None) -> Estimates:
-    """The numbers of a result; none where there is no result or it cannot be read: then a run is shown
-    without intervals.
+    """Return the metrics of a result; empty if it is missing or unreadable. The run is then displayed without
+    intervals.
     """
     return {} if result is None else result_numbers(result)[0]
 
 
 def result_numbers(result: Path) -> tuple[Estimates, Counts | None]:
-    """Return the numbers and the counts of a result; none of either if it cannot be read."""
+    """Return the metrics and the sample counts of a result; empty and `None` if it cannot be read."""
     from aigo_stats.comparison.columns import read_columns
     from aigo_stats.comparison.estimates import estimates
 
@@ -42,13 +42,14 @@ def result_numbers(result: Path) -> tuple[Estimates, Counts | None]:
 
 
 def row_estimate(estimates: Estimates, row: MetricRow) -> MetricEstimate | None:
-    """The number of a row of a table; rows of benchmarks have no key of a metric, so that the name decides
-    where it is the only one.
+    """Return the metric of a table row.
+
+    Rows of benchmarks lack a metric key. They are matched by name if the name is unique.
     """
     if row.value is None:
         return None
     if row.metric_key:
-        # Numbers of a system task have no scorer in the evidence.
+        # In the evidence, metrics of a system task are stored without a scorer.
         scorers = (row.scorer_key, key_of(row.scorer_key), "")
         keys = ((scorer, row.metric_key, row.name) for scorer in scorers)
         return next((estimates[key] for key in keys if key in estimates), None)
@@ -61,7 +62,7 @@ def row_estimate(estimates: Estimates, row: MetricRow) -> MetricEstimate | None:
 
 
 def metric_statistics(result: Path | None, rows: Sequence[MetricRow]) -> list[MetricStatistics]:
-    """Return the statistics of some metrics of a result, one entry for each row."""
+    """Return the statistics of a result's metrics, one entry for each row."""
     estimates = result_estimates(result)
     return [_statistics(row, row_estimate(estimates, row)) for row in rows]
 
@@ -80,7 +81,7 @@ def _statistics(row: MetricRow, estimate: MetricEstimate | None) -> MetricStatis
 
 
 def _missing(metric: MetricEstimate) -> str | None:
-    """Return the missing samples and trials of a metric, and its value at worst and at best."""
+    """Return the missing samples and trials of a metric, and its worst and best value."""
     counts = metric.denominator
     if counts is None or not counts.is_partial:
         return None

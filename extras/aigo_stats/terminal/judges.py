@@ -1,4 +1,4 @@
-"""Judges beside people's labels, and repetitions of a task, for people."""
+"""Terminal output of judges compared with human labels, and of repetitions of a task."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.terminal.statistics import console
 
 _MAX_SCORES = 12
-"""Scores of a flaky sample that are shown."""
+"""Maximum number of scores to show for a flaky sample."""
 
 
 def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) -> None:
-    """Every score beside the labels: agreement, corrected mean, confusion."""
+    """Print the comparison of every score with the labels: agreement, corrected mean and confusion matrix."""
     screen = console()
     screen.print(Text(f"\nscores beside the labels in {name_of(labels)}", style="bold"))
     interval = f"{level_text(level)} interval"
@@ -41,7 +41,7 @@ def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) ->
 
 
 def _table(*names: str) -> Table:
-    """Names to the left, numbers to the right."""
+    """Return a table with left-aligned names and right-aligned numbers."""
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for number, name in enumerate(names):
         table.add_column(name, no_wrap=True, justify="right" if number else "left")
@@ -86,7 +86,7 @@ def _show_confusion(screen: Console, quality: JudgeQuality, agreement: Agreement
 
 
 def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) -> None:
-    """Where the spread of each score comes from, and the samples whose scores change."""
+    """Print the variance components of each score, and the samples whose scores change."""
     screen = console()
     for number in numbers:
         means = ", ".join(map(shown_number, number.means))

@@ -1,4 +1,4 @@
-"""What the verbs about statistics share: reading results, and showing numbers."""
+"""Shared functions of the statistics verbs: reading results and printing metrics."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 160
-"""Columns that a table may take: cells are never cut off."""
+"""Maximum width of a table in columns. Cells are never truncated."""
 
 
 def read_result(source: ResultSource, names: Sequence[str] = ()) -> Columns:
-    """Return a result with the columns that are needed of it.
+    """Return a result with the requested columns.
 
     Raises:
-        UsageError: there is no such file, scipy is missing, or no sample has such a column.
-        EvidenceError: it is no result log, or damaged.
+        UsageError: the file does not exist, scipy is missing, or all samples lack a requested column.
+        EvidenceError: the file is damaged or is not a result log.
     """
     from aigo_stats.statistics.quantiles import special_functions
 
@@ -49,10 +49,10 @@ def read_result(source: ResultSource, names: Sequence[str] = ()) -> Columns:
 
 
 def chosen(locations: Sequence[Path]) -> list[ResultSource]:
-    """Return the results at the named locations, of folders without superseded attempts.
+    """Return the results at the named locations. For folders, skip superseded attempts.
 
     Raises:
-        UsageError: a result is not there.
+        UsageError: a result does not exist.
         BridgeError: an evaluation or a run file cannot be read.
     """
     from aigo_bridge.results.sources import existing_results
@@ -61,7 +61,7 @@ def chosen(locations: Sequence[Path]) -> list[ResultSource]:
 
 
 def console() -> Console:
-    """A console whose lines are never broken: they are there to be copied and searched for."""
+    """Return a console that does not wrap lines, so that they can be copied and searched."""
     from rich.console import Console
 
     screen = Console(file=sys.stdout, highlight=False, soft_wrap=True)
@@ -70,7 +70,7 @@ def console() -> Console:
 
 
 def heading(screen: Console, columns: Columns) -> None:
-    """The task's name, and the file."""
+    """Print the task name and the file."""
     from rich.text import Text
 
     screen.print(Text(f"\n{name_of(columns.frame.specification.display_name)}", style="bold"))
@@ -78,7 +78,7 @@ def heading(screen: Console, columns: Columns) -> None:
 
 
 def metric_line(metric: MetricEstimate) -> MetricLine:
-    """Return a metric as shown."""
+    """Return a metric for display."""
     from aigo_stats.comparison.texts import interval_text
 
     return MetricLine(

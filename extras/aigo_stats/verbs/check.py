@@ -1,4 +1,4 @@
-"""`aigo-bridge check`: results checked against rules, for CI."""
+"""`aigo-bridge check`: checks results against rules, for CI."""
 
 from __future__ import annotations
 

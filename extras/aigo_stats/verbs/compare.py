@@ -1,4 +1,4 @@
-"""`aigo-bridge compare`: what differs between results, on the samples that they have in common."""
+"""`aigo-bridge compare`: compares results on their common samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge power`: how many samples and trials a difference needs, and what so many can find."""
+"""`aigo-bridge power`: estimates the samples and trials needed to detect a difference."""
 
 from __future__ import annotations
 
@@ -112,10 +112,10 @@ def power(
 
 
 _Known = tuple["Spread", int | None]
-"""A spread, and the samples at hand."""
+"""Spread and number of available samples."""
 
 _Spreads = list[tuple[str, "_Known | NoInterval", bool]]
-"""Name of a number, its spread or why that is unknown, and whether trials tell how much they differ."""
+"""Metric name, its spread or the reason why it is unknown, and whether trials show their variance."""
 
 
 def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:

@@ -1,4 +1,4 @@
-"""`aigo-bridge stats`: the numbers of results with their intervals and honest denominators."""
+"""`aigo-bridge stats`: prints the metrics of results with intervals and sample counts."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def stats(
 def _judges(
     columns: Columns, labels: str, cluster: str | None, level: float, *, as_json: bool
 ) -> list[dict[str, Any]]:
-    """Show every score beside people's labels; for programs, too."""
+    """Print the comparison of every score with human labels, and return it as plain data."""
     from aigo_stats.comparison.judges import judge_quality
     from aigo_stats.terminal.judges import show_judges
 
@@ -125,7 +125,7 @@ def _judges(
 
 
 def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
-    """Show results as repetitions of one task."""
+    """Print the repeatability of results that are repetitions of one task."""
     from aigo_bridge.cli.failing import reported
     from aigo_stats.comparison.repetitions import repeatability
     from aigo_stats.terminal.judges import show_repetitions
@@ -161,7 +161,7 @@ def _show(
 
 
 def _notes(metric: MetricEstimate) -> Iterator[str]:
-    """Why there is no interval, and the samples that are not in the number."""
+    """Yield the reason for a missing interval, and the samples that are not included in the metric."""
     from aigo_stats.comparison.texts import bounds_text, missing_trials_text
     from aigo_stats.statistics.intervals import NoInterval
 
