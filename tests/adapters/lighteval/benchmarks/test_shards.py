@@ -168,7 +168,7 @@ def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo:
 def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> None:
     run_shards(aigo, 2, WRITTEN, *MODEL)
     merge = ["merge", "shards", "--out", "merged"]
-    assert f"give --task {WRITTEN}, with the options" in aigo(*merge).err
+    assert f"pass --task {WRITTEN} with the options" in aigo(*merge).err
     assert "the shards do not contain" in aigo(*merge, "--task", "lighteval:written|0", *ROWS).err
     assert "the shards have 7 and 1" in aigo(*merge, "--task", WRITTEN, *ROWS, "-n", "3").err
     row = folder / "rows" / "test.jsonl"
