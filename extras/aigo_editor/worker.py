@@ -25,7 +25,7 @@ def main() -> None:
     os.dup2(2, 1)
     os.environ.setdefault("AIGO_BRIDGE_ROWS_MIB", ROWS_MIB)
     _limit()
-    from aigo_editor import reading  # noqa: F401  # before the first request
+    from aigo_editor import reading  # noqa: F401  # loaded before the first request
 
     with requests, answers:
         for line in requests:

@@ -166,7 +166,7 @@ def _mirrored(files: Sequence[str], root: Path, mirror: Path) -> dict[Path, str 
     """
     stamps: dict[Path, str | None] = {}
     for number, name in enumerate(files):
-        path = Path(os.path.abspath(name))  # noqa: PTH100  # links stay
+        path = Path(os.path.abspath(name))  # noqa: PTH100  # keeps links
         inside = path.is_relative_to(root) and is_below(path, root)
         if not inside:
             if number == 0:

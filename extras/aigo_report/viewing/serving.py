@@ -450,5 +450,5 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self._send(answer)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's name
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # name from the standard library
         """Log nothing, because URLs contain the token."""

@@ -180,7 +180,7 @@ def _source(columns: Columns, scorer: str, metric: MetricSpec, name: str) -> Sou
             return _of_counts(columns, scorer, all_fields, transformed=True)
         case spec.BinaryClassificationMetric() | spec.MulticlassClassificationMetric():
             return _of_labels(columns, scorer, metric, name)
-        case _:  # types can be registered; what is not known of one is its interval alone
+        case _:  # a registered type: only its interval is unknown
             return not_known(metric.type)
 
 

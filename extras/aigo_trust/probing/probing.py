@@ -211,7 +211,7 @@ class _Run:
             for number in range(len(self._plan.samples))
             for trial in range(self._plan.num_trials)
         ]
-        random.Random(self._settings.seed).shuffle(places)  # noqa: S311  # no secret
+        random.Random(self._settings.seed).shuffle(places)  # noqa: S311  # not for security
         taken: dict[tuple[int, int], list[_Stored]] = {}
         num_taken = 0
         for number, trial in places:
@@ -330,7 +330,7 @@ class _Run:
             for text in neighbour.texts or ()
         ]
         seed = f"{self._settings.seed}/{stored.row.sample.id}/{stored.trial}"
-        random.Random(seed).shuffle(neighbours)  # noqa: S311  # no secret
+        random.Random(seed).shuffle(neighbours)  # noqa: S311  # not for security
         best = reader.best_verdict()
         verdict = None if best is None else best[0]
         has_best = best is not None and not changed(best[1], before.values)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-PASSPHRASE = "AIGO_BRIDGE_KEY_PASSPHRASE"  # noqa: S105  # the name of a variable
+PASSPHRASE = "AIGO_BRIDGE_KEY_PASSPHRASE"  # noqa: S105  # name of an environment variable
 """Environment variable with the passphrase of an encrypted private key."""
 _LARGEST_KEY = 1 << 16
 
@@ -36,7 +36,7 @@ def require_cryptography() -> None:
         UsageError: the package is missing; the message contains the install command.
     """
     try:
-        import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  # whether it is there
+        import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401  # checks the installation
     except ImportError as error:
         command = install_command("attest") or "pip install cryptography"
         raise UsageError(
@@ -71,7 +71,7 @@ def payload_of(envelope: Any) -> bytes:
         ValueError: the value is not an envelope, or its payload is not an in-toto statement.
     """
     if not isinstance(envelope, Mapping) or not isinstance(envelope.get("signatures"), list):
-        raise ValueError("not a DSSE envelope")  # noqa: TRY004  # of a content, not of an argument
+        raise ValueError("not a DSSE envelope")  # noqa: TRY004  # wrong content, not a wrong argument type
     if envelope.get("payloadType") != PAYLOAD_TYPE:
         raise ValueError(f"its payload is {envelope.get('payloadType')!r:.80}, expected {PAYLOAD_TYPE!r}")
     try:

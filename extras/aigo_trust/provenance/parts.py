@@ -105,7 +105,7 @@ def _struct(name: str, model: type[BaseModel], **opened: Any) -> Any:
 
 _OUTPUT = _struct("_Output", SolverTrace, trace=_struct("_Trace", Trace))
 _TRIAL = _struct("_Trial", SampleTrialEvidence, solver=_struct("_Solver", SolverData, output=_OUTPUT))
-_SAMPLE: Any = msgspec.json.Decoder(_struct("_Sample", SampleEvidence, trials=list[_TRIAL]))  # type: ignore[valid-type]  # made above
+_SAMPLE: Any = msgspec.json.Decoder(_struct("_Sample", SampleEvidence, trials=list[_TRIAL]))  # type: ignore[valid-type]  # created above
 """Decoder that reads a large sample in one pass."""
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sigstore.oidc import IdentityToken
 
 SUFFIX = ".intoto.sigstore.json"
-TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105  # the name of a variable
+TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105  # name of an environment variable
 """Environment variable with an identity token. Sigstore's own tools also read it."""
 _ENVELOPE = "dsseEnvelope"
 _LARGEST_CONFIG = 1 << 24
@@ -83,7 +83,7 @@ def require_sigstore() -> None:
     """
     try:
         import sigstore.models
-        import sigstore.verify  # noqa: F401  # whether they are there
+        import sigstore.verify  # noqa: F401  # checks the installation
     except ImportError as error:
         command = install_command("sigstore") or "pip install sigstore"
         raise UsageError(
@@ -169,7 +169,7 @@ def _told(what: str) -> Iterator[None]:
         yield
     except UsageError:
         raise
-    except Exception as error:  # noqa: BLE001  # the library's classes have no common base
+    except Exception as error:  # noqa: BLE001  # the library lacks a common error class
         raise UsageError(redact(f"{what}: {_reason(error)}"), code=Code.UNUSABLE_KEY) from None
 
 
@@ -213,7 +213,7 @@ def identity_problem(bundle: Mapping[str, Any], identity: Identity) -> str | Non
         kind, payload = verifier.verify_dsse(Bundle.from_json(orjson.dumps(bundle)), expected)
     except UsageError:
         raise
-    except Exception as error:  # noqa: BLE001  # a stranger's file: whatever is wrong, it proves nothing
+    except Exception as error:  # noqa: BLE001  # an untrusted file may cause any error
         return f"nothing proves that {identity.name!r} has signed it: {_reason(error)}"
     if kind != PAYLOAD_TYPE or payload != payload_of(bundle[_ENVELOPE]):
         return "the signature is of something else"

@@ -146,7 +146,7 @@ def statement_in(envelope: Any) -> dict[str, Any]:
     predicate = statement.get("predicate")
     samples = predicate.get("samples") if isinstance(predicate, Mapping) else None
     if not isinstance(samples, Mapping) or not isinstance(samples.get("count"), int):
-        raise ValueError("its predicate contains no samples")  # noqa: TRY004  # of a content, not of an argument
+        raise ValueError("its predicate contains no samples")  # noqa: TRY004  # wrong content, not a wrong argument type
     return statement
 
 
@@ -238,7 +238,7 @@ def disclosure_from(document: Any) -> Disclosure:
     proof: Sequence[Any] = document.get("proof") or ()
     position, count, text = (document.get(name) for name in ("position", "count", "sample"))
     if not isinstance(position, int) or not isinstance(count, int) or not isinstance(text, str):
-        raise ValueError("its sample, position or count is missing")  # noqa: TRY004  # of a content, not of an argument
+        raise ValueError("its sample, position or count is missing")  # noqa: TRY004  # wrong content, not a wrong argument type
     try:
         digests = tuple(bytes.fromhex(digest) for digest in proof)
     except (TypeError, ValueError) as error:

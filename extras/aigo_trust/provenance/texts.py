@@ -162,7 +162,7 @@ def _check_object(text: memoryview) -> None:
         _ANY.decode(text)
     except msgspec.DecodeError:  # such as half a surrogate pair, which strict readers reject
         if not isinstance(read_json(bytes(text)), dict):
-            raise ValueError("found no object") from None  # noqa: TRY004  # of a content, not of an argument
+            raise ValueError("found no object") from None  # noqa: TRY004  # wrong content, not a wrong argument type
 
 
 def _of_lines(path: Path, content: bytes | mmap.mmap) -> ResultTexts:
@@ -201,7 +201,7 @@ def members_of(text: bytes | memoryview | Raw) -> dict[str, bytes | Raw]:
     except msgspec.DecodeError:
         value = read_json(bytes(text))
         if not isinstance(value, dict):
-            raise ValueError("found no object") from None  # noqa: TRY004  # of a content, not of an argument
+            raise ValueError("found no object") from None  # noqa: TRY004  # wrong content, not a wrong argument type
         return {name: json.dumps(part).encode("ascii") for name, part in value.items()}
 
 
@@ -216,5 +216,5 @@ def items_of(text: bytes | memoryview | Raw) -> list[bytes | Raw]:
     except msgspec.DecodeError:
         value = read_json(bytes(text))
         if not isinstance(value, list):
-            raise ValueError("found no list") from None  # noqa: TRY004  # of a content, not of an argument
+            raise ValueError("found no list") from None  # noqa: TRY004  # wrong content, not a wrong argument type
         return [json.dumps(part).encode("ascii") for part in value]

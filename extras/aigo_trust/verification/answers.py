@@ -1,7 +1,7 @@
 """Comparison of the evaluated model's answers with a recording that the auditor provides.
 
-Every assistant message in a trial must be a recorded reply of that trial, or a text in one of its requests
-(an example in the prompt or an earlier turn). The last message must be a reply.
+Every assistant message in a trial must be a recorded reply of that trial or a text in one of its requests.
+Such texts are examples in a prompt and earlier turns. The last message must be a reply.
 """
 
 from __future__ import annotations
