@@ -126,6 +126,8 @@ def print_cells(
     from rich.text import Text
 
     table = Table(*headers, box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for column in table.columns:
+        column.no_wrap = True
     for column in table.columns[right]:
         column.justify = "right"
     for cells, style in rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 
 ABSENT = "–"
 """Shown for an unknown number."""
@@ -26,40 +27,36 @@ def short_number(value: float) -> str:
 
 def shown_number(value: float | None, scale: Scale = None) -> str:
     """Return a number, in percent if its declared scale is 0 to 1."""
-    if value is None:
-        return ABSENT
-    return f"{short_number(value * 100)} %" if _is_proportion(scale) else short_number(value)
+    return ABSENT if value is None else _joined((value,), scale, "%")
 
 
 def shown_range(low: float, high: float, scale: Scale = None) -> str:
     """Return the ends of an interval with one unit, e.g. `20.77 to 93.85 %`."""
-    if _is_proportion(scale):
-        return f"{short_number(low * 100)} to {short_number(high * 100)} %"
-    return f"{short_number(low)} to {short_number(high)}"
+    return _joined((low, high), scale, "%")
 
 
 def shown_error(value: float | None, scale: Scale = None) -> str:
     """Return a half-width, e.g. `± 4.2 pp`."""
-    if value is None:
-        return ABSENT
-    return f"± {short_number(value * 100)} pp" if _is_proportion(scale) else f"± {short_number(value)}"
+    return ABSENT if value is None else f"± {_joined((value,), scale, 'pp')}"
 
 
 def shown_change(value: float, scale: Scale = None) -> str:
     """Return a difference with its sign, in percentage points if the scale is 0 to 1."""
-    return f"{_signed(value * 100)} pp" if _is_proportion(scale) else _signed(value)
+    return _joined((value,), scale, "pp", _signed)
 
 
 def shown_change_range(low: float, high: float, scale: Scale = None) -> str:
     """Return the ends of the interval of a difference with one unit, e.g. `-1.05 to +14.08 pp`."""
-    if _is_proportion(scale):
-        return f"{_signed(low * 100)} to {_signed(high * 100)} pp"
-    return f"{_signed(low)} to {_signed(high)}"
+    return _joined((low, high), scale, "pp", _signed)
+
+
+def _joined(
+    values: Iterable[float], scale: Scale, unit: str, form: Callable[[float], str] = short_number
+) -> str:
+    if scale is None or tuple(scale) != (0, 1):
+        return " to ".join(map(form, values))
+    return f"{' to '.join(form(value * 100) for value in values)} {unit}"
 
 
 def _signed(value: float) -> str:
     return f"{'-' if value < 0 else '+'}{short_number(abs(value))}"
-
-
-def _is_proportion(scale: Scale) -> bool:
-    return scale is not None and scale[0] == 0 and scale[1] == 1

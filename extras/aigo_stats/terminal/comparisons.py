@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.tables import print_cells
 from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
@@ -243,31 +243,17 @@ def _show_pairing(comparison: Comparison, screen: Console) -> None:
 
 
 def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: float) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
-    names = (
-        "metric",
-        "base",
-        "new",
-        "difference",
-        f"{level_text(level)} interval",
-        "p",
-        "p (Holm)",
-        "effect",
-        "pairs",
-    )
-    for name in names:
-        table.add_column(name, no_wrap=True, justify="left" if name == "metric" else "right")
+    rows: list[tuple[str, ...]] = []
     for metric in metrics:
-        table.add_row(
-            Text(name_of(metric.label)),
-            *_cells(metric.values, metric.difference, metric.adjusted_p, metric.scale),
-        )
+        cells = _cells(metric.values, metric.difference, metric.adjusted_p, metric.scale)
+        rows.append((name_of(metric.label), *cells))
         for (value, part), numbers in zip(metric.parts, metric.part_values, strict=True):
-            table.add_row(Text(f"  {name_of(str(value))}"), *_cells(numbers, part, None, metric.scale))
-    print_table(screen, table)
+            rows.append((f"  {name_of(str(value))}", *_cells(numbers, part, None, metric.scale)))
+    interval = f"{level_text(level)} interval"
+    names = ("metric", "base", "new", "difference", interval, "p", "p (Holm)", "effect", "pairs")
+    print_cells(screen, names, ((row, None) for row in rows), slice(1, None))
     for metric in metrics:
         for reason in metric_notes(metric):
             screen.print(Text(f"  {name_of(metric.label)}: {reason}", style="yellow"))
@@ -312,7 +298,6 @@ def _show_flips(
 
 def show_rankings(rankings: Sequence[Ranking]) -> None:
     """Print the matrix of several results: value, possible ranks, and the difference to each other result."""
-    from rich.table import Table
     from rich.text import Text
 
     screen = console()
@@ -322,28 +307,16 @@ def show_rankings(rankings: Sequence[Ranking]) -> None:
             screen.print(Text(f"  not ranked: {name_of(ranking.reason)}", style="yellow"))
             continue
         names = sorted(ranking.values, key=lambda name: -(ranking.values[name] or 0.0))
-        table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
-        for heading in (
-            "",
-            "result",
-            "value",
-            "rank",
-            *(chr(ord("A") + place % 26) for place in range(len(names))),
-        ):
-            table.add_column(heading, no_wrap=True, justify="left" if heading == "result" else "right")
-        for place, name in enumerate(names):
+        letters = [chr(ord("A") + place % 26) for place in range(len(names))]
+        rows = []
+        for letter, name in zip(letters, names, strict=True):
             low, high = ranking.ranks[name]
             rank = str(low) if low == high else f"{low}–{high}"
             cells = [_cell(ranking, base, name) for base in names]
-            letter = chr(ord("A") + place % 26)
-            table.add_row(
-                letter,
-                Text(short_path(name)),
-                shown_number(ranking.values[name], ranking.scale),
-                rank,
-                *cells,
-            )
-        print_table(screen, table)
+            value = shown_number(ranking.values[name], ranking.scale)
+            rows.append((letter, short_path(name), value, rank, *cells))
+        headers = ("", "result", "value", "rank", *letters)
+        print_cells(screen, headers, ((row, None) for row in rows), slice(2, None))
 
 
 def _cell(ranking: Ranking, base: str, new: str) -> str:

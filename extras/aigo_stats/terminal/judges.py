@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.tables import print_cells
 from aigo_bridge.cli.terminal import name_of, printable
-from aigo_bridge.text.numbers import ABSENT, shown_number
+from aigo_bridge.text.numbers import shown_number
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.judges import Agreement, JudgeQuality
 from aigo_stats.comparison.repetitions import Repeatability
@@ -28,10 +27,7 @@ def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) ->
     screen.print(Text(f"\nscores beside the labels in {name_of(labels)}", style="bold"))
     interval = f"{level_text(level)} interval"
     names = ("score", "labelled", "same", "kappa", "alpha", "mean", "labels' mean", "corrected", interval)
-    table = _table(*names)
-    for quality in qualities:
-        table.add_row(Text(_name(quality)), *_cells(quality))
-    print_table(screen, table)
+    _print(screen, names, ((_name(quality), *_cells(quality)) for quality in qualities))
     for quality in qualities:
         for note in _notes(quality):
             screen.print(Text(f"  {_name(quality)}: {printable(note)}", style="yellow"))
@@ -40,12 +36,9 @@ def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) ->
             _show_confusion(screen, quality, quality.agreement)
 
 
-def _table(*names: str) -> Table:
-    """Return a table with left-aligned names and right-aligned numbers."""
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for number, name in enumerate(names):
-        table.add_column(name, no_wrap=True, justify="right" if number else "left")
-    return table
+def _print(screen: Console, names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table with names on the left and numbers on the right."""
+    print_cells(screen, names, ((row, None) for row in rows), slice(1, None))
 
 
 def _name(number: JudgeQuality | Repeatability) -> str:
@@ -79,10 +72,9 @@ def _notes(quality: JudgeQuality) -> list[str]:
 
 def _show_confusion(screen: Console, quality: JudgeQuality, agreement: Agreement) -> None:
     screen.print(Text(f"\n{_name(quality)}: labels in rows, scores in columns", style="bold"))
-    table = _table("", *map(name_of, agreement.classes))
-    for label, row in zip(agreement.classes, agreement.confusion, strict=True):
-        table.add_row(Text(name_of(label)), *map(str, row))
-    print_table(screen, table)
+    classes = list(map(name_of, agreement.classes))
+    rows = zip(classes, agreement.confusion, strict=True)
+    _print(screen, ("", *classes), ((label, *map(shown_number, row)) for label, row in rows))
 
 
 def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) -> None:
@@ -123,12 +115,11 @@ def _show_components(screen: Console, number: Repeatability) -> None:
         rows += [("judge", parts.judge)]
         if parts.model is not None:
             rows.insert(1, ("model", parts.model))
-    table = _table("spread from", "variance", "share")
-    for name, variance in rows:
-        table.add_row(
-            name, shown_number(variance), shown_number(variance / total, (0, 1)) if total else ABSENT
-        )
-    print_table(screen, table)
+    cells = (
+        (name, shown_number(variance), shown_number(variance / total if total else None, (0, 1)))
+        for name, variance in rows
+    )
+    _print(screen, ("spread from", "variance", "share"), cells)
     if parts.judge is None:
         note = (
             "no answer was scored twice, so the variance of the judge is unknown (score the "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aigo_bridge.cli.options import VERB, verb_command
-from aigo_bridge.cli.tables import print_table
+from aigo_bridge.cli.tables import print_cells
 from aigo_bridge.cli.terminal import name_of, print_json
 from aigo_bridge.codes import Code
 from aigo_bridge.text.numbers import ABSENT, shown_number
@@ -222,7 +222,6 @@ def _plan(
 
 
 def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from aigo_stats.terminal.statistics import console
@@ -238,15 +237,13 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
         f"to find a difference of {difference:g} in {chance:.0%} of comparisons, with p <= {alpha:g}",
         markup=False,
     )
-    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for heading in ("trials", "samples needed", "smallest difference at hand", "found at hand"):
-        table.add_column(heading, no_wrap=True, justify="right")
+    headers = ("trials", "samples needed", "smallest difference at hand", "found at hand")
+    rows = []
     for row in plan["plan"]:
         power = ABSENT if row["power"] is None else f"{row['power']:.0%}"
-        table.add_row(
-            str(row["trials"]), _count(row["samples_needed"]), shown_number(row["smallest_difference"]), power
-        )
-    print_table(screen, table)
+        needed = _count(row["samples_needed"])
+        rows.append((str(row["trials"]), needed, shown_number(row["smallest_difference"]), power))
+    print_cells(screen, headers, ((row, None) for row in rows), slice(None))
     if len(plan["plan"]) == 1:
         screen.print(
             "To see the effect of more trials per sample, use results with several trials.", style="dim"
