@@ -1,8 +1,7 @@
-"""Projects of an evaluation: what `init` begins one with, and the parts that `new` adds.
+"""Evaluation projects: files that `init` creates, and parts that `new` adds.
 
-`templates/` and `parts/` hold the files as they are written; what belongs to every project is in
-`templates/common/`. Names that begin with a dot stand there as `dot-…`, so that no tool takes them for its
-own.
+`templates/` and `parts/` contain these files; `templates/common/` contains the files of every project. Names
+with a leading dot start with `dot-…` there, so that tools ignore them.
 """
 
 from aigo_bridge.projects.creating import create_files

@@ -1,4 +1,4 @@
-"""Writing new files beside what is there: all of them or none, and never over another."""
+"""Creation of new files next to existing ones: all of them or none, without overwriting."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from aigo_bridge.errors import Issue, SpecError
 
 
 def create_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write files that do not exist yet; where one cannot be written, none is there.
+    """Write files that do not exist yet. If one cannot be written, remove the others.
 
     Args:
-        folder: where; it is made when it is missing.
+        folder: target folder; it is created if it does not exist.
         files: name, with `/` → content.
 
     Returns:
         The files, in their order.
 
     Raises:
-        SpecError: some of them exist, or lie out of the folder; all are named, and nothing was written.
-        OSError: one cannot be written, on a full disk say.
+        SpecError: some files exist or are outside the folder; all are listed, and nothing was written.
+        OSError: a file cannot be written, for example because the disk is full.
     """
     issues = [issue for name in files for issue in _obstacles(folder, name)]
     if issues:
@@ -35,7 +35,7 @@ def create_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
         for name, content in files.items():
             path = folder / name
             _make_folder(path.parent, made)
-            # Not over what somebody has put there since.
+            # Another process may have created the file since the check.
             with path.open("xb") as file:
                 written.append(path)
                 file.write(content)
@@ -45,7 +45,7 @@ def create_files(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
         for path in reversed(written):
             path.unlink(missing_ok=True)
         for place in reversed(made):
-            with contextlib.suppress(OSError):  # somebody has put something there
+            with contextlib.suppress(OSError):  # The folder is not empty.
                 place.rmdir()
         raise
     return written

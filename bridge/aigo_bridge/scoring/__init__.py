@@ -1,4 +1,4 @@
-"""Scorers: from a sample and what a solver made of it to named scores."""
+"""Scorers: compute named scores from a sample and the solver's output."""
 
 from aigo_bridge.scoring.registry import CompiledScorer, compile_scorers, scorer_keys
 

@@ -1,6 +1,6 @@
-"""The metric `code_exec`: code that a model wrote passes the targets, which are test code, or it does not.
+"""Scorer `code_exec`: whether code that a model wrote passes the targets, which are test code.
 
-The core runs none of it. An engine lends a `CodeRunner`, which runs programs in a sandbox.
+The core runs no code. An engine provides a `CodeRunner`, which runs programs in a sandbox.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from aigo_bridge.spec.scorers import CodeExecScorer
 from aigo_bridge.templates import SampleTemplate
 
 RULES = ("none", "strip_whitespace", "extract_code_block")
-"""Ways to take code out of an answer; rules of the JSONL task spec."""
+"""Rules for extracting code from an answer; rules of the JSONL task spec."""
 
 SHOWN = 2_000
-"""Characters of an error's text that are kept in the metadata, from its end."""
+"""Maximum characters of an error text in the metadata, counted from its end."""
 
 
 async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Score:
-    """`{"code_exec": 1.0}` if the code runs and then every test after it without an exception, else 0.0; why
-    not in the metadata.
+    """Return `{"code_exec": 1.0}` if the code and then every test run without an exception, otherwise 0.0
+    with the reason in the metadata.
 
-    The code runs once, as `__main__`, in a process of its own; the tests run after it in another, in order,
-    and find its global names. Code that ends its process before the tests have run has not passed them. A
-    limit that is overrun is a 0.0 as well.
+    The code runs once, as `__main__`, in its own process. The tests run after it in another process, in
+        order,
+    and use its global names. Code that ends its process before the tests have run fails. Exceeding a
+    limit also gives 0.0.
 
     Raises:
-        SampleError: there is no score: the sandbox itself failed, or nobody but the answer could say whether
+        SampleError: there is no score: the sandbox itself failed, or only the answer could decide whether
             a test holds (stage
             `score`).
     """
@@ -51,10 +52,10 @@ async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Scor
 
 
 def check_tests(tests: object) -> list[str]:
-    """The tests of a sample.
+    """Return the tests of a sample.
 
     Raises:
-        SampleError: there are none, or they are not texts.
+        SampleError: the tests are missing or are not texts.
     """
     if isinstance(tests, str):
         tests = [tests]
@@ -78,10 +79,10 @@ def _limit(result: CodeResult) -> str | None:
 
 
 def _failure(verdict: Verdict | None, result: CodeResult) -> str | None:
-    """Why the code has not passed; `None` if it has.
+    """Return why the code failed; `None` if it passed.
 
     Raises:
-        SampleError: there is no verdict.
+        SampleError: the verdict is missing.
     """
     if verdict is None:
         reason = result.stderr.strip()[-200:] or f"exit code {result.exit_code}"
@@ -103,7 +104,7 @@ def _failure(verdict: Verdict | None, result: CodeResult) -> str | None:
 
 
 class CodeExec:
-    """The scorer `code_exec`: code out of the model's answer, run with the sample's tests."""
+    """Scorer `code_exec`: extracts code from the model's answer and runs it with the sample's tests."""
 
     def __init__(self, spec: CodeExecScorer, runner: CodeRunner):
         self._tests = SampleTemplate(spec.tests) if "{{" in spec.tests else spec.tests

@@ -1,9 +1,9 @@
-"""`function_call_coverage`: which of the required function calls were made.
+"""Scorer `function_call_coverage`: which of the required function calls were made.
 
-As observed with release 3.17: required calls are a JSON list of names or `{name, arguments}`; given arguments
-must equal those of the call; every call counts for one requirement; calls before the first user message are
-not looked at; nothing required means everything is covered. `in_order` changes `all_required_calls_made`
-alone.
+The rules were observed with release 3.17. Required calls are a JSON list of names or `{name, arguments}`;
+specified arguments must equal those of the call. Every call meets at most one requirement. Calls before the
+first user message are ignored. Without requirements, everything is covered. `in_order` only changes
+`all_required_calls_made`.
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ from aigo_bridge.templates import SampleTemplate
 
 @dataclass(frozen=True)
 class Call:
-    """A call that is required, or that was made."""
+    """Function call that is required or was made."""
 
     name: str
     arguments: str | None = None
-    """Canonical JSON text, equal for equal arguments; `None`: required with any, or made with arguments that
-    cannot be read."""
+    """Canonical JSON text, equal for equal arguments. `None`: any arguments are accepted, or the call's
+    arguments are unreadable.
+    """
 
     @property
     def shown(self) -> str | dict[str, Any]:
-        """As it would be written in a task."""
+        """Call in the notation of a task."""
         if self.arguments is None:
             return self.name
         return {"name": self.name, "arguments": json.loads(self.arguments)}
 
     def met_by(self, call: Call) -> bool:
-        """Whether a call that was made is the one that is required here."""
+        """Return whether a call that was made meets this requirement."""
         return self.name == call.name and self.arguments in (None, call.arguments)
 
 
 class FunctionCallCoverage:
-    """Six scores of the calls in a trace; `all_required_calls_made` is a boolean, the coverage a share in [0,
-    1], the others are counts.
+    """Six scores of the calls in a trace: `all_required_calls_made` is a boolean, the coverage a
+    proportion in [0, 1], the others are counts.
     """
 
     def __init__(self, spec: FunctionCallCoverageScorer):
@@ -99,10 +100,10 @@ class FunctionCallCoverage:
 
 
 def match(required: Sequence[Call], calls: Sequence[Call]) -> tuple[list[Call], list[Call], list[Call]]:
-    """Required calls that were made, those that were not, and calls that no requirement asked for.
+    """Return the required calls that were made, the required calls that were not, and surplus calls.
 
-    As many requirements as possible are met, whatever the order: those with arguments choose first, since
-    those without can take any call.
+    As many requirements as possible are met, in any order: requirements with arguments choose first, because
+    the others accept any call of the function.
     """
     remaining = Counter(calls)
     by_name: dict[str, deque[Call]] = {}
@@ -118,9 +119,7 @@ def match(required: Sequence[Call], calls: Sequence[Call]) -> tuple[list[Call], 
                 remaining[taken] -= 1
                 met[index] = True
     surplus = []
-    for call in reversed(
-        calls
-    ):  # the later of equal calls is the surplus one, as a reader of the trace would say
+    for call in reversed(calls):  # The later of equal calls is the surplus one.
         if remaining[call]:
             remaining[call] -= 1
             surplus.append(call)
@@ -132,7 +131,7 @@ def match(required: Sequence[Call], calls: Sequence[Call]) -> tuple[list[Call], 
 
 
 def _next(calls: deque[Call], remaining: Counter[Call]) -> Call | None:
-    """The first of the calls that is not taken; taken ones before it are dropped."""
+    """Return the first call that is still available, and drop used calls before it."""
     while calls:
         if remaining[calls[0]]:
             return calls[0]
@@ -141,7 +140,7 @@ def _next(calls: deque[Call], remaining: Counter[Call]) -> Call | None:
 
 
 def is_subsequence(required: Iterable[Call], calls: Iterable[Call]) -> bool:
-    """Whether the required calls were made in their order, with or without others between them."""
+    """Return whether the required calls were made in order; other calls between them are allowed."""
     following = iter(calls)
     return all(any(call.met_by(following_call) for following_call in following) for call in required)
 
@@ -166,7 +165,7 @@ def _required(entry: Any) -> Call:
 
 
 def _static(call: str | RequiredCall, values: dict[str, Any]) -> Call:
-    """A call of a list that stands in the task; texts in it may be templates."""
+    """Return a call from a list in the task; its texts may be templates."""
     if isinstance(call, str):
         return Call(_rendered(call, values))
     if call.arguments is None:
@@ -188,9 +187,9 @@ def _rendered(value: Any, values: dict[str, Any]) -> Any:
 
 
 def _canonical(text: str) -> str:
-    """JSON text with one spelling per value: keys in order, 1.0 as 1; `true` is not 1.
+    """Return JSON text with one spelling per value: sorted keys, 1.0 as 1; `true` differs from 1.
 
-    Raises `ValueError` when it is no JSON, `RecursionError` when it is nested too deeply.
+    Raises `ValueError` if the text is not JSON, `RecursionError` if it is nested too deeply.
     """
     return json.dumps(json.loads(text, parse_float=_whole_or_float), sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""Reading what a judge model answers: JSON, fenced JSON, JSON among prose, or the bare label or number."""
+"""Parsing of a judge model's reply: JSON, fenced JSON, JSON within prose, or the bare label or number."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# Not inside a word (`gpt-4`), not part of something longer (`1,000`, `1.2.3`).
+# Numbers outside words (`gpt-4`) and outside longer tokens (`1,000`, `1.2.3`).
 _NUMBER = re.compile(r"(?<![\w.,-])[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?(?!\w|[.,]\d)", re.ASCII)
 _DIGIT = re.compile(r"\d")
 _QUOTES = "\"'`*_ \t\r\n"
 
 MAX_WASTED = 100_000_000
-"""Characters that are read in vain while looking for JSON in a reply."""
+"""Maximum characters that may be read without success while searching for JSON in a reply."""
 
 
 class UnreadableReplyError(ValueError):
-    """The judge's reply holds no verdict; the message says what was missing."""
+    """Judge reply without a verdict; the message names the missing part."""
 
 
 @dataclass(frozen=True)
 class JudgeReply:
-    """A judge's reply, read."""
+    """Parsed reply of a judge."""
 
     value: str | float
-    """The label as the judge wrote it, or the number."""
+    """Label as the judge wrote it, or the number."""
     reasoning: str | None = None
     confidence: float | None = None
-    """In [0, 1]; `None` when the judge gave none, or one that is not a share."""
+    """Confidence in [0, 1]; `None` if it is missing or out of range."""
 
 
 def read_label(reply: str, labels: Sequence[str]) -> JudgeReply:
-    """The label in a reply.
+    """Return the label in a reply.
 
-    In JSON any label is taken; bare text must be one of `known` (unless nothing is known, then the whole text
-    is the label). A reply that says two different things says nothing.
+    JSON may contain any label. Bare text must be one of `labels`; without known labels, the whole text
+    is the label. A reply with two different labels is unreadable.
 
     Raises:
-        UnreadableReplyError: no label was found, or several.
+        UnreadableReplyError: the reply contains no label, or several.
     """
     objects = json_with(reply, ("prediction", "label"))
     if objects:
@@ -63,13 +63,14 @@ def read_label(reply: str, labels: Sequence[str]) -> JudgeReply:
 
 
 def read_number(reply: str) -> JudgeReply:
-    """The number in a reply: `score` of its JSON, else the only number in its text.
+    """Return the number in a reply: `score` of its JSON, otherwise the only number in its text.
 
-    Of several numbers (`4 out of 5`, `0,8`) none is taken: the first one may be the scale, the year, or half
-    of the score. Nor is one taken out of JSON that was cut off: it would come from the reasoning.
+    If the text contains several numbers (`4 out of 5`, `0,8`), it is unreadable: the first one may be the
+        scale, the year, or half
+    of the score. Truncated JSON is also unreadable, because its number may belong to the reasoning.
 
     Raises:
-        UnreadableReplyError: there is none, or several.
+        UnreadableReplyError: the reply contains no number, or several.
     """
     objects = json_with(reply, ("score",))
     if objects:
@@ -90,7 +91,7 @@ def read_number(reply: str) -> JudgeReply:
 
 
 def _only_number(text: str) -> float | None:
-    """The number in a text in which every digit belongs to that number."""
+    """Return the number of a text in which all digits belong to that number."""
     matches = list(itertools.islice(_NUMBER.finditer(text), 2))
     if len(matches) != 1:
         return None
@@ -128,12 +129,14 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def _is_broken_json(text: str) -> bool:
-    """Whether a text without a readable verdict tried to be JSON."""
+    """Return whether a text without a readable verdict looks like incomplete JSON."""
     return "{" in text
 
 
 def canonical(label: str, labels: Sequence[str]) -> str | None:
-    """The label of `labels` that is meant: the same text, else the same apart from case and outer blanks."""
+    """Return the matching label: the same text, otherwise the same without case and surrounding
+    whitespace.
+    """
     if label in labels:
         return label
     folded = label.strip().casefold()
@@ -141,7 +144,7 @@ def canonical(label: str, labels: Sequence[str]) -> str | None:
 
 
 def json_with(reply: str, keys: Sequence[str]) -> list[dict[str, object]]:
-    """The JSON objects in the text that have one of the keys, none of them inside another."""
+    """Return the outermost JSON objects in the text that have one of the keys."""
     decoder = json.JSONDecoder()
     objects: list[dict[str, object]] = []
     wasted = 0
@@ -151,10 +154,10 @@ def json_with(reply: str, keys: Sequence[str]) -> list[dict[str, object]]:
         try:
             value, end = decoder.raw_decode(reply, position)
         except json.JSONDecodeError as error:
-            wasted += error.pos  # to say where it is, the decoder counts lines from the start
+            wasted += error.pos  # To report the position, the decoder counts lines from the start.
         except RecursionError:
             wasted += MAX_WASTED // 100
-        except ValueError:  # a number with more digits than Python converts
+        except ValueError:  # A number with more digits than Python converts.
             wasted += len(reply) - position
         else:
             if isinstance(value, dict) and any(key in value for key in keys):
@@ -177,7 +180,7 @@ def _explanation(content: dict[str, object]) -> tuple[str | None, float | None]:
 def _finite(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    if isinstance(value, str) and "_" in value:  # `1_000` is Python's spelling, nobody's score
+    if isinstance(value, str) and "_" in value:  # `1_000` is Python notation and not a judge's score.
         return None
     try:
         number = float(value)

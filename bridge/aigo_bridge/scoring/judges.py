@@ -1,9 +1,9 @@
-"""The three judges: a model that classifies, scores or labels.
+"""Judges: a model classifies, scores or labels an answer.
 
-The platform adds its own format instruction to the author's prompts and does not publish it; ours stands in
-`_instruction`. With `use_structured_outputs` the same shape is also sent as a JSON schema. A reply that
-cannot be read is shown to the judge once, with the reason; a second one is an error of the sample. Every call
-is kept in the score's metadata.
+The platform adds its own format instruction to the author's prompts, but does not publish it; aigo-bridge's
+is in `_instruction`. With `use_structured_outputs`, the same format is also sent as a JSON schema. An
+unreadable reply is returned to the judge once, with the reason; a second one is an error of the sample. The
+score's metadata contains every call.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from aigo_bridge.spec.scorers import LabelerViaModelScorer, ModelAsAJudgeClassif
 from aigo_bridge.templates import SampleTemplate
 
 UNEXPECTED_LABEL = "unexpected_label"
-"""In the metadata of a score, true: the label is neither a correct nor an incorrect one."""
+"""Metadata key of a score; true if the label is neither correct nor incorrect."""
 
 MAX_ATTEMPTS = 2
-"""Calls per verdict: one, and one more with the reason why the first could not be read."""
+"""Calls per verdict: the first one, and one more with the reason why the first reply was unreadable."""
 
 JudgeSpec = ModelAsAJudgeClassifierScorer | ModelAsAJudgeScorer | LabelerViaModelScorer
 ChatMessage = ChatCompletionInputMessage | ChatCompletionOutputMessage
@@ -53,7 +53,7 @@ J = TypeVar("J", ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer, LabelerViaM
 
 
 class Judge(ABC):
-    """What the judges share: prompts, calls, retry, record of the calls."""
+    """Base class of the judges: prompts, calls, retry, records of the calls."""
 
     def __init__(self, spec: JudgeSpec):
         self._model_key = spec.model_key
@@ -64,15 +64,15 @@ class Judge(ABC):
     @property
     @abstractmethod
     def field(self) -> tuple[str, dict[str, Any]]:
-        """Name of the verdict in the JSON reply, and its JSON schema."""
+        """Return the name of the verdict in the JSON reply, and its JSON schema."""
 
     @abstractmethod
     def read(self, reply: str) -> JudgeReply:
-        """The verdict in a reply; `UnreadableReplyError` when there is none."""
+        """Return the verdict in a reply; raise `UnreadableReplyError` without one."""
 
     @abstractmethod
     def outcome(self, verdict: JudgeReply, metadata: dict[str, Any]) -> Score:
-        """Scores from a verdict; `JudgeError` when it is out of bounds."""
+        """Return the scores of a verdict; raise `JudgeError` if it is out of range."""
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         calls: list[dict[str, Any]] = []
@@ -90,7 +90,7 @@ class Judge(ABC):
         return self.outcome(verdict, metadata)
 
     def first_input(self, sample: Sample, output: SolverOutput | None) -> ChatCompletionInput:
-        """What the judge is asked first; nothing is called.
+        """Return the first input of the judge without calling it.
 
         Raises:
             SampleError: a prompt cannot be rendered.
@@ -117,7 +117,7 @@ class Judge(ABC):
         name, schema = self.field
         return {
             "type": "object",
-            # The reasons come first: a model that has written its verdict only defends it.
+            # The reasons come before the verdict: otherwise a model only defends its verdict.
             "properties": {
                 "reasoning": {"type": "string", "description": "Why, in a few sentences."},
                 name: schema,
@@ -137,7 +137,7 @@ class Judge(ABC):
 
 
 class JudgeError(SampleError):
-    """The judge gave no verdict, or one that is out of bounds; the calls that were made are kept."""
+    """Missing or invalid verdict of a judge; it contains the calls that were made."""
 
     def __init__(self, message: str, calls: list[dict[str, Any]], *, kind: str, hint: str | None = None):
         super().__init__(message, stage="score", kind=kind, hint=hint)
@@ -153,19 +153,19 @@ async def ask(
     read: Callable[[str], T],
     calls: list[dict[str, Any]],
 ) -> T:
-    """Ask a judge, and once more with the reason where its reply cannot be read.
+    """Ask a judge for a verdict, and once again with the reason if its reply is unreadable.
 
     Args:
-        model: the judge.
-        key: its AI GO key, for messages.
-        conversation: what is asked; unreadable replies are added to it.
-        chat_input: the request for a conversation.
-        instruction: how to answer, repeated behind the reason.
-        read: the verdict in a reply; raises `UnreadableReplyError` when there is none.
-        calls: takes a record of every call.
+        model: judge model.
+        key: AI GO key of the judge, for messages.
+        conversation: messages to the judge; unreadable replies are appended.
+        chat_input: function that returns the request for a conversation.
+        instruction: format instruction, repeated after the reason.
+        read: function that returns the verdict in a reply, or raises `UnreadableReplyError`.
+        calls: list to which every call is appended.
 
     Raises:
-        JudgeError: the model failed, or gave no verdict.
+        JudgeError: the model failed, or its verdict is missing.
     """
     for _ in range(MAX_ATTEMPTS):
         request = ModelRequest(chat_input(conversation))
@@ -181,7 +181,7 @@ async def ask(
             return read(reply)
         except UnreadableReplyError as error:
             problem = str(error)
-        if reply.strip():  # providers refuse empty messages of an assistant
+        if reply.strip():  # Providers refuse empty assistant messages.
             conversation.append(ChatCompletionOutputMessage(role="assistant", content=reply))
         again = f"Your answer could not be read: {problem}.{instruction}"
         conversation.append(ChatCompletionInputMessage(role="user", content=again))
@@ -194,13 +194,13 @@ async def ask(
 
 
 class ClassifierJudge(Judge):
-    """`is_correct`: 1.0 when the verdict is one of the correct labels, 0.0 for every other."""
+    """Judge with the score `is_correct`: 1.0 if the verdict is a correct label, otherwise 0.0."""
 
     def __init__(self, spec: ModelAsAJudgeClassifierScorer):
         super().__init__(spec)
         self._correct = _texts(spec.correct_labels)
         self.labels = (*self._correct, *_texts(spec.incorrect_labels))
-        """In the order in which the model is shown them."""
+        """Labels in the order of the prompt."""
 
     @property
     def field(self) -> tuple[str, dict[str, Any]]:
@@ -218,7 +218,9 @@ class ClassifierJudge(Judge):
 
 
 class ScoreJudge(Judge):
-    """`score`: the judge's number, moved linearly from its range to [0, 1]; the metadata has the raw one."""
+    """Judge with the score `score`: the judge's number, scaled linearly to [0, 1]. The metadata contains
+    the raw number.
+    """
 
     def __init__(self, spec: ModelAsAJudgeScorer):
         super().__init__(spec)
@@ -246,12 +248,12 @@ class ScoreJudge(Judge):
 
 
 class LabelJudge(Judge):
-    """`label`: the judge's label, spelt as in `valid_labels` when those are given."""
+    """Judge with the score `label`: the judge's label, spelled as in `valid_labels` if they are set."""
 
     def __init__(self, spec: LabelerViaModelScorer):
         super().__init__(spec)
         self.labels = _texts(spec.valid_labels)
-        """In the order in which the model is shown them; empty: any."""
+        """Labels in the order of the prompt; empty if any label is valid."""
 
     @property
     def field(self) -> tuple[str, dict[str, Any]]:
@@ -274,9 +276,7 @@ class LabelJudge(Judge):
 
 
 def with_labels_reversed(spec: ScorerSpec) -> ScoreFunction | None:
-    """A judge that is shown its labels in the opposite order and is otherwise the same; `None`: it has no two
-    labels.
-    """
+    """Return the same judge with its labels in the opposite order; `None` if it has fewer than two labels."""
     judge: ClassifierJudge | LabelJudge
     if isinstance(spec, ModelAsAJudgeClassifierScorer):
         judge = ClassifierJudge(spec)
@@ -291,7 +291,7 @@ def with_labels_reversed(spec: ScorerSpec) -> ScoreFunction | None:
 
 
 def _texts(labels: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Labels once the config is bound; a lone text is one label."""
+    """Return the labels after the config is bound; a single text is one label."""
     return (labels,) if isinstance(labels, str) else tuple(labels)
 
 
@@ -303,13 +303,13 @@ def _label_schema(labels: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _text(response: ModelResponse) -> str:
-    """What a judge said; `""` when it said nothing."""
+    """Return the text of a judge's reply; `""` without text."""
     output = response.raw_output
     if isinstance(output, ChatCompletionModelOutput):
         return output.choices[0].message.content if output.choices else ""
     try:
         return response.text
-    except ValueError:  # no message, only e.g. a function call
+    except ValueError:  # The output has no message, for example only a function call.
         return ""
 
 
@@ -326,7 +326,7 @@ def _record(model: str, request: ModelRequest, reply: str, response: ModelRespon
 
 
 def _plain(number: float) -> str:
-    """Every digit that the number has: 5 instead of 5.0, but never 5 for 5.0000001."""
+    """Return a number with all its digits: 5 instead of 5.0, but never 5 for 5.0000001."""
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 

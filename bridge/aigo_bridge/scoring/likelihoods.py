@@ -1,12 +1,11 @@
-"""`string_equals_mcqa` by likelihoods: the prediction is the choice whose continuation the model finds the
-most likely.
+"""Scoring of `string_equals_mcqa` by likelihoods: the prediction is the choice whose continuation has the
+highest likelihood.
 
-The solver asks for the likelihoods (only engines whose models tell them can) and leaves them in the raw
-outputs; scoring is arithmetic on what stands there, so stored outputs can be scored again, with another
-normalisation too.
+The solver requests the likelihoods and stores them in the raw outputs; only some engines and models support
+this. Scoring uses only the stored values, so stored outputs can be rescored, also with another normalization.
 
-Ties go to the first of the best choices, as `numpy.argmax` and with it lighteval's `loglikelihood_acc`
-decide; the metadata says so.
+In a tie, the first of the best choices wins, as with `numpy.argmax` and therefore lighteval's
+`loglikelihood_acc`. The metadata records the tie.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from aigo_bridge.spec.scorers import StringEqualsMCQAScorer
 from aigo_bridge.templates import SampleTemplate, as_list
 
 RAW_KEY = "log_likelihoods"
-"""Key of a raw output that holds likelihoods: a list of what `Likelihood.to_json` gives."""
+"""Key of a raw output with likelihoods: a list of values from `Likelihood.to_json`."""
 
 UNCONDITIONED_KEY = "unconditioned_log_likelihoods"
-"""The same of likelihoods behind the unconditioned query, in place of the question."""
+"""Key of likelihoods after the unconditioned query, which replaces the question."""
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """How likely a model finds one text after a prompt."""
+    """Likelihood of one text after a prompt."""
 
     continuation: str
     log_likelihood: float
-    """Sum over its tokens of the natural logarithm of their probability, each given everything before it."""
+    """Sum of the natural log probabilities of its tokens, each given all text before it."""
     num_tokens: int
     is_greedy: bool
-    """Whether every token of it is the most likely one at its place."""
+    """Whether every token is the most likely one at its position."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in raw outputs and metadata."""
+        """Return the JSON value for raw outputs and metadata."""
         return {
             "continuation": self.continuation,
             "log_likelihood": self.log_likelihood,
@@ -56,27 +55,27 @@ class Likelihood:
 
 
 def by_likelihood(scorers: Iterable[ScorerSpec]) -> tuple[ScorerSpec, ...]:
-    """The scorers that compare likelihoods."""
+    """Return the scorers that compare likelihoods."""
     return tuple(scorer for scorer in scorers if scorer.compares_likelihoods)
 
 
 def raw_output(likelihoods: Sequence[Likelihood], key: str = RAW_KEY) -> dict[str, Any]:
-    """What a solver leaves of one question for likelihoods."""
+    """Return the raw output that a solver stores for one question."""
     return {key: [likelihood.to_json() for likelihood in likelihoods]}
 
 
 class Choices:
-    """The choices of a sample, and the texts that stand for them."""
+    """Choices of a sample, and the continuations that represent them."""
 
     def __init__(self, spec: ScorerSpec):
         self._choices = _listed(spec.answer_choices or ())
         self._continuations = None if spec.answer_texts is None else _listed(spec.answer_texts)
 
     def of(self, row: Mapping[str, Any], stage: Stage) -> tuple[list[str], list[str]]:
-        """Choices and continuations, of the same number.
+        """Return choices and continuations in equal number.
 
         Raises:
-            SampleError: they cannot be rendered, are no texts, none, or not equally many.
+            SampleError: they cannot be rendered, are not texts, are empty, or differ in number.
         """
         choices = _texts("choices", self._choices, row, stage)
         if self._continuations is None:
@@ -101,7 +100,7 @@ class Choices:
 
 
 class MostLikelyChoice:
-    """1.0 if the most likely of the choices is the right one."""
+    """Scorer that gives 1.0 if the most likely choice is the correct one."""
 
     def __init__(self, spec: StringEqualsMCQAScorer):
         self._truth = SampleTemplate(spec.ground_truth_choice)
@@ -154,8 +153,9 @@ class MostLikelyChoice:
         return Score({"is_correct": 1.0 if predicted == truth else 0.0}, metadata)
 
     def _score(self, likelihood: Likelihood, choice: str) -> float:
-        """What is compared; lighteval divides in the same way (`LogProbCharNorm`, `LogProbTokenNorm`), but
-        counts padding as tokens; lm-evaluation-harness by the choice (`acc_norm`, `acc_bytes`).
+        """Return the compared number. lighteval normalizes the same way (`LogProbCharNorm`,
+        `LogProbTokenNorm`), but counts padding as tokens; lm-evaluation-harness divides by the choice's
+        length (`acc_norm`, `acc_bytes`).
         """
         match self._normalisation:
             case "characters":
@@ -170,7 +170,7 @@ class MostLikelyChoice:
 
 
 def preview(scorer: StringEqualsMCQAScorer, row: Mapping[str, Any]) -> dict[str, str]:
-    """What is compared, and how; nothing for scorers that compare letters."""
+    """Return the compared texts for a preview; empty for scorers that compare letters."""
     if not scorer.compares_likelihoods:
         return {}
     choices, continuations = Choices(scorer).of(row, "score")
@@ -185,10 +185,10 @@ def preview(scorer: StringEqualsMCQAScorer, row: Mapping[str, Any]) -> dict[str,
 def _likelihoods(
     output: SolverOutput | None, continuations: Sequence[str], key: str = RAW_KEY
 ) -> list[Likelihood]:
-    """The likelihoods of these continuations, from what the solver has left under a key.
+    """Return the stored likelihoods of these continuations.
 
     Raises:
-        SampleError: they are not there, or are no numbers.
+        SampleError: they are missing or are not numbers.
     """
     for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
         stored = raw.get(key) if isinstance(raw, dict) else None
@@ -209,10 +209,10 @@ def _text(stored: Any) -> Any:
 
 
 def _stored(raw: Mapping[str, Any]) -> Likelihood:
-    """Back from `Likelihood.to_json`; logs come from strangers.
+    """Parse the value of `Likelihood.to_json`, which may come from an untrusted log.
 
     Raises:
-        SampleError: it is none.
+        SampleError: the value is invalid.
     """
     text, value, count = raw["continuation"], raw.get("log_likelihood"), raw.get("num_tokens")
     if not _is_number(value) or not math.isfinite(value) or not _is_number(count) or count < 1:

@@ -1,8 +1,8 @@
-"""Scores that the author computes in Python, which runs in the snippet worker: scorers, and system tasks.
+"""Scores that the author computes in Python, in the snippet worker: scorers and system tasks.
 
-A system task computes metrics by itself, without a model or a dataset. Its snippet defines
-`compute_evidence()` and returns `{"metrics": {name: {"value": number, "reason": text}}}`; `reason` may be
-missing. It may use the network (it often looks at a running system).
+A system task computes metrics without a model or dataset. Its snippet defines `compute_evidence()` and
+returns `{"metrics": {name: {"value": number, "reason": text}}}`; `reason` is optional. The snippet may use
+the network, because it often examines a running system.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from aigo_bridge.spec.scorers import PythonAllSamplesScorer, PythonScorer
 from aigo_bridge.text.plurals import plural
 
 SCORER_KEY = "compute_evidence"
-"""Name under which engines log what a system task computed."""
+"""Scorer name in engine logs for the metrics of a system task."""
 
 SAMPLE_ID = "system"
-"""Id of the one sample that engines see of a system task."""
+"""ID of the only sample that engines see in a system task."""
 
 
 class PythonScores:
-    """`compute_scores(sample, solver_output)`, or `compute_scores(sample)` for tasks without a solver.
+    """Scorer that calls `compute_scores(sample, solver_output)`, or `compute_scores(sample)` for tasks
+    without a solver.
 
-    In the older form it is `compute_scores(sample, model_input, model_output)`: what the model was given
-    last, and what it gave.
+    The deprecated form is `compute_scores(sample, model_input, model_output)` with the last model input and
+    output.
     """
 
     def __init__(self, snippet: Snippet, host: SnippetHost):
@@ -52,7 +53,9 @@ class PythonScores:
 
 
 class PythonAllSamplesScores:
-    """`compute_scores(samples)`, called once for the whole dataset; each sample then gets its entry."""
+    """Scorer that calls `compute_scores(samples)` once for the whole dataset; each sample then gets its
+    entry.
+    """
 
     def __init__(self, snippet: Snippet, host: SnippetHost, samples: Sequence[Sample]):
         self._snippet = snippet
@@ -68,12 +71,12 @@ class PythonAllSamplesScores:
                 try:
                     self._entries = await self._compute()
                 except SampleError as error:
-                    # One failure of the whole: asking again for each sample would fail as often.
+                    # Keep the failure: another call for each sample would fail again.
                     self._failure = error
         if self._entries is None:
             assert self._failure is not None
             raise self._failure.with_traceback(None)
-        # Read here: an entry that cannot be is the failure of its own sample only.
+        # Parsed here so that an invalid entry only fails its own sample.
         return _entry(self._entries[str(sample.id)], self._snippet.where)
 
     async def _compute(self) -> dict[str, Any]:
@@ -102,7 +105,7 @@ async def _call(host: SnippetHost, snippet: Snippet, *arguments: Any, stage: Sta
 
 
 def _entry(entry: Any, label: str) -> Score:
-    """Scores alone, or `{"scores": {…}, "metadata": {…}}`."""
+    """Parse an entry with only scores, or with `{"scores": {…}, "metadata": {…}}`."""
     if (
         isinstance(entry, Mapping)
         and isinstance(entry.get("scores"), Mapping)
@@ -149,7 +152,7 @@ PYTHON_ALL_SAMPLES = ScorerType(
 
 
 async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Score:
-    """Run a system task's snippet: metric name → number as values, reasons as metadata.
+    """Run a system task's snippet; return numbers by metric name as values, and reasons as metadata.
 
     Raises:
         SampleError: the snippet failed, or did not return metrics (stage `metric`).
@@ -182,7 +185,7 @@ def _wrong(snippet: Snippet, message: str) -> SampleError:
 
 
 def metric_data(outcome: Score) -> list[MetricData]:
-    """What a system task computed, as AI GO keeps it: one entry per metric, with its reason."""
+    """Return the metrics of a system task in AI GO's format: one entry per metric, with its reason."""
     reasons = outcome.metadata.get("reasons") or {}
     return [
         MetricData(

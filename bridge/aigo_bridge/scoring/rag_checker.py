@@ -1,18 +1,18 @@
-"""`rag_checker`: how good retrieval and answer are, claim by claim.
+"""Scorer `rag_checker`: quality of retrieval and answer, claim by claim.
 
-The answer and the target are split into claims; a judge says which claims of the one hold in the other and in
-the retrieved chunks (the `references` of the model's output); the scores follow by counting (`rag_scores`).
-Only what the wanted scores need is asked.
+The answer and the target are split into claims. A judge decides which claims of one are supported by the
+other and by the retrieved chunks (the `references` of the model output). The scores are computed from the
+counts (`rag_scores`). The judge is only asked for the inputs of the requested scores.
 
-AI GO names the fields and publishes no rules for them. Ours: `mode` says which claims count, those of the
-target and those of the answer alike. `required_only` keeps claims labelled `required`,
-`required_and_optional` drops those labelled `irrelevant`; labels come from the label columns, else from the
-judge. The whole target decides what is correct in every mode.
+AI GO names the fields but publishes no rules for them; the following rules are aigo-bridge's. `mode` selects
+the counted claims of both target and answer. `required_only` keeps claims labeled `required`;
+`required_and_optional` drops claims labeled `irrelevant`. Labels come from the label columns, otherwise from
+the judge. In every mode, the whole target decides what is correct.
 
-The judge's three questions are those of the RAGChecker framework (claim extraction and checking follow
-RefChecker: entailment, neutral, contradiction; five claims per question); the wording is ours, as AI GO
-publishes none. Texts go to the judge as JSON, so that nothing in a document can pass for a part of the
-question.
+The judge's three questions are from the RAGChecker framework. Claim extraction and checking follow
+RefChecker: entailment, neutral, contradiction; five claims per question. The wording is aigo-bridge's because
+AI GO publishes none. The judge gets all texts as JSON, so that document content cannot be mistaken for a part
+of the question.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _COUNTED = {
     "required_only": frozenset({"required"}),
     "required_and_optional": frozenset({"required", "optional"}),
 }
-"""Mode → labels of the claims that count; in `all_claims` labels are not looked at."""
+"""Mode → labels of the counted claims; in `all_claims`, labels are ignored."""
 
 
 _PLACES: dict[Check, tuple[str, str]] = {
@@ -56,30 +56,30 @@ _PLACES: dict[Check, tuple[str, str]] = {
     "target_in_chunks": ("target", "chunks"),
     "response_in_chunks": ("response", "chunks"),
 }
-"""Check → whose claims are looked up, and in what."""
+"""Check → source of the claims, and texts in which they are looked up."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The target, or the response."""
+    """Target or response."""
 
     name: str
     text: str
     given: tuple[str, ...] | None
-    """Claims that the dataset has for it; `None`: the judge extracts them."""
+    """Claims from the dataset; `None`: the judge extracts them."""
     labels: tuple[str, ...] | None
-    """Labels that the dataset has for these claims; `None`: the judge gives them, where the mode asks."""
+    """Labels of these claims from the dataset; `None`: the judge assigns them if the mode needs them."""
 
 
 class RagChecker:
-    """The scores of `scores_to_compute`; without it all eleven, or `faithfulness` alone when there is no
-    target to compare with.
+    """Scorer of `scores_to_compute`; by default all eleven scores, or only `faithfulness` without a target.
 
-    A score of which nothing can be measured (no claims, no chunks, no target in this row) is `None` and in no
-    metric.
+    A score is `None` and excluded from all metrics if it cannot be measured (no claims, no chunks, no
+        target in this
+    row).
 
     Raises:
-        SpecError: a score needs a target column, or labels stand without their claims.
+        SpecError: a score needs a target column, or labels are set without their claims.
     """
 
     def __init__(self, spec: RagCheckerScorer):
@@ -130,7 +130,7 @@ class RagChecker:
         )
 
     def _target(self, sample: Sample) -> Side | None:
-        """The target; `None` when the row has none."""
+        """Return the target; `None` if the row has no target."""
         spec = self._spec
         claims = _texts(sample, spec.target_claims_column)
         text = _text(sample, spec.target_column)
@@ -148,7 +148,7 @@ class RagChecker:
         )
 
     async def _claims(self, judge: ClaimsJudge, side: Side) -> tuple[list[str], dict[str, Any]]:
-        """The claims that count, and a record of all."""
+        """Return the counted claims, and a record of all claims."""
         spec = self._spec
         known_claims = side.given
         claims = (
@@ -168,7 +168,7 @@ class RagChecker:
 
 
 async def _look_up(judge: ClaimsJudge, claims: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
-    """Per claim, per text, the judge's verdict; a text that was retrieved twice is asked about once."""
+    """Return the judge's verdict per claim and text; a text that was retrieved twice is checked once."""
     columns = {text: await judge.entailed(claims, text) for text in dict.fromkeys(texts)}
     return [[columns[text][row] for text in texts] for row in range(len(claims))]
 
@@ -187,7 +187,7 @@ def _entailments(verdicts: Mapping[Check, Sequence[Sequence[str]]]) -> Entailmen
 
 
 def _chunks(output: SolverOutput | None) -> list[str]:
-    """What was retrieved for the answer; empty for models that say nothing about it."""
+    """Return the retrieved texts; empty for models that do not report them."""
     answer = getattr(output, "output", None)
     if not isinstance(answer, RAGCompletionOutput) or not answer.choices:
         return []
@@ -206,13 +206,13 @@ def _value(sample: Sample, column: str) -> Any:
 
 
 def _text(sample: Sample, column: str | None) -> str | None:
-    """The text in a column; `None` without one."""
+    """Return the text in a column; `None` if the cell is empty."""
     value = None if column is None else _value(sample, column)
     return None if value is None else text_of(value)
 
 
 def _texts(sample: Sample, column: str | None) -> tuple[str, ...] | None:
-    """The list of texts in a column, or that the JSON in it spells; `None` without one."""
+    """Return the list of texts in a column, also from JSON text; `None` if the cell is empty."""
     value = None if column is None else _value(sample, column)
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -226,7 +226,7 @@ def _texts(sample: Sample, column: str | None) -> tuple[str, ...] | None:
 
 
 def _labels(sample: Sample, column: str | None, claims: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The labels in a column, one for each of the claims."""
+    """Return the labels in a column, one for each claim."""
     texts = _texts(sample, column)
     if texts is None:
         return None
@@ -245,13 +245,13 @@ def _unreadable(message: str) -> SampleError:
 
 
 CLAIMS_PER_CALL = 5
-"""Claims that are checked in one call; RAGChecker's own default."""
+"""Number of claims per judge call; RAGChecker's default."""
 
 LABELS = ("required", "optional", "irrelevant")
-"""What a claim is to the answer of the question."""
+"""Relation of a claim to the answer of the question."""
 
 VERDICTS = ("entailment", "neutral", "contradiction")
-"""What a text says about a claim."""
+"""Relation of a text to a claim."""
 
 T = TypeVar("T")
 
@@ -279,29 +279,29 @@ _LABEL = (
 
 
 class ClaimsJudge:
-    """Asks one judge model about one sample and keeps every call."""
+    """Judge of one sample that records every call."""
 
     def __init__(self, model: Model, key: str, question: str):
         self._model = model
         self._key = key
         self._question = question
         self.calls: list[dict[str, Any]] = []
-        """The calls made so far, as the judges keep them."""
+        """Calls so far, in the format of the other judges."""
 
     async def claims(self, text: str, instructions: str | None = None) -> list[str]:
-        """The claims in a text, in its order; none, and no call, when it is empty."""
+        """Return the claims of a text in order; an empty list, without a call, for an empty text."""
         if not text.strip():
             return []
         shape = '{"claims": ["<claim>", …]}, or {"claims": []} when there are none'
         return await self._ask(_EXTRACT, instructions, {"text": text}, shape, read_claims)
 
     async def labels(self, claims: Sequence[str], text: str, instructions: str | None = None) -> list[str]:
-        """One of `LABELS` for each claim of a text."""
+        """Return one of `LABELS` for each claim of a text."""
         return await self._of_each(_LABEL, instructions, claims, text, LABELS)
 
     async def entailed(self, claims: Sequence[str], text: str) -> list[str]:
-        """For each claim whether a text entails or contradicts it, or is neutral; nothing entails from an
-        empty text, without a call.
+        """Return for each claim whether a text entails or contradicts it, or is neutral. An empty text is
+        neutral, without a call.
         """
         if not text.strip():
             return ["neutral"] * len(claims)
@@ -355,7 +355,7 @@ class ClaimsJudge:
 
 
 def read_claims(reply: str) -> list[str]:
-    """The claims in a judge's reply; blank ones are dropped.
+    """Return the claims in a judge's reply without blank ones.
 
     Raises:
         UnreadableReplyError: there is no list of claims, or there are two different ones.
@@ -367,7 +367,7 @@ def read_claims(reply: str) -> list[str]:
 
 
 def read_labels(reply: str, count: int, allowed: Sequence[str]) -> list[str]:
-    """One label for each of `count` claims, in their order, whatever the order in the reply.
+    """Return one label for each of `count` claims, in the order of the claims.
 
     Raises:
         UnreadableReplyError: a claim has no label or two different ones, or a label is not allowed.

@@ -32,39 +32,39 @@ from dataclasses import dataclass
 from typing import Literal
 
 Check = Literal["target_in_response", "response_in_target", "target_in_chunks", "response_in_chunks"]
-"""Which claims are looked up in what."""
+"""Combination of claims and the texts in which they are looked up."""
 
 
 @dataclass(frozen=True)
 class Entailments:
-    """Which claims hold where; empty for what was not looked at or cannot be (no target, no chunks)."""
+    """Entailments of claims; empty for combinations that were not checked or cannot be checked."""
 
     target_in_response: Sequence[bool] = ()
-    """Per claim of the target: whether the response entails it."""
+    """For each claim of the target: whether the response entails it."""
     response_in_target: Sequence[bool] = ()
-    """Per claim of the response: whether the target entails it, so that it is correct."""
+    """For each claim of the response: whether the target entails it (the claim is correct)."""
     target_in_chunks: Sequence[Sequence[bool]] = ()
-    """Per claim of the target, per chunk: whether the chunk entails it."""
+    """For each claim of the target and each chunk: whether the chunk entails the claim."""
     response_in_chunks: Sequence[Sequence[bool]] = ()
-    """Per claim of the response, per chunk: whether the chunk entails it."""
+    """For each claim of the response and each chunk: whether the chunk entails the claim."""
 
     @property
     def is_retrieved(self) -> list[bool]:
-        """Per claim of the target: whether some chunk entails it."""
+        """For each claim of the target: whether any chunk entails it."""
         return [any(row) for row in self.target_in_chunks]
 
     @property
     def is_faithful(self) -> list[bool]:
-        """Per claim of the response: whether some chunk entails it."""
+        """For each claim of the response: whether any chunk entails it."""
         return [any(row) for row in self.response_in_chunks]
 
     @property
     def is_relevant(self) -> list[bool]:
-        """Per chunk: whether it entails a claim of the target."""
+        """For each chunk: whether it entails a claim of the target."""
         return [any(column) for column in zip(*self.target_in_chunks, strict=True)]
 
     def is_from(self, *, relevant: bool) -> list[bool]:
-        """Per claim of the response: whether a relevant (or an irrelevant) chunk entails it."""
+        """Return for each claim of the response whether a relevant (or irrelevant) chunk entails it."""
         counts = [is_relevant is relevant for is_relevant in self.is_relevant]
         return [
             any(holds and count for holds, count in zip(row, counts, strict=True))
@@ -93,9 +93,9 @@ CHECKS: Mapping[str, frozenset[Check]] = {
 
 
 def rag_score(name: str, entailments: Entailments) -> float | None:
-    """One of the eleven scores, in [0, 1]; `None` when there is nothing that it could be a share of."""
+    """Return one of the eleven scores in [0, 1]; `None` if there is nothing to count."""
     needed = [getattr(entailments, check) for check in CHECKS[name]]
-    # No claims, or claims and no chunks.
+    # There are no claims, or there are claims but no chunks.
     if any(not rows or rows[0] in ([], ()) for rows in needed):
         return None
     return _f1_score(entailments) if name == "f1_score" else _share(_HOLDS[name](entailments))
@@ -141,7 +141,7 @@ _HOLDS: Mapping[str, Callable[[Entailments], Sequence[bool]]] = {
     "self_knowledge": lambda entailments: _from_nowhere(entailments, correct=True),
     "faithfulness": lambda entailments: entailments.is_faithful,
 }
-"""Score → of what it is the share that holds."""
+"""Score → the items whose proportion it is."""
 
 
 def _share(holds: Sequence[bool]) -> float | None:

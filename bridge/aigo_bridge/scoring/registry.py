@@ -1,6 +1,6 @@
-"""Types of scorers by name, and a task's scorers made ready to run.
+"""Scorer types by name, and the compilation of a task's scorers.
 
-A new scorer is a module that ends with its `ScorerType`, and a row here.
+To add a scorer, write a module that ends with its `ScorerType`, and add a row here.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from aigo_bridge.spec import task
 from aigo_bridge.spec.scorer import SCORERS, ScorerSpec, default_keys
 
 SCORER_TYPES: dict[type[ScorerSpec], ScorerType[Any]] = {}
-"""Specification → the type of scorer that it is of."""
+"""Specification class → scorer type."""
 
 
 def register(scorer_type: ScorerType[Any]) -> None:
-    """Let tasks have scorers of a type."""
+    """Register a scorer type for use in tasks."""
     spec = scorer_type.spec
     SCORER_TYPES[spec] = scorer_type
     if spec.type_name() not in SCORERS:
@@ -55,7 +55,7 @@ def scorer_type(scorer: ScorerSpec) -> ScorerType[Any]:
     """Return the type of a scorer.
 
     Raises:
-        PluginError: the plug-in that adds it cannot be loaded.
+        PluginError: the plug-in that defines the type cannot be loaded.
     """
     if type(scorer) not in SCORER_TYPES:
         SCORER_TYPES[type(scorer)] = plugins.load("scorers", scorer.type, ScorerType)
@@ -64,10 +64,10 @@ def scorer_type(scorer: ScorerSpec) -> ScorerType[Any]:
 
 @dataclass(frozen=True)
 class CompiledScorer:
-    """A scorer, ready to run."""
+    """Scorer that is ready to run."""
 
     key: str
-    """Unique among the task's scorers."""
+    """Key, unique among the task's scorers."""
     display_name: str | None
     purpose: Literal["score", "qa"]
     spec: ScorerSpec
@@ -75,7 +75,9 @@ class CompiledScorer:
 
 
 def scorer_keys(scorers: Sequence[ScorerSpec]) -> tuple[str, ...]:
-    """One key per scorer: its own, else its type, with `_2`, `_3` … where that is taken."""
+    """Return one key per scorer: its own, otherwise its type, with the suffix `_2`, `_3` … if that key is
+    taken.
+    """
     return default_keys([(scorer.key, scorer.type) for scorer in scorers])
 
 
@@ -87,19 +89,20 @@ def compile_scorers(
     code_runner: CodeRunner | None = None,
     snippet_place: Callable[[int], tuple[str, int] | None] = lambda number: None,
 ) -> tuple[CompiledScorer, ...]:
-    """The scorers of a task, in order.
+    """Compile the scorers of a task, in order.
 
     Args:
-        scorers: as specified, config bound.
+        scorers: scorers with config bound.
         samples: all samples of the run, for scorers that see them together.
-        host: where snippets run.
-        code_runner: where code runs that a model wrote; `None`: nowhere.
-        snippet_place: file and first line of the snippet of the scorer with that number, told in errors;
-            `None`: not known.
+        host: worker host for snippets.
+        code_runner: runner for code that a model wrote; `None`: such code cannot run.
+        snippet_place: function that returns file and first line of a scorer's snippet by the scorer's
+            number, for errors;
+            `None` if unknown.
 
     Raises:
         SpecError: a scorer's fields contradict each other.
-        UnsupportedPlanError: something that a scorer needs is not there.
+        UnsupportedPlanError: a requirement of a scorer is missing.
     """
     return tuple(
         CompiledScorer(

@@ -1,4 +1,4 @@
-"""What a type of scorer consists of, what its scorers are given, and what they say about a sample."""
+"""Interfaces of scorers: scorer types, their inputs and their results for a sample."""
 
 from __future__ import annotations
 
@@ -14,71 +14,75 @@ from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorer import ScorerSpec
 
 TIME_LIMIT = 30.0
-"""Seconds that code which a model wrote and its tests may take together."""
+"""Maximum total seconds for code that a model wrote and its tests."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Scores and what explains them."""
+    """Scores and their metadata."""
 
     values: Mapping[str, Any]
-    """Score name → value; numbers, booleans and texts go into metrics, anything else is kept as it is."""
+    """Score name → value. Numbers, booleans and texts are used in metrics; other values are kept
+    unchanged.
+    """
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Kept beside the scores; never aggregated."""
+    """Metadata stored with the scores; never aggregated."""
 
 
 class ScoreFunction(Protocol):
-    """Scores one sample."""
+    """Function that scores one sample."""
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
-        """Score what a solver made of a sample (`None` in tasks without a solver).
+        """Score the solver's output for a sample (`None` in tasks without a solver).
 
         Raises:
             SampleError: the sample cannot be scored (stage `score`); other scorers and samples are not
-                concerned.
+                affected.
         """
         ...
 
 
 @dataclass(frozen=True)
 class CodeResult:
-    """How the two programs that judge some code ended."""
+    """Results of the two programs that run and judge code."""
 
     ended: Literal["exit", "time", "memory", "output"]
-    """By themselves, or by the limit that ended them."""
+    """End of the programs: a normal exit, or the limit that was exceeded."""
     exit_code: int | None
-    """Of the judge; `None` when a limit ended it."""
+    """Exit code of the judging program; `None` if a limit ended it."""
     stdout: str
-    """Of the judge."""
+    """Standard output of the judging program."""
     stderr: str
     answer_exit: int | None = None
-    """Exit code of the process of the answer's code, where it is known."""
+    """Exit code of the process with the answer's code, if known."""
 
 
 class CodeRunner(Protocol):
-    """Runs the two programs in a sandbox."""
+    """Runner of the two programs in a sandbox."""
 
     async def run(self, programs: Judging, *, time_limit: float = TIME_LIMIT) -> CodeResult:
-        """Run them: no network, nothing of the runner's files or environment, limits on everything.
+        """Run the programs without network and without access to the runner's files or environment, under
+        limits.
 
         Raises:
-            SampleError: the sandbox itself failed (stage `score`); this says nothing about the code.
+            SampleError: the sandbox itself failed (stage `score`); the quality of the code remains
+                unknown.
         """
         ...
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a scorer may need beside its specification."""
+    """Inputs that a scorer may need in addition to its specification."""
 
     samples: Sequence[Sample]
     """All samples of the run, for scorers that see them together."""
     host: SnippetHost
-    """Where snippets run."""
+    """Worker host for snippets."""
     code_runner: CodeRunner | None = None
-    """Where code runs that a model wrote; `None`: nowhere."""
+    """Runner for code that a model wrote; `None`: such code cannot run."""
     snippet_place: tuple[str, int] | None = None
-    """File and first line of the scorer's snippet, for errors; `None`: not known."""
+    """File and first line of the scorer's snippet, for errors; `None` if unknown."""
 
 
 S = TypeVar("S", bound=ScorerSpec)
@@ -86,26 +90,27 @@ S = TypeVar("S", bound=ScorerSpec)
 
 @dataclass(frozen=True)
 class ScorerType(Generic[S]):
-    """A type of scorer: what may be written (see `ScorerSpec`), and what runs it."""
+    """Scorer type: its specification (see `ScorerSpec`) and its implementation."""
 
     spec: type[S]
-    """Its specification."""
+    """Specification of the scorer type."""
     compile: Callable[[S, RunContext], ScoreFunction]
-    """Makes what scores the samples.
+    """Function that creates the scoring function.
 
     Raises:
-        SpecError: its fields contradict each other.
-        UnsupportedPlanError: something that it needs is not there.
+        SpecError: the fields contradict each other.
+        UnsupportedPlanError: a requirement is missing.
     """
     first_input: Callable[[S, Sample, SolverOutput | None], ChatCompletionInput] | None = None
-    """What a judge is asked first; `None`: no judge is shown the templates as its messages.
+    """Function that returns the first input of a judge; `None`: the scorer is not a judge, or its messages
+    cannot be previewed.
 
     Raises:
         SampleError: a prompt cannot be rendered.
     """
     preview: Callable[[S, Mapping[str, Any]], Mapping[str, str]] = lambda scorer, row: {}
-    """What a preview of a row shows beside the rendered fields.
+    """Function that returns further preview fields of a row, in addition to the rendered fields.
 
     Raises:
-        SampleError: it will fail in the run.
+        SampleError: the sample will fail in the run.
     """

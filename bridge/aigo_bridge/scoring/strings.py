@@ -1,9 +1,9 @@
 """Scorers that compare text: `string_equals`, `string_equals_mcqa` and `bleu`.
 
-`bleu` is sentence BLEU, computed by sacrebleu. AI GO documents a score in [0, 1] and neither tokenizer, order
-nor smoothing. Ours are those that sacrebleu advises for single sentences: 13a tokens, n-grams up to 4 and
-never longer than the answer (effective order), exponential smoothing of orders without a match. The signature
-in the metadata names all of it and the version.
+`bleu` is sentence BLEU, computed by sacrebleu. AI GO documents a score in [0, 1], but no tokenizer, order or
+smoothing. aigo-bridge uses sacrebleu's recommendations for single sentences: 13a tokens, n-grams up to 4 but
+not longer than the answer (effective order), exponential smoothing of orders without a match. The signature
+in the metadata contains all settings and the version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 NO_CHOICE = "ground_truth_is_choice"
-"""In the metadata of a score, false: the right choice is none of the choices, so that no answer is right."""
+"""Metadata key of a score; false if the correct choice is missing in the choices, so that every answer is
+wrong.
+"""
 
 
 SETTINGS: dict[str, Any] = {
@@ -35,11 +37,11 @@ SETTINGS: dict[str, Any] = {
     "smooth_method": "exp",
     "max_ngram_order": 4,
 }
-"""Settings of sacrebleu."""
+"""Settings for sacrebleu."""
 
 
 class _Compared:
-    """The two texts of a sample that are compared: the ground truth, and the value or the answer."""
+    """Base class for comparisons of the ground truth with the value or the answer."""
 
     def __init__(self, spec: StringEqualsScorer | BleuScorer):
         self._ground_truth = SampleTemplate(spec.ground_truth)
@@ -47,7 +49,7 @@ class _Compared:
         self._looks_at_output = looks_at_output(self._ground_truth, self._value)
 
     def texts(self, sample: Sample, output: SolverOutput | None) -> tuple[str, str]:
-        """Ground truth and answer."""
+        """Return ground truth and answer."""
         values = variables(sample, output if self._looks_at_output else None)
         truth = render_compared(self._ground_truth, values, "ground_truth")
         answer = answer_text(output) if self._value is None else render_compared(self._value, values, "value")
@@ -55,7 +57,9 @@ class _Compared:
 
 
 class StringEquals(_Compared):
-    """1.0 if the value equals the ground truth, character for character; no trimming, no folding of case."""
+    """Scorer that gives 1.0 if the value equals the ground truth exactly, without trimming or case
+    folding.
+    """
 
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         truth, answer = self.texts(sample, output)
@@ -65,9 +69,9 @@ class StringEquals(_Compared):
 
 
 class Bleu(_Compared):
-    """`bleu_score` in [0, 1] of the value against the ground truth as its only reference.
+    """Scorer with `bleu_score` in [0, 1]; the ground truth is the only reference.
 
-    An empty answer scores 0.0; an empty ground truth is an error of the sample, as nothing could ever match
+    An empty answer scores 0.0. An empty ground truth is an error of the sample, because no answer could match
     it.
     """
 
@@ -86,7 +90,7 @@ class Bleu(_Compared):
         percent = self._bleu.sentence_score(answer, [truth]).score
         signature = str(self._bleu.get_signature())
         metadata = {"answer_gt": truth, "answer_pred": answer, "signature": signature}
-        # Equal texts come out a rounding error above 100.
+        # Rounding can give equal texts slightly more than 100.
         return Score({"bleu_score": min(percent / 100, 1.0)}, metadata)
 
 
@@ -101,11 +105,11 @@ def _sentence_bleu() -> BLEU:
 
 
 class StringEqualsMCQA:
-    """1.0 if the answer's first character is the letter of the right choice.
+    """Scorer that gives 1.0 if the answer's first character is the letter of the correct choice.
 
-    Nothing is stripped and nothing behind the first character is looked at (observed with release 3.17): `"B)
-    Oslo"` predicts `B`, `" B"` predicts a space, `""` predicts nothing. Whether the letter is one of the
-    choices is metadata and does not change the score.
+    Whitespace is not stripped, and text after the first character is ignored (observed with release 3.17):
+    `"B) Oslo"` predicts `B`, `" B"` predicts a space, `""` predicts nothing. The metadata records whether the
+    letter is one of the choices; this does not affect the score.
     """
 
     def __init__(self, spec: StringEqualsMCQAScorer):

@@ -1,4 +1,4 @@
-"""What templates of scorers can see, and the answers that they say are right."""
+"""Template variables of scorers, and the correct answers that scorers define."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
 
 VIEWS = ("solver_output", "messages", "model_output", "input_prompt", "trace")
-"""Names of the variables beside `sample`, or what they begin with."""
+"""Names, or name prefixes, of the variables in addition to `sample`."""
 
 _CHAT = (ChatCompletionInputMessage, ChatCompletionOutputMessage)
 _GROUPS = (GroupedSolverTrace, GroupedSolverOutput)
 
 
 def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
-    """Template variables: `sample`, and with a solver the views on its output that published prompts use.
+    """Return the template variables: `sample` and, with a solver, the views of its output that published
+    prompts use.
 
-    A group of conversations has no single answer: templates see it as `solver_output` alone.
+    A group of conversations has no single answer: its only view is `solver_output`.
     """
     if output is None:
         return {"sample": sample.data}
@@ -48,7 +49,7 @@ def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
         "model_output": output.output,
     }
     if all(isinstance(message, _CHAT) for message in messages):
-        # Named after the prompt, so: everything that was said before the last answer. Custom tasks have none.
+        # The name suggests the prompt: all messages before the last answer. Custom tasks have no messages.
         values["input_prompt"] = "\n".join(str(message.content) for message in _asked(messages))
     if isinstance(output, SolverTrace):
         values |= {"trace": output.trace, "model_outputs": output.raw_outputs}
@@ -56,10 +57,10 @@ def variables(sample: Sample, output: SolverOutput | None) -> dict[str, Any]:
 
 
 def last_call(output: SolverOutput) -> tuple[Any, Any]:
-    """What the model was given last and what it gave, as older snippets see them; of a custom task the values
+    """Return the last model input and output for deprecated snippets; for a custom task, the values
     themselves.
 
-    Raises:
+    SampleError: the output is a group, which has no last answer.
         SampleError: the output is a group, of which no answer is the last one.
     """
     if isinstance(output, _GROUPS):
@@ -75,12 +76,12 @@ def last_call(output: SolverOutput) -> tuple[Any, Any]:
     if all(isinstance(message, _CHAT) for message in messages):
         prompt = [_plain(message) for message in _asked(messages)]
         return ChatCompletionInput(messages=prompt), output.output
-    # A custom task's conversation is inputs and outputs in turn, an embedding's the texts and their vectors.
+    # In a custom task, inputs and outputs alternate; an embedding task has the texts and their vectors.
     return messages[-2] if len(messages) > 1 else messages[-1], output.output
 
 
 def _asked(messages: Sequence[Any]) -> Sequence[Any]:
-    """Chat messages before the model's last answer."""
+    """Return the chat messages before the model's last answer."""
     answer = max(
         (i for i, message in enumerate(messages) if message.role == "assistant"), default=len(messages)
     )
@@ -96,10 +97,10 @@ def _plain(
 
 
 def looks_at_output(*templates: SampleTemplate | None) -> bool:
-    """Whether a template may look at more than the row, so that it has to be given views on the output."""
+    """Return whether a template may read more than the row and therefore needs views of the output."""
     value = [template for template in templates if template is not None]
     return any(
-        # A name that a template sets somewhere is in no `reads`, and may be read where it is not set.
+        # A name that a template sets is not in `reads`, but may be read where it is unset.
         any(view in template.source for view in VIEWS)
         or any(path[0] != "sample" for path in template.reads | template.optional_reads)
         for template in value
@@ -107,7 +108,7 @@ def looks_at_output(*templates: SampleTemplate | None) -> bool:
 
 
 def render(template: SampleTemplate, values: dict[str, Any]) -> str:
-    """Render for scoring; what goes wrong is a failure of the sample at stage `score`."""
+    """Render a template for scoring; an error becomes a failure of the sample at stage `score`."""
     try:
         return template.render(**values)
     except TemplateError as error:
@@ -115,12 +116,11 @@ def render(template: SampleTemplate, values: dict[str, Any]) -> str:
 
 
 _NULLS = ("None", "nan")
-"""What templates print for a null and for a missing cell."""
+"""Template output for a null and for a missing cell."""
 
 
 def render_compared(template: SampleTemplate, values: dict[str, Any], field: str) -> str:
-    """Render a text that is compared with another: a null or missing value has none, and is never the text
-    `None` or `nan`.
+    """Render a text for comparison. A null or missing value is an error and never the text `None` or `nan`.
 
     Raises:
         SampleError: the template is one expression without a value, or cannot be rendered.
@@ -138,10 +138,10 @@ def render_compared(template: SampleTemplate, values: dict[str, Any], field: str
 
 
 def answer_text(output: SolverOutput | None) -> str:
-    """The content of the last chat completion message, which scorers compare by default.
+    """Return the content of the last chat completion message, which scorers compare by default.
 
     Raises:
-        SampleError: there is no chat completion to take it from.
+        SampleError: the output contains no chat completion.
     """
     if isinstance(output, _GROUPS):
         count = len(output.solver_outputs)
@@ -164,11 +164,11 @@ def answer_text(output: SolverOutput | None) -> str:
 
 Row = Mapping[str, Any]
 Answers = Callable[[Row], tuple[str, ...]]
-"""Row → the different texts that scorers compare with, in their order; empty where the row tells none."""
+"""Row → the distinct texts that scorers compare with, in order; empty if the row defines none."""
 
 
 def right_answers(scorers: Sequence[ScorerSpec]) -> Answers:
-    """What the rows say is right, before a model is called: for viewers, never for scores."""
+    """Return the correct answers of rows before a model call, for viewers and never for scores."""
     sources = [answers for scorer in scorers if (answers := _answers(scorer)) is not None]
 
     def answers_of(row: Row) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _answers(scorer: ScorerSpec) -> Answers | None:
 
 
 def _targets(row: Row) -> tuple[str, ...]:
-    """Each target of a task record is right."""
+    """Return the targets of a task record; each is correct."""
     targets = row.get("targets")
     return tuple(map(str, targets)) if isinstance(targets, list | tuple) else ()
 
@@ -203,6 +203,6 @@ def _rendered(source: str, field: str) -> Answers | None:
         try:
             return (render_compared(template, {"sample": row}, field),)
         except SampleError:
-            return ()  # an error of the sample, when it is scored
+            return ()  # The sample will fail when it is scored.
 
     return answers

@@ -1,4 +1,4 @@
-"""Solvers: from one sample to the trace of what was said, through the Model protocol."""
+"""Solvers: create the trace of a sample's conversation through the Model protocol."""
 
 from aigo_bridge.solving.python import PostprocessedRow, Postprocessor
 from aigo_bridge.solving.registry import compile_solver

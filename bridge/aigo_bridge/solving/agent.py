@@ -1,8 +1,8 @@
-"""The solver `agent_solver`: the model works with tools in a sandbox until it answers without calling one.
+"""Solver `agent_solver`: the model works with tools in a sandbox until it answers without a tool call.
 
-The core runs no tool. An engine lends an `AgentRunner`, which has a sandbox. What it gives back (the
-conversation, the last answer, the files that scorers want to see) is the output, so that the scorers need no
-sandbox, and score a stored output as they scored the run's.
+The core runs no tools. An engine provides an `AgentRunner` with a sandbox. Its result is the conversation,
+the last answer and the files that scorers need. Therefore scorers need no sandbox, and score stored outputs
+in the same way as the run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aigo_bridge.templates import SampleTemplate
 
 
 class AgentRun:
-    """One agent, and those that it may hand over to."""
+    """Run of one agent and the agents that it may hand over to."""
 
     def __init__(self, spec: AgentSolver, runner: AgentRunner | None):
         self._spec = spec

@@ -1,8 +1,7 @@
-"""A conversation in AI GO's two forms, chat messages and trace items, and the requests that are made of it:
-by input builders from one sample, of a body, of items.
+"""Conversations in AI GO's two formats, chat messages and trace items, and model requests built from them.
 
-Items made here carry `type` and `role` explicitly: unset defaults are left out of AI GO's JSON, and a message
-without a role reads back as something else.
+Items created here set `type` and `role` explicitly: AI GO's JSON omits unset defaults, and a message without
+a role would be parsed as another type.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from aigo_bridge.spec.solvers import ChatInputBuilder, GenericInputBuilder
 from aigo_bridge.templates import SampleTemplate
 
 BuildInput = Callable[[Mapping[str, Any]], ModelRequest]
-"""Sample data in, request out; raises `SampleError` with stage `solver`."""
+"""Sample data → request; raises `SampleError` with stage `solver`."""
 
 COMPLETED = MessageStatus.completed
 
@@ -57,25 +56,25 @@ _model_output = maker(ChatCompletionModelOutput)
 
 
 def input_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage) -> Message:
-    """A chat message as an item of the trace; a message by the assistant becomes output text."""
+    """Convert a chat message to a trace item; an assistant message becomes output text."""
     text = message.content if isinstance(message.content, str) else ""
     if message.role != "assistant":
         return text_item(message.role, text)
     if isinstance(message, ChatCompletionOutputMessage):
         return assistant_item(text, refusal=message.refusal)
-    # To ask pydantic for a field that is not there costs more than all of the rest.
+    # Asking pydantic for a missing field costs more than the rest of this function.
     return assistant_item(text, refusal=(message.model_extra or {}).get("refusal"))
 
 
 def text_item(role: str, text: str, *, refusal: str | None = None) -> Message:
-    """A message with one text part: input text, or for the assistant output text."""
+    """Return a message with one text part: output text for the assistant, otherwise input text."""
     if role == "assistant":
         return assistant_item(text, refusal=refusal)
     return message_of(MessageRole(role), _input_text({"type": "input_text", "text": text}))
 
 
 def assistant_item(text: str, *, refusal: str | None = None) -> Message:
-    """An assistant's message with one text part (and a refusal part, when it refused)."""
+    """Return an assistant message with one text part, and a refusal part if the model refused."""
     content: list[MessageContent] = [output_text(text)]
     if refusal:
         content.append(RefusalContent(type="refusal", refusal=refusal))
@@ -83,19 +82,19 @@ def assistant_item(text: str, *, refusal: str | None = None) -> Message:
 
 
 def output_text(text: str) -> OutputTextContent:
-    """Text that a model wrote, which cites nothing."""
+    """Return text that a model wrote, without citations."""
     return _output_text({"type": "output_text", "text": text, "annotations": []})
 
 
 def message_of(
     role: MessageRole, *content: MessageContent, item_id: str = "", status: MessageStatus = COMPLETED
 ) -> Message:
-    """A message of the given parts, whatever they are."""
+    """Return a message with the given parts."""
     return _message({"type": "message", "id": item_id, "status": status, "role": role, "content": [*content]})
 
 
 def output_items(output: ChatCompletionModelOutput) -> list[Message]:
-    """The first choice of a chat output as items; no choice, no item."""
+    """Return the first choice of a chat output as items; an empty list without choices."""
     if not output.choices:
         return []
     message = output.choices[0].message
@@ -103,21 +102,23 @@ def output_items(output: ChatCompletionModelOutput) -> list[Message]:
 
 
 def chat_output(text: str) -> ChatCompletionModelOutput:
-    """A chat output whose only choice says `text`, for answers that no model call of ours gave."""
+    """Return a chat output with the single choice `text`, for answers without a model call of this
+    program.
+    """
     return _model_output({"choices": [output_choice(text)]})
 
 
 def output_choice(text: str) -> ChatCompletionModelOutputChoice:
-    """One answer of a chat output."""
+    """Return one choice of a chat output."""
     return _output_choice({"message": _output_message({"role": "assistant", "content": text})})
 
 
 def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
-    """Which item was read as opaque content of a custom task only because it fits nothing else; `None`: none
-    was.
+    """Return a problem if an item was parsed as opaque custom content only because it matches no other type;
+    otherwise `None`.
 
-    A custom item takes any content and any field, so a chat message in its place would be read without
-    complaint, and the conversation would lose it.
+    A custom item accepts any content and field. A malformed chat message would therefore be accepted and lost
+    from the conversation.
     """
     for index, (raw, item) in enumerate(zip(data, items, strict=True)):
         custom = isinstance(item, CustomTaskInputMessage | CustomTaskOutputMessage)
@@ -127,9 +128,9 @@ def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
 
 
 def last_text(items: Sequence[TraceItem]) -> str | None:
-    """Text of the last message by the assistant, wherever it stands; `None` without one.
+    """Return the text of the last assistant message at any position; `None` without one.
 
-    `Trace.get_last_assistant_text` looks only behind the first user message.
+    `Trace.get_last_assistant_text` only searches after the first user message.
     """
     for item in reversed(items):
         if isinstance(item, Message) and item.role is MessageRole.assistant:
@@ -138,18 +139,18 @@ def last_text(items: Sequence[TraceItem]) -> str | None:
 
 
 def empty_trace() -> SolverTrace:
-    """A solver's output before anything was said."""
+    """Return a solver output with an empty trace."""
     return _solver_trace({"trace": _trace({"items": []}), "raw_outputs": [], "direct_ios": []})
 
 
 def chat_request(messages: Iterable[tuple[str, str]]) -> ModelRequest:
-    """A request of plain messages: the role (`user`, `system` or `assistant`) and the text of each."""
+    """Return a request with plain messages from pairs of role (`user`, `system` or `assistant`) and text."""
     chat = [_input_message({"role": role, "content": text}) for role, text in messages]
     return ModelRequest(_chat_input({"messages": chat}))
 
 
 def request_of_items(items: Iterable[TraceItem], options: Mapping[str, Any] | None = None) -> ModelRequest:
-    """A request whose conversation is a trace's, as it is now; a plain chat where that says the same."""
+    """Return a request with the items of a trace; a plain chat if it can express them."""
     items = tuple(items)
     messages = [message for item in items if (message := _plain_message(item)) is not None]
     if len(messages) == len(items):
@@ -158,7 +159,7 @@ def request_of_items(items: Iterable[TraceItem], options: Mapping[str, Any] | No
 
 
 def _plain_message(item: TraceItem) -> ChatCompletionInputMessage | None:
-    """The chat message that says all that a model would be told of the item."""
+    """Return the equivalent chat message of an item; `None` if there is no exact equivalent."""
     if not isinstance(item, Message) or len(item.content) != 1:
         return None
     (part,) = item.content
@@ -171,7 +172,7 @@ def _plain_message(item: TraceItem) -> ChatCompletionInputMessage | None:
 
 
 def compile_input(builder: ChatInputBuilder | GenericInputBuilder) -> BuildInput:
-    """The input builder of a solver, templates compiled once."""
+    """Compile the input builder of a solver once."""
     if isinstance(builder, ChatInputBuilder):
         return _chat(builder)
     return _generic(builder)
@@ -196,10 +197,10 @@ def _generic(builder: GenericInputBuilder) -> BuildInput:
 
 
 def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> Any:
-    """What a template that must give JSON gives for a sample.
+    """Render a JSON template for a sample and parse its output.
 
     Raises:
-        SampleError: it cannot be rendered, or what it gives is not JSON.
+        SampleError: the template cannot be rendered, or its output is not JSON.
     """
     text = render(template, sample)
     try:
@@ -216,7 +217,7 @@ def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> A
             ),
             kind="InvalidModelInput",
         ) from error
-    except (ValueError, RecursionError) as error:  # numbers of too many digits, and lists in lists in lists
+    except (ValueError, RecursionError) as error:  # Numbers with too many digits, and deeply nested lists.
         raise SampleError(
             f"the input template gave JSON that cannot be read: {error}",
             stage="solver",
@@ -225,14 +226,14 @@ def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> A
 
 
 def request_from_body(body: Any, *, source: str = "the input template") -> ModelRequest:
-    """A chat completion body (`messages`, `response_format`, generation options) as a request.
+    """Convert a chat completion body (`messages`, `response_format`, generation options) to a request.
 
     Args:
         body: the body as JSON.
-        source: where it comes from, for errors.
+        source: origin of the body, for errors.
 
     Raises:
-        SampleError: it is not one, or asks for an option that would be lost.
+        SampleError: the body is invalid, or contains an option that would be lost.
     """
     if not isinstance(body, dict) or "messages" not in body:
         kind = f"an object with {sorted(body)}" if isinstance(body, dict) else f"a {type(body).__name__}"
@@ -266,13 +267,13 @@ def request_from_body(body: Any, *, source: str = "the input template") -> Model
 
 
 def request_of_value(value: Any) -> ModelRequest:
-    """The request of a model that is not for chat: one input, passed on unchanged."""
+    """Return the request of a model that is not a chat model: one input, passed on unchanged."""
     item = CustomTaskInputMessage(type="custom_task_input_message", content=value)
     return ModelRequest(ChatCompletionInput(messages=[]), items=(item,))
 
 
 def render(template: SampleTemplate, sample: Mapping[str, Any]) -> str:
-    """A template's text for a sample; one that cannot be rendered is an error of the sample."""
+    """Render a template for a sample; raise `SampleError` if that fails."""
     try:
         return template.render(sample=sample)
     except TemplateError as error:

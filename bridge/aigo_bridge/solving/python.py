@@ -1,6 +1,5 @@
-"""Code of the author in a solver, which runs in the snippet worker: the `python` solver, which calls the
-model from there, and the post-processor, which turns one solver run into several rows, each scored on its
-own.
+"""Snippets of a solver, which run in the snippet worker. The `python` solver calls the model from there.
+The post-processor turns one solver run into several rows, each with its own scores.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
 
 class PythonRun:
-    """`run_solver(sample, model, trace)`, sync or async.
+    """Solver that calls `run_solver(sample, model, trace)`, sync or async.
 
-    It returns the trace (as `SolverTrace` or as its JSON), or nothing: then the trace that it was given
-    counts. `await model.predict(inputs, **options)` takes items of a trace, chat messages as dictionaries, or
-    one user message as text, and gives a `ModelResponse`; `model.key` and `model.name` tell the model.
+    The function returns the trace (as `SolverTrace` or as its JSON) or `None`, which keeps the trace
+    argument. `await model.predict(inputs, **options)` accepts trace items, chat messages as dictionaries, or
+    one user message as text, and returns a `ModelResponse`. `model.key` and `model.name` identify the model.
     """
 
     def __init__(self, spec: PythonSolver, host: SnippetHost, place: Place | None = None):
@@ -62,17 +61,17 @@ class PythonRun:
             )
         except SnippetError as error:
             if isinstance(error.__cause__, SampleError):
-                # The author let a failure of the model pass: it is the model's, not the code's.
+                # The author did not catch a model failure, so it is reported as the model's failure.
                 raise error.__cause__ from None
             raise SampleError(str(error), stage="solver", kind="SnippetError") from error
         return solver_trace(returned, f"{self._snippet.where}: run_solver")
 
 
 def solver_trace(returned: Any, where: str) -> SolverTrace:
-    """What an author's code returned as its output.
+    """Parse the return value of an author's function.
 
     Raises:
-        SampleError: it is not a `SolverTrace`; `where` names the function.
+        SampleError: the value is not a `SolverTrace`; `where` names the function.
     """
     if not isinstance(returned, dict) or "trace" not in returned:
         keys = (
@@ -100,10 +99,10 @@ def solver_trace(returned: Any, where: str) -> SolverTrace:
 
 
 def model_request(inputs: Any, options: Mapping[str, Any]) -> ModelRequest:
-    """The request behind `model.predict(inputs, **options)`; `inputs` as JSON.
+    """Return the request of `model.predict(inputs, **options)`; `inputs` is JSON.
 
     Raises:
-        SampleError: the inputs are no conversation, or an option would be lost.
+        SampleError: the inputs are not a conversation, or an option would be lost.
     """
     if isinstance(inputs, str):
         inputs = [{"role": "user", "content": inputs}]
@@ -129,7 +128,7 @@ def model_request(inputs: Any, options: Mapping[str, Any]) -> ModelRequest:
 
 
 def _is_chat(entries: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether these are chat messages: items have a `type` and content in parts."""
+    """Return whether the entries are chat messages: items have a `type` and content in parts."""
     return all(
         "role" in entry and "type" not in entry and isinstance(entry.get("content"), str) for entry in entries
     )
@@ -150,23 +149,25 @@ def _bad_input(message: str) -> SampleError:
 PYTHON = SolverType(PythonSolver, lambda spec, context: PythonRun(spec, context.host, context.snippet_place))
 
 ID_COLUMN = "sample_id"
-"""Column in which a row may name itself."""
+"""Column in which a row may set its own ID."""
 
 
 @dataclass(frozen=True)
 class PostprocessedRow:
-    """One row that is scored on its own."""
+    """Row with its own scores."""
 
     id: str
-    """`<sample_id>#<n>`, n from 0, or the row's own `sample_id` where the post-processor gave it one."""
+    """`<sample_id>#<n>` with n from 0, or the row's own `sample_id` if the post-processor set one."""
     data: Mapping[str, Any]
     """Column → value."""
     output: SolverTrace
-    """What the solver said, for this row."""
+    """Solver output of this row."""
 
 
 class Postprocessor:
-    """`postprocess(sample, solver_output) -> list of (sample, solver_output)`, sync or async."""
+    """Post-processor that calls `postprocess(sample, solver_output) -> list of (sample, solver_output)`,
+    sync or async.
+    """
 
     def __init__(self, spec: PostprocessorSpec, host: SnippetHost, place: Place | None = None):
         self._snippet = Snippet(spec.postprocess_snippet, "postprocess", "postprocess_snippet").at(place)
@@ -175,10 +176,10 @@ class Postprocessor:
     async def __call__(
         self, sample_id: str | int, sample: Mapping[str, Any], output: SolverOutput
     ) -> list[PostprocessedRow]:
-        """The rows of one solver run, in the author's order; there may be none.
+        """Return the rows of one solver run in the author's order; the list may be empty.
 
         Raises:
-            SampleError: the code failed, or returned something else (stage `solver`).
+            SampleError: the code failed, or returned an invalid value (stage `solver`).
         """
         try:
             returned = await self._host.call(self._snippet, dict(sample), output)
@@ -203,7 +204,7 @@ class Postprocessor:
             )
         data, output = pair
         written_id = data.get(ID_COLUMN)
-        # A copied sample carries the original's id along: that names the run, not the row.
+        # A copied sample contains the original ID, which identifies the run instead of the row.
         named = written_id not in (None, "") and str(written_id) not in (
             str(sample.get(ID_COLUMN)),
             str(sample_id),
@@ -226,7 +227,7 @@ def _is_chat_output(output: Any) -> bool:
 
 
 def _from_chat(output: Any, where: str) -> SolverTrace:
-    """A `SingleSolverOutput` as a trace, so that scorers see one kind of output."""
+    """Convert a `SingleSolverOutput` to a trace, so that scorers handle one type of output."""
     try:
         chat = SingleSolverOutput.model_validate(output)
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""Types of solvers by name, and a task's solver made ready to run.
+"""Solver types by name, and the compilation of a task's solver.
 
-A new solver is a module that ends with its `SolverType`, and a row here.
+To add a solver, write a module that ends with its `SolverType`, and add a row here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from aigo_bridge.spec import task
 from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
 
 SOLVER_TYPES: dict[type[SolverSpec], SolverType[Any]] = {}
-"""Specification → the type of solver that it is of."""
+"""Specification class → solver type."""
 
 
 def register(solver_type: SolverType[Any]) -> None:
-    """Let tasks have solvers of a type."""
+    """Register a solver type for use in tasks."""
     spec = solver_type.spec
     SOLVER_TYPES[spec] = solver_type
     if spec.type_name() not in SOLVERS:
@@ -37,7 +37,7 @@ def solver_type(solver: SolverSpec) -> SolverType[Any]:
     """Return the type of a solver.
 
     Raises:
-        PluginError: the plug-in that adds it cannot be loaded.
+        PluginError: the plug-in that defines the type cannot be loaded.
     """
     if type(solver) not in SOLVER_TYPES:
         SOLVER_TYPES[type(solver)] = plugins.load("solvers", solver.type, SolverType)
@@ -51,16 +51,16 @@ def compile_solver(
     snippet_place: Place | None = None,
     agent_runner: AgentRunner | None = None,
 ) -> Solver:
-    """A task's solver; its post-processor is on its own (`python.Postprocessor`).
+    """Compile a task's solver without its post-processor (see `python.Postprocessor`).
 
     Args:
-        solver: as specified, config bound.
-        host: runs the author's code; `None`: a host of its own.
-        snippet_place: where that code stands; `None`: not known.
-        agent_runner: lets agents work; `None`: nobody does.
+        solver: solver with config bound.
+        host: worker host for the author's code; `None`: a new host.
+        snippet_place: position of that code; `None` if unknown.
+        agent_runner: runner for agents; `None`: agents cannot run.
 
     Raises:
-        UnsupportedPlanError: the specification asks for something without a meaning.
+        UnsupportedPlanError: the specification contains something without a meaning.
     """
     context = SolverContext(host or SnippetHost(), snippet_place, agent_runner)
     compiled: Solver = solver_type(solver).compile(solver, context)

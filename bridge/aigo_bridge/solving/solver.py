@@ -1,4 +1,4 @@
-"""A type of solver: what solves a sample, what it says before it first asks, and what it may need."""
+"""Interfaces of solvers: solver types, solvers, their opening conversation and their inputs."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.solvers import SolverSpec
 
 Solved = SolverTrace | GroupedSolverTrace
-"""The output for one sample: one conversation, or a group of them."""
+"""Output for one sample: one conversation, or a group of them."""
 
 Opening = Callable[[Mapping[str, Any]], ModelRequest]
-"""Row → the conversation before the first answer; raises `SampleError` where the solver would."""
+"""Row → the conversation before the first answer; raises `SampleError` like the solver."""
 
 
 Place = tuple[str, int]
-"""File and first line of a snippet, told in errors."""
+"""File and first line of a snippet, for errors."""
 
 
 class Solver(Protocol):
-    """Solves samples; compiled once per run."""
+    """Solver of samples, compiled once per run."""
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> Solved:
         """Solve one sample.
 
         Args:
             sample: column → value.
-            model: the model under evaluation.
-            models: other models, by the keys that the task uses.
+            model: evaluated model.
+            models: other models, by their keys in the task.
 
         Raises:
             SampleError: the sample failed (stage `solver`).
@@ -41,52 +41,52 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent with its tools."""
+    """Agent with its tools."""
 
     name: str
     tools: Sequence[str] = ()
-    """Types of `spec.solvers.Tool`."""
+    """Tool types of `spec.solvers.Tool`."""
     description: str = ""
-    """What it is for, as the agent is told that may hand over to it."""
+    """Description for the agent that may hand over to this agent."""
     prompt: str = ""
-    """Its system message, of an agent that is handed over to."""
+    """System message of an agent that gets a handover."""
 
 
 @dataclass(frozen=True)
 class AgentTask:
-    """What an agent is to do."""
+    """Task of an agent."""
 
     agent: Agent
     others: Sequence[Agent]
-    """Agents that it may hand over to."""
+    """Agents to which it may hand over."""
     request: ModelRequest
-    """The messages that it begins with."""
+    """Messages at the start."""
     files: Mapping[str, str]
-    """Files that the sandbox has at first."""
+    """Initial files of the sandbox."""
     output_files: Sequence[str]
-    """Files whose texts are wanted when it has ended."""
+    """Paths of files to return at the end."""
     message_limit: int
 
 
 @dataclass(frozen=True)
 class AgentResult:
-    """What an agent has done."""
+    """Result of an agent's work."""
 
     items: Sequence[TraceItem]
-    """Its conversation."""
+    """Conversation of the agent."""
     output: ChatCompletionModelOutput | None
-    """The last answer of the model; `None`: it gave none."""
+    """Last answer of the model; `None` without an answer."""
     files: Mapping[str, str]
-    """Those of the wanted files that there are."""
+    """Existing files among the requested ones."""
     ended: Literal["answer", "message_limit"]
-    """How it ended."""
+    """Reason for the end."""
 
 
 class AgentRunner(Protocol):
-    """Lets agents work; an engine lends one that has a sandbox."""
+    """Runner of agents; an engine with a sandbox provides one."""
 
     async def run(self, task: AgentTask, model: Model) -> AgentResult:
-        """Let the model under evaluation work until it answers without calling a tool.
+        """Run the evaluated model until it answers without a tool call.
 
         Raises:
             SampleError: the model or the sandbox failed (stage `solver`).
@@ -96,14 +96,14 @@ class AgentRunner(Protocol):
 
 @dataclass(frozen=True)
 class SolverContext:
-    """What a solver may need beside its specification."""
+    """Inputs that a solver may need in addition to its specification."""
 
     host: SnippetHost
-    """Runs the author's code."""
+    """Worker host for the author's code."""
     snippet_place: Place | None = None
-    """Where that code stands; `None`: not known."""
+    """Position of that code; `None` if unknown."""
     agent_runner: AgentRunner | None = None
-    """Lets agents work; `None`: the engine has no sandbox for them."""
+    """Runner of agents; `None`: the engine has no sandbox for them."""
 
 
 S = TypeVar("S", bound=SolverSpec)
@@ -111,15 +111,17 @@ S = TypeVar("S", bound=SolverSpec)
 
 @dataclass(frozen=True)
 class SolverType(Generic[S]):
-    """A type of solver: what may be written (see `SolverSpec`), and what runs it."""
+    """Solver type: its specification (see `SolverSpec`) and its implementation."""
 
     spec: type[S]
-    """Its specification."""
+    """Specification of the solver type."""
     compile: Callable[[S, SolverContext], Solver]
-    """Makes what solves the samples.
+    """Function that creates the solver.
 
     Raises:
-        UnsupportedPlanError: the specification asks for something without a meaning.
+        UnsupportedPlanError: the specification contains something without a meaning.
     """
     opening: Callable[[S], Opening | None] = lambda spec: None
-    """Known from the plan alone; `None` where only the run makes it, or there are several conversations."""
+    """Function that returns the opening from the plan alone; `None` if only the run creates it, or if
+    there are several conversations.
+    """

@@ -1,16 +1,16 @@
-"""Solvers that run no code of the author: one question (`single_turn_solver`), questions whose answers
-scorers see together (`grouped_single_turn_solver`), a growing conversation (`multi_turn_solver`), recorded
-traces in a column of the dataset (`pass_through_solver`).
+"""Solvers without author code: one question (`single_turn_solver`), a group of questions that are scored
+together (`grouped_single_turn_solver`), a growing conversation (`multi_turn_solver`), and recorded traces in
+a dataset column (`pass_through_solver`).
 
-The template of a group gives a JSON list of chat completion bodies, or a mapping from names to bodies, each
-answered on its own; the output is a `GroupedSolverTrace` of the same shape. (The format has a class for the
-output and a generic builder for the input; that the group's shape is the template's follows from both.)
+The template of a group gives a JSON list of chat completion bodies, or a mapping from names to bodies. Each
+body is answered separately. The output is a `GroupedSolverTrace` with the same structure. (This structure
+follows from AI GO's output class and generic input builder.)
 
-In a conversation, message builders run in order. `terminate_if` looks at the text of the message that its
-builder has just added, case-sensitively. A match ends the sequence around the builder: the loop it stands in
-(the builders after the loop go on), or the whole solver. With `keep_iteration: false` what that iteration
-added is taken back; outside of a loop that is the one message. What is taken back leaves the raw outputs too,
-so that `output` never is an answer that the conversation does not hold.
+In a conversation, message builders run in order. `terminate_if` searches the text of the message that its
+builder has just added, case-sensitively. A match ends the sequence around the builder: the innermost loop
+(builders after the loop continue), or the whole solver. With `keep_iteration: false`, the messages of that
+iteration are removed; outside a loop, only the one message. Removed messages also leave the raw outputs, so
+that `output` is always an answer of the conversation.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from aigo_bridge.templates import SampleTemplate
 
 
 class SingleTurn:
-    """One request, one answer."""
+    """Solver with one request and one answer."""
 
     def __init__(self, spec: SingleTurnSolver):
         self._build = compile_input(spec.input_builder)
@@ -78,7 +78,7 @@ class SingleTurn:
 
 
 async def answered(request: ModelRequest, model: Model) -> SolverTrace:
-    """The trace of one call: what was sent, then what came back."""
+    """Return the trace of one call: the request, then the answer."""
     trace = empty_trace()
     trace.extend(request.items or [input_item(message) for message in request.input.messages])
     trace.add_model_response(await model.predict(request))
@@ -86,13 +86,13 @@ async def answered(request: ModelRequest, model: Model) -> SolverTrace:
 
 
 class GroupedSingleTurn:
-    """Several requests, each answered on its own; one failed answer fails all of the group."""
+    """Solver with several requests that are answered separately; one failed answer fails the whole group."""
 
     def __init__(self, spec: GroupedSingleTurnSolver):
         self._template = SampleTemplate(spec.input_builder.template)
 
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> GroupedSolverTrace:
-        # All requests are checked before the first is paid for.
+        # Check all requests before paying for the first one.
         requests = self.requests(sample, task_of(model))
         answers = {name: await answered(request, model) for name, request in requests.items()}
         if all(isinstance(name, int) for name in answers):
@@ -102,10 +102,10 @@ class GroupedSingleTurn:
     def requests(
         self, sample: Mapping[str, Any], task: MLTask = "chat_completion"
     ) -> dict[str | int, ModelRequest]:
-        """The requests of a model for a task, by name, or by position for a list.
+        """Return the requests of a model for a task, by name, or by position for a list.
 
         Raises:
-            SampleError: the template gives no group of model inputs.
+            SampleError: the template does not give a group of model inputs.
         """
         bodies = body_from_template(self._template, sample)
         if isinstance(bodies, list) and bodies:
@@ -144,7 +144,7 @@ GROUPED_SINGLE_TURN = SolverType(GroupedSingleTurnSolver, lambda spec, context: 
 
 
 class MultiTurn:
-    """A conversation, built step by step."""
+    """Solver of a conversation that is built step by step."""
 
     def __init__(self, spec: MultiTurnSolver):
         self._steps = [_compile(builder) for builder in spec.message_builders]
@@ -163,7 +163,7 @@ class MultiTurn:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One sample on its way."""
+    """State of one sample."""
 
     sample: Mapping[str, Any]
     model: Model
@@ -171,17 +171,17 @@ class _Turn:
     trace: SolverTrace
 
     def mark(self) -> tuple[int, int]:
-        """Where the conversation stands, for `take_back`."""
+        """Return the current position in the conversation, for `take_back`."""
         return len(self.trace.items), len(self.trace.raw_outputs)
 
     def take_back(self, mark: tuple[int, int]) -> None:
-        """Forget what came after a mark."""
+        """Remove everything after a position."""
         del self.trace.items[mark[0] :]
         del self.trace.raw_outputs[mark[1] :]
 
 
 _Step = Callable[[_Turn], Awaitable[TerminateIf | None]]
-"""Adds to the conversation; returns the condition that was met and ends the sequence, if one was."""
+"""Function that extends the conversation; returns the matched condition if it ends the sequence."""
 
 
 def _compile(builder: MessageBuilder) -> _Step:
@@ -217,7 +217,7 @@ def _generate(builder: GenerateBuilder) -> _Step:
     async def step(turn: _Turn) -> TerminateIf | None:
         response = await turn.model.predict(request_of_items(turn.trace.items))
         turn.trace.add_model_response(response)
-        # An answer of function calls alone has no text, and so nothing that a condition could find.
+        # An answer with only function calls has no text in which a condition could match.
         return _met(builder.terminate_if, last_text(response.items) or "")
 
     return step
@@ -248,7 +248,7 @@ def _generate_message(builder: GenerateMessageBuilder) -> _Step:
 
 
 async def _ask(models: Models, key: str, request: ModelRequest) -> ModelResponse:
-    """Call another model; looked up for scorers as a rule, its failures here are the solver's."""
+    """Call another model. The lookup is the scorers'; here its failures belong to the solver."""
     try:
         return await models(key).predict(request)
     except SampleError as error:
@@ -302,7 +302,7 @@ def _opening(solver: MultiTurnSolver) -> Opening | None:
             break
         written.append((str(builder.role), SampleTemplate(builder.content)))
         if builder.terminate_if is not None:
-            break  # what follows may not be said
+            break  # The following messages may not be spoken.
     if not written:
         return None
     return lambda row: chat_request((role, render(template, row)) for role, template in written)
@@ -312,9 +312,9 @@ MULTI_TURN = SolverType(MultiTurnSolver, lambda spec, context: MultiTurn(spec), 
 
 
 class PassThrough:
-    """The recorded trace is the output; no model is called.
+    """Solver that returns the recorded trace without a model call.
 
-    The output's one raw output is made from the last assistant message; without such a message there is none.
+    The only raw output is the last assistant message, if there is one.
     """
 
     def __init__(self, spec: PassThroughSolver):
@@ -324,10 +324,10 @@ class PassThrough:
         return self.output(sample)
 
     def output(self, sample: Mapping[str, Any]) -> SolverTrace:
-        """What is passed on.
+        """Return the recorded trace as a solver output.
 
         Raises:
-            SampleError: the cell is no trace.
+            SampleError: the cell does not contain a trace.
         """
         trace = recorded_trace(sample, self._column)
         text = last_text(trace.items)
@@ -337,10 +337,10 @@ class PassThrough:
 
 
 def recorded_trace(sample: Mapping[str, Any], column: str) -> Trace:
-    """The trace in a cell: a mapping with `items`, a list of items, or either of them as JSON text.
+    """Parse the trace in a cell: a mapping with `items`, a list of items, or either of them as JSON text.
 
     Raises:
-        SampleError: there is no such column, or the cell is not a trace.
+        SampleError: the column does not exist, or the cell does not contain a trace.
     """
     data = _data(sample, column)
     try:
@@ -354,10 +354,10 @@ def recorded_trace(sample: Mapping[str, Any], column: str) -> Trace:
 
 
 def recorded_opening(sample: Mapping[str, Any], column: str) -> Trace:
-    """What was said before the first answer of a trace in a cell; the rest is not looked at.
+    """Return the messages before the first answer of a trace in a cell; the rest is not parsed.
 
     Raises:
-        SampleError: there is no such column, or the cell is not a trace.
+        SampleError: the column does not exist, or the cell does not contain a trace.
     """
     opening: list[Any] = []
     for item in _data(sample, column)["items"]:
@@ -368,7 +368,7 @@ def recorded_opening(sample: Mapping[str, Any], column: str) -> Trace:
 
 
 def _data(sample: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """A cell as a mapping with `items`."""
+    """Return a cell as a mapping with `items`."""
     if column not in sample:
         raise _not_a_trace(
             column,
