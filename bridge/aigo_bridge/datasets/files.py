@@ -419,7 +419,7 @@ class ParquetTable(ObjectTable):
 
 
 def _texts(schema: Any) -> list[str]:
-    """Return the paths of texts and bytes, including those in lists and structures."""
+    """Return the paths of texts and bytes, including texts in lists and structures."""
     columns = [schema.column(number) for number in range(len(schema))]
     return [
         column.path

@@ -265,7 +265,7 @@ class Outcome:
         failures.
 
         Args:
-            tolerated: number of samples that may fail. The same proportion of trials may fail.
+            tolerated: number of samples that may fail. All trials of that many samples may fail.
         """
         counts = self.counts
         failed = counts.failed + self.num_missing + self.num_unscored

@@ -1,6 +1,4 @@
-"""Rows of a generated dataset. Generation is a separate step, so that the rows behind the metrics are in a
-file.
-"""
+"""Rows of a generated dataset. Generation is a separate step, so that the rows of a run are in a file."""
 
 from __future__ import annotations
 

@@ -52,9 +52,7 @@ class Entry:
     stored: Path | None = None
     """Result log that is used instead of a run."""
     again: Callable[[Path], Entry] | None = None
-    """For an entry whose rows come from another entry's result: a function that returns the entry with these
-    rows.
-    """
+    """Function that returns this entry with the rows of another entry's result; `None` for own rows."""
 
     @property
     def pending(self) -> str | None:

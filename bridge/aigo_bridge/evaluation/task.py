@@ -241,7 +241,7 @@ class SampleData:
     """Sample data that a task uses by default."""
 
     full: tuple[str, ...]
-    """Keys of the full datasets for the sample data; empty if there are none."""
+    """Keys of the full datasets for the sample data; empty without full datasets."""
 
 
 def sample_note(plan: TaskPlan) -> str | None:

@@ -66,7 +66,7 @@ BYTES_PER_TOKEN = 2.5
 LEAST, MOST = 0.25, 3.0
 """Measured ratio of the token count to the estimate with the vocabularies of GPT-3.5 and GPT-4o. Hindi has
 0.27 with the newer vocabulary; prose in seven other languages 0.4 to 1.1. JSON, digits and formulas have
-1.3 to 1.8, base64 2.9. Long runs of whitespace have less.
+1.3 to 1.8, base64 2.9. Long runs of whitespace have a lower ratio.
 """
 
 ESTIMATE = "estimated from characters"

@@ -210,8 +210,8 @@ OWN = frozenset({"aigo_bridge", "latticeflow"})
 
 
 def snippet_imports(plan: TaskPlan) -> tuple[str, ...]:
-    """Return the top-level packages that the snippets of a task import, except those of Python and
-    aigo-bridge; sorted.
+    """Return the top-level packages that the snippets of a task import, except modules of Python
+    and aigo-bridge; sorted.
     """
     definition = plan.definition.model_dump(mode="json")
     packages = {name for source in _snippets(definition) for name in _imported(source)}

@@ -68,7 +68,7 @@ class Form:
     code: str = ""
     """Expression over names of an adapter's runtime; empty without an exact form."""
     reason: str = ""
-    """Reason why there is no exact form."""
+    """Reason for the missing exact form."""
     fidelity: Fidelity = Fidelity.EXACT
     score: str = ""
     """Score that a scorer gives."""
@@ -300,7 +300,7 @@ def answer_methods(template: str | None) -> tuple[str, ...] | None:
     if template is None:
         return ()
     try:
-        body = jinja2.Environment(autoescape=False).parse(template).body  # noqa: S701  # prompts are no HTML
+        body = jinja2.Environment(autoescape=False).parse(template).body  # noqa: S701  # prompts are not HTML
     except jinja2.TemplateSyntaxError:
         return None
     if len(body) != 1 or not isinstance(body[0], nodes.Output) or len(body[0].nodes) != 1:

@@ -169,7 +169,7 @@ def logged_plan(header: Mapping[str, Any]) -> LoggedPlan:
 
 
 def is_intact(header: Mapping[str, Any]) -> bool:
-    """Whether the plan in a log is free of contradictions."""
+    """Return whether the plan in a log is free of contradictions."""
     try:
         return not logged_plan(header).damage
     except EvidenceError:

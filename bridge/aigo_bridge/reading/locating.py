@@ -198,7 +198,7 @@ def find_hub_datasets(task: Path) -> dict[str, Path]:
 
 
 def _declaring(key: str, beside: Neighbours, marks: set[str], what: str, hint: str) -> Path | None:
-    """Return the YAML file in the first folder that declares a key; `None` if there is none."""
+    """Return the YAML file in the first folder that declares a key; `None` if it is not found."""
     for folder in beside.folders:
         declaring = [entity.path for entity in beside.declaring(folder, key) if entity.marks & marks]
         if declaring:

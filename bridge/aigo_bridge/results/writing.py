@@ -1,7 +1,7 @@
 """Result logs, written while samples are produced by a run, an import or rescoring.
 
 In a `.json` log, the samples come first, one per line. Data that is only known at the end follows them.
-The order of keys has no meaning in JSON.
+The order of keys is irrelevant in JSON.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _behind_list(fields: Mapping[str, Any], *written: str) -> bytes:
 
 
 class DocumentWriter:
-    """Writer of a `.json` result log. Each part is written as soon as it is known."""
+    """Writer of a `.json` result log. It writes each part immediately."""
 
     def __init__(self, file: BinaryIO, start: bytes = FIRST_LINE):
         """Prepare a log without writing to it.

@@ -31,7 +31,7 @@ DATASET = "dataset_key"
 JUDGES = ("model_key", "judge_model_key")
 """Fields that name a model."""
 IMPORTED = "imported.py"
-"""Code of all tasks that only describe what was measured."""
+"""Code of all tasks that only describe a measurement."""
 IMPORTED_CODE = '''"""Code of a task that another program measured: nothing is computed here."""
 
 MESSAGE = "another program measured this task: its result was uploaded, and the task cannot run here"
@@ -74,7 +74,7 @@ class TaskEntity:
     config: Mapping[str, Any] = field(default_factory=dict)
     """Values of the other task parameters."""
     is_described: bool = False
-    """Whether the file only describes what was measured."""
+    """Whether the file only describes a measurement."""
     gaps: tuple[Issue, ...] = ()
     """Parts of the author's task that AI GO 3.17 does not support."""
 
