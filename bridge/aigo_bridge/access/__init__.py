@@ -1,3 +1,1 @@
-"""What of the outside a file of a stranger may reach: folders, addresses, variables; and how much is taken
-in.
-"""
+"""Access of untrusted files to folders, addresses and variables, and limits on the size of input."""

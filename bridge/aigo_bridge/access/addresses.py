@@ -1,4 +1,4 @@
-"""Which addresses the rows of a dataset may come from: one place for every reader."""
+"""Allowed addresses for dataset rows, for all readers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, Issue, UsageError
 
 SCHEMES = ("http", "https")
-"""What the address of a dataset may begin with."""
+"""Allowed schemes of dataset addresses."""
 
 STORAGES = ("s3", "gs", "az", "hf")
-"""… or with, where the user allows the place: object storage, which is read with the user's own keys."""
+"""Schemes of object storage, which is read with the user's own credentials. The user must allow each
+place.
+"""
 
 REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(?!\\)|://|::")
-"""What makes a text an address (or a chain of them, as some libraries take) and no path."""
+"""Text that is an address (or a chain of addresses, as some libraries accept) instead of a path."""
 
 
 def require_address(url: str) -> None:
-    """An address that rows may come from.
+    """Check that rows may come from an address.
 
-    Raises `DatasetError` for any other.
+    Raises `DatasetError` for any other address.
     """
     try:
         parts = urlsplit(url)
@@ -46,9 +48,9 @@ def require_address(url: str) -> None:
 
 
 def require_network(what: str, *, hint: str | None = None) -> None:
-    """Fetching was allowed.
+    """Check that downloads are allowed.
 
-    Raises `DatasetError` when it was not.
+    Raises `DatasetError` if they are not.
     """
     if not granted().network:
         message = f"{what} must be downloaded, and downloads are not allowed"
@@ -58,11 +60,11 @@ def require_network(what: str, *, hint: str | None = None) -> None:
 
 
 def check_allowed(address: str) -> None:
-    """Whether what a user allows is a host (`data.example`), an origin (`http://127.0.0.1:8000`) or a place
-    in object storage (`s3://team/data`).
+    """Check that a value is a host (`data.example`), an origin (`http://127.0.0.1:8000`) or a place in object
+    storage (`s3://team/data`).
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the value has another form.
     """
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
@@ -86,7 +88,7 @@ def check_allowed(address: str) -> None:
 
 
 def is_allowed(url: str, allowed: Iterable[str]) -> bool:
-    """Whether a user has allowed the host of an address, or its origin."""
+    """Return whether a user has allowed the host of an address, or its origin."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     for entry in allowed:
@@ -101,12 +103,12 @@ def is_allowed(url: str, allowed: Iterable[str]) -> bool:
 
 
 def is_object_allowed(address: str, allowed: Iterable[str]) -> bool:
-    """Whether a user has allowed an object, or a folder or bucket that it lies in."""
+    """Return whether a user has allowed an object, or a folder or bucket that contains it."""
     return any(f"{address}/".startswith(f"{entry.rstrip('/')}/") for entry in allowed if "://" in entry)
 
 
 def origin_of(url: str) -> str:
-    """`https://data.example:8443`; the port only where it is not the scheme's own."""
+    """Return the origin, such as `https://data.example:8443`; without the default port of the scheme."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     host = f"[{host}]" if ":" in host else host
@@ -115,7 +117,7 @@ def origin_of(url: str) -> str:
 
 
 def shown_address(url: str) -> str:
-    """An address for messages, without a password."""
+    """Return an address without its password, for messages."""
     scheme, slashes, location = url.partition("://")
     authority, slash, path = location.partition("/")
     return scheme + slashes + authority.rpartition("@")[2] + slash + path
@@ -130,25 +132,26 @@ def _port(url: str) -> int | None:
 
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-"""Network of IPv6 whose addresses end in one of IPv4. Of a local one (64:ff9b:1::/48) only its owner knows
-where it has them."""
+"""IPv6 network whose addresses end in an IPv4 address. For a local prefix (64:ff9b:1::/48), only its owner
+knows the position of the IPv4 address.
+"""
 
 _UNICAST = ipaddress.ip_network("2000::/3")
-"""All of IPv6 that is given out for the public network: what lies elsewhere (such as the former site-local
-fec0::/10) is nobody's there."""
+"""All IPv6 addresses that are assigned for the public network. Others, such as the former site-local
+fec0::/10, are not public.
+"""
 
 _OF_CLOUDS = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
-"""Addresses that are public by their numbers, and behind which clouds give secrets to their own machines
-(Azure, Oracle)."""
+"""Addresses with public numbers at which clouds (Azure, Oracle) offer secrets to their own machines."""
 
 
 def is_public(text: str) -> bool:
-    """Whether an address belongs to the public network: not to this machine, a local network, a cloud's
-    metadata, a group or nobody.
+    """Return whether an address is public: not of this machine, a local network, a cloud's metadata
+    service, a multicast group or an unassigned network.
     """
     try:
         address = ipaddress.ip_address(text)
-    except ValueError:  # with a zone: `fe80::1%eth0`
+    except ValueError:  # With a zone: `fe80::1%eth0`.
         return False
     if isinstance(address, ipaddress.IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -165,10 +168,10 @@ def is_public(text: str) -> bool:
 
 
 async def addresses_of(url: httpx.URL) -> list[str]:
-    """The addresses of a host.
+    """Return the addresses of a host.
 
-    Raises `DatasetError` when one of them is not public, and the user has not allowed the host;
-    `httpx.ConnectError` when there is none.
+    Raises `DatasetError` if one of them is not public and the user has not allowed the host;
+    `httpx.ConnectError` if there are none.
     """
     host = url.raw_host.decode("ascii")
     port = url.port or (443 if url.scheme == "https" else 80)
@@ -188,7 +191,9 @@ async def addresses_of(url: httpx.URL) -> list[str]:
 
 
 class PublicTransport(httpx.AsyncBaseTransport):
-    """Connects to addresses that it has looked at itself: a name may mean another one a moment later."""
+    """Transport that connects only to addresses it has checked, because a host name may later resolve to a
+    different one.
+    """
 
     def __init__(self) -> None:
         self._transports: dict[str | None, httpx.AsyncHTTPTransport] = {}
@@ -199,12 +204,11 @@ class PublicTransport(httpx.AsyncBaseTransport):
         return self._transports[proxy]
 
     async def aclose(self) -> None:
-        """Close all connections."""
         for transport in self._transports.values():
             await transport.aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Ask the host at one of its addresses."""
+        """Send the request to one of the host's addresses."""
         transport = self._transport(_proxy(request.url))
         addresses = await addresses_of(request.url)
         for address in addresses:
@@ -213,7 +217,7 @@ class PublicTransport(httpx.AsyncBaseTransport):
                 request.url.copy_with(host=address),
                 headers=request.headers,
                 stream=request.stream,
-                # The certificate is that of the name, not of the address.
+                # The certificate belongs to the name, not to the address.
                 extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii")},
             )
             try:
@@ -225,7 +229,7 @@ class PublicTransport(httpx.AsyncBaseTransport):
 
 
 def _proxy(url: httpx.URL) -> str | None:
-    """The user's own proxy for an address, as other programs take it from the environment."""
+    """Return the user's proxy for an address from the environment, as other programs do."""
     proxies = urllib.request.getproxies()
     if urllib.request.proxy_bypass(url.host):
         return None

@@ -1,7 +1,7 @@
-"""How much a log, recording, bundle or other packed file may ask of the machine before it is refused.
+"""Limits on the resources that a log, recording, bundle or other packed file may use.
 
-They come from strangers. The defaults let every real log through that we know of (the largest single sample
-reported to Inspect's tracker is about 4 GB) and stop a zip bomb before anything is unpacked.
+These files are untrusted. The defaults accept every real log that we know (the largest single sample in
+Inspect's issue tracker is about 4 GB) and stop a zip bomb before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aigo_bridge.errors import EvidenceError, UsageError
 
 
 class TooLargeError(EvidenceError):
-    """A log asks for more than the bounds allow; it is refused rather than salvaged."""
+    """Log that exceeds the limits; it is refused instead of salvaged."""
 
     def __init__(self, message: str):
         super().__init__(message, code=Code.LOG_TOO_LARGE)
@@ -28,49 +28,53 @@ class TooLargeError(EvidenceError):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits on one log; every field can be raised by the caller."""
+    """Limits for one log; the caller can raise every field."""
 
     member_bytes: int = 8 << 30
-    """Largest uncompressed size of one member (or of a whole `.json` log), in bytes."""
+    """Maximum uncompressed size of one member (or of a whole `.json` log), in bytes."""
     ratio: float = 200.0
-    """Largest uncompressed/compressed ratio of a member above `ratio_from` bytes. Real logs reach about
-    30."""
+    """Maximum ratio of uncompressed to compressed size, for members above `ratio_from` bytes. Real logs
+    reach about 30.
+    """
     ratio_from: int = 32 << 20
-    """Members smaller than this (uncompressed bytes) may have any ratio, as long as all together are below
-    `together_from`."""
+    """Uncompressed size in bytes below which members may have any ratio, if all members together are below
+    `together_from`.
+    """
     together_from: int = 128 << 20
-    """Bytes that all members may unpack to, whatever their ratio; beyond, and beyond `ratio` times the
-    archive, each is judged."""
+    """Total unpacked bytes up to which any ratio is allowed. Above this, and above `ratio` times the
+    archive size, each member is checked.
+    """
     members: int = 2_000_000
-    """Most entries of the archive's directory."""
+    """Maximum entries of the archive's directory."""
     events: int = 5_000_000
-    """Most events in one sample."""
+    """Maximum events in one sample."""
     smallest: int = 64
-    """Bytes of JSON that the events, messages, scores and attachments of a sample have on average at least,
-    where there are more than ten thousand."""
+    """Minimum average JSON bytes per event, message, score or attachment of a sample, if it has more than
+    ten thousand of them.
+    """
     density: float = 12.0
-    """Most times its own size that the objects and lists of a sample, or of another document, may come to in
-    memory, where it is larger than 16 MiB. The densest real logs, those with log probabilities, have about
-    seven."""
+    """Maximum factor between the size of a document and its objects and lists in memory, for samples and
+    other documents over 16 MiB. The densest real logs (with log probabilities) have about seven.
+    """
     damaged: int = 10_000
-    """Parts that may be unreadable before the rest of the log is not read any more."""
+    """Maximum unreadable parts before the rest of the log is skipped."""
     string_bytes: int = 256 << 20
-    """Longest text, in bytes of JSON."""
+    """Maximum length of a text, in bytes of JSON."""
     growth: float = 50.0
-    """Most times its own size that a sample's attachments may come to when they are put back, beyond
-    `growth_from`."""
+    """Maximum factor between a sample's size and its resolved attachments, above `growth_from`."""
     growth_from: int = 64 << 20
-    """Characters that may be put back into any sample."""
+    """Characters of attachments that may be resolved in any sample."""
     context_growth: float = 1000.0
-    """Most times its own size that the inputs of a sample's model calls may come to, beyond `growth_from`.
-    They grow with the square of the turns: a thousand calls may come to five hundred times the size."""
+    """Maximum factor between a sample's size and the inputs of its model calls, above `growth_from`.
+    Inputs grow with the square of the turns: a thousand calls may reach five hundred times the size.
+    """
     context_messages: int = 10_000_000
-    """Most messages in the inputs of all model calls of one sample together; a log names them by number."""
+    """Maximum messages in the inputs of all model calls of one sample; logs reference messages by number."""
     seconds: float = 24 * 3600.0
-    """Longest time for one log, in seconds of wall clock."""
+    """Maximum seconds of wall clock time for one log."""
 
     def changed(self, limits: Mapping[str, float]) -> Bounds:
-        """These bounds with some of them set anew, by name; raises `UsageError` for names that are none."""
+        """Return these limits with some of them changed, by name; raise `UsageError` for unknown names."""
         known = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         for name, value in limits.items():
             if name not in known:
@@ -85,13 +89,14 @@ class Bounds:
         return replace(self, **{name: known[name](value) for name, value in limits.items()})
 
     def check_member(self, name: str, size: int, compressed: int, *, any_size: bool = False) -> None:
-        """Refuse a member by what its directory entry claims; raises `TooLargeError`.
+        """Check a member by its directory entry; raise `TooLargeError` if it exceeds the limits.
 
         Args:
-            name: of the member.
-            size: its length in bytes when it is unpacked.
-            compressed: its length in the archive, in bytes.
-            any_size: the ratio matters for members of any size, as all of them together are too large.
+            name: name of the member.
+            size: unpacked size in bytes.
+            compressed: compressed size in bytes.
+            any_size: whether the ratio is checked for members of any size, because all of them together
+                are too large.
         """
         if size > self.member_bytes:
             raise TooLargeError(
@@ -106,7 +111,7 @@ class Bounds:
             )
 
     def most_unpacked(self, packed: int) -> int:
-        """Return the bytes that a compressed file, or all members of an archive, may unpack to.
+        """Return the maximum unpacked bytes of a compressed file, or of all members of an archive.
 
         Args:
             packed: size of the file in bytes.
@@ -114,16 +119,16 @@ class Bounds:
         return max(self.together_from, int(min(self.ratio * max(packed, 1), sys.maxsize)))
 
     def unpacked(self, stream: BinaryIO, packed: int, name: str) -> BinaryIO:
-        """Return what a compressed file of `packed` bytes contains, as long as that is in proportion.
+        """Return a stream of the unpacked content of a compressed file of `packed` bytes.
 
-        Reading from it raises `TooLargeError`.
+        Reading raises `TooLargeError` if the content is too large.
         """
         counted = _Counted(stream, self.most_unpacked(packed), name)
         return cast("BinaryIO", io.BufferedReader(counted, buffer_size=1 << 17))
 
     def check_count(self, what: str, count: int, size: int, where: str = "the sample") -> None:
-        """Refuse a sample, or log, of `size` bytes (0: unknown) with too many, and too small, events or
-        messages.
+        """Check the number of events or messages in a sample or log of `size` bytes (0: unknown); raise
+        `TooLargeError` if there are too many, or if they are too small.
         """
         if count > self.events:
             raise TooLargeError(f"{where} has {count:,} {what}, the bound 'events' is {self.events:,}")
@@ -134,9 +139,10 @@ class Bounds:
             )
 
     def check_document(self, name: str, data: bytes) -> None:
-        """Refuse a document before it is parsed: a text that is too long, or next to nothing but brackets.
+        """Check a document before it is parsed; raise `TooLargeError` for a text that is too long, or for a
+        document of mostly brackets.
 
-        An empty object is two bytes of JSON and forty times as many in memory. Raises `TooLargeError`.
+        An empty object has two bytes of JSON, but takes forty times as many in memory.
         """
         if len(data) > _LARGE and self._is_dense(data):
             raise TooLargeError(
@@ -151,15 +157,15 @@ class Bounds:
 
     def _is_dense(self, data: bytes) -> bool:
         most = self.density * len(data)
-        # Brackets in texts cost nothing, but only where there are many is it worth looking which of them are.
+        # Brackets in texts cost no memory, but they are only separated if the document has many brackets.
         return _weight(data) > most and sum(map(_weight, _without_texts(data))) > most
 
     def room(self, size: int) -> int:
-        """Characters that the attachments of a sample of `size` bytes may come to."""
+        """Return the maximum characters of resolved attachments in a sample of `size` bytes."""
         return self.growth_from + int(size * self.growth)
 
     def deadline(self) -> float:
-        """The moment on the monotonic clock at which a log that starts now has used up its time."""
+        """Return the time on the monotonic clock at which a log that starts now has used up its time."""
         return time.monotonic() + self.seconds
 
 
@@ -185,7 +191,7 @@ class _Counted(io.RawIOBase):
 
 _LARGE = 16 << 20
 _OBJECT, _LIST = 200, 88
-"""Bytes that an object and a list with a single value take in memory."""
+"""Memory in bytes of an object and of a list with a single value."""
 _WINDOW = 1 << 20
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _BARE = rb'(?:[^"]++|' + _TEXT + rb")*+"
@@ -196,7 +202,7 @@ def _weight(data: bytes) -> int:
 
 
 def _without_texts(data: bytes) -> Iterator[bytes]:
-    """A document without its texts, in pieces."""
+    """Yield the document without its texts, in pieces."""
     text, bare = re.compile(_TEXT, re.DOTALL), re.compile(_BARE, re.DOTALL)
     at = 0
     while at < len(data):
@@ -214,11 +220,11 @@ _MOST_QUOTES = 1_000
 
 
 def _has_text_of(data: bytes, length: int) -> bool:
-    """Whether there is a text of at least `length` bytes, as its quotes tell.
+    """Return whether a document contains a text of at least `length` bytes, judged by its quotes.
 
-    A text that long leaves a window of its length without a quote, so only the last quote of each window is
-    looked for. One behind a backslash is part of a text; after a thousand of them in a row the next is taken
-    for an end all the same.
+    A text of that length leaves a window of its length without a quote, so only the last quote of each window
+    is examined. A quote after a backslash is part of a text. After a thousand of them, the next quote counts
+    as an end.
     """
     at = 0
     while at + length <= len(data):

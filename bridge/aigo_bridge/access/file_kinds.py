@@ -1,5 +1,5 @@
-"""What a file is, by its beginning: never more of it is read, whatever its size, and nothing that is no
-regular file is opened.
+"""Kinds of files, recognized by their first bytes. Only these bytes are read, and only regular files are
+opened.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.plurals import plural
 
 BESIDE_RESULTS = (".provenance.json", ".intoto.json", ".intoto.sigstore.json")
-"""Endings of what stands beside a result: where it comes from, and who signed it."""
+"""Extensions of files next to a result: provenance and signatures."""
 
 
 def expanded(location: str) -> list[str]:
-    """The files and folders that a local pattern matches, in sorted order; any other location as it is.
+    """Return the files and folders that match a local pattern, sorted; return any other location unchanged.
 
-    What exists is no pattern, whatever signs its name has. A pattern that matches nothing is returned as it
-    is, for the message about it.
+    An existing path is never a pattern, even if its name contains wildcards. A pattern without matches is
+    returned unchanged, for the error message.
     """
     if "://" in location or not glob.has_magic(location) or Path(location).exists():
         return [location]
-    # A pattern may be absolute, which Path.glob refuses.
+    # `Path.glob` refuses absolute patterns.
     matching = sorted(glob.glob(location, recursive=True))  # noqa: PTH207  # as said
-    # What stands beside a result is nobody's log, and was not meant.
+    # Files next to a result are not logs.
     return [path for path in matching if not path.endswith(BESIDE_RESULTS)] or matching or [location]
 
 
@@ -45,14 +45,14 @@ _REMOTE = {
     "azure.core.exceptions": ("AzureError",),
     "paramiko": ("SSHException",),
 }
-"""What the libraries behind fsspec's file systems raise besides `OSError`: module → its base classes."""
+"""Errors that the libraries of fsspec file systems raise in addition to `OSError`: module → base classes."""
 
 
 def remote_errors() -> tuple[type[Exception], ...]:
-    """What reading at a URL may raise.
+    """Return the errors that reading from a URL may raise.
 
-    For an `except` clause, which asks only when something was raised: a library that is not loaded has raised
-    nothing.
+    Use it in an `except` clause, where it is evaluated only after an error. Libraries that are not loaded
+    cannot have raised one.
     """
     kinds: list[type[Exception]] = [OSError, ValueError, ImportError]
     for module, names in _REMOTE.items():
@@ -62,12 +62,12 @@ def remote_errors() -> tuple[type[Exception], ...]:
 
 
 HEAD = 64 * 1024
-"""Bytes that are looked at."""
+"""Number of bytes that are read."""
 LOG_SUFFIXES = (".eval", ".json")
-"""Names of files that are looked at in folders."""
+"""Extensions of files that are read in folders."""
 
 _SHOWN = 3
-"""Files that are named of those that are skipped for the same reason."""
+"""Maximum number of files to name among files that are skipped for the same reason."""
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(?P<key>\s*+:)?|["{}\[\]]', re.DOTALL)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -75,20 +75,20 @@ _LM_EVAL_METRIC = re.compile(rb'"[^",\s]+(?:,[^",\s]+|_stderr)"\s*:')
 _LOG_MEMBERS = frozenset(
     {"eval", "samples", "version", "status", "results", "stats", "plan", "reductions", "config_general"}
 )
-"""What logs of engines have at their top; a document of which nothing of that is in sight is none."""
+"""Top-level keys of engine logs; a document without any of them is not an engine log."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The beginning of a file."""
+    """First bytes of a file."""
 
     data: bytes
     whole: bool
-    """Whether there is no more of it."""
+    """Whether these bytes are the whole file."""
 
     @property
     def members(self) -> list[str] | None:
-        """Names at the top of a JSON object, as far as they are in sight; `None` when it is no object."""
+        """Top-level keys of a JSON object within these bytes; `None` if the file is not an object."""
         text = self.data.removeprefix(_BYTE_ORDER_MARK).lstrip()
         if not text.startswith(b"{"):
             return None
@@ -101,7 +101,7 @@ class Head:
             elif token[0] in b"}]":
                 depth -= 1
             elif token[0] == b'"':
-                # A text that goes on beyond what was read.
+                # The text continues after these bytes.
                 break
             if depth == 0:
                 break
@@ -110,10 +110,10 @@ class Head:
 
 @dataclass(frozen=True)
 class OtherFile:
-    """A file that is surely no log of an engine."""
+    """File that is certainly not an engine log."""
 
     what: str
-    """E.g. `rows of data`; goes behind "it is"."""
+    """Description of the file, e.g. `rows of data`; it follows "it is" in messages."""
     hint: str
 
     def __str__(self) -> str:
@@ -149,9 +149,9 @@ _BY_SUFFIX = {
 
 
 def head_of(path: str | os.PathLike[str]) -> Head | None:
-    """The beginning of a local file; `None` when it is no regular file, or cannot be read."""
+    """Return the first bytes of a local file; `None` if it is not a regular file or cannot be read."""
     try:
-        # Not after `open`, which waits for the other end of a pipe.
+        # Check this first: opening a pipe waits for its other end.
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # also paths that are texts
             return None
         with Path(path).open("rb") as file:
@@ -162,38 +162,40 @@ def head_of(path: str | os.PathLike[str]) -> Head | None:
 
 
 def is_result_log(head: Head) -> bool:
-    """Whether a JSON document is AI GO evidence."""
+    """Return whether a JSON document is AI GO evidence."""
     names = set(head.members or ())
     return bool({"evidence", "format_version"} & names) or {"specification", "execution"} <= names
 
 
 def is_result_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a local file is AI GO evidence, by its content, and by its name where that is compressed."""
+    """Return whether a local file is AI GO evidence, by its content; if it is compressed, by its name."""
     head = head_of(path)
     return head is not None and other_file(head, os.path.basename(path)) == RESULT_LOG  # noqa: PTH119  # also texts
 
 
 def is_lm_eval_results(head: Head) -> bool:
-    """Whether a JSON document is a results file of lm-evaluation-harness."""
+    """Return whether a JSON document is a results file of lm-evaluation-harness."""
     names = head.members or []
     if "results" not in names or {"config_general", "eval", "evidence", "policies"} & set(names):
         return False
     if "versions" in names:
         # Releases before 0.4 have no `configs`.
         return True
-    # Results of many tasks are longer than the head: metrics have filters in their names, or standard errors.
+    # Results of many tasks are longer than the head. Names of metrics contain filters or standard errors.
     return names == ["results"] and not head.whole and _LM_EVAL_METRIC.search(head.data) is not None
 
 
 def is_lm_eval_samples(head: Head) -> bool:
-    """Whether a file has samples of lm-evaluation-harness: one per line, or (before 0.4.3) a list of them."""
+    """Return whether a file contains samples of lm-evaluation-harness: one per line, or (before 0.4.3) a
+    list of samples.
+    """
     text = head.data.removeprefix(_BYTE_ORDER_MARK).lstrip(b"[ \t\r\n")
     names = set(Head(text, head.whole).members or ())
     return {"doc_id", "doc"} <= names and (not head.whole or bool(names & {"arguments", "resps"}))
 
 
 def eee_kind(head: Head) -> Literal["aggregate", "instances"] | None:
-    """What a file of Every Eval Ever is; `None`: it is none."""
+    """Return the kind of an Every Eval Ever file; `None` for other files."""
     names = set(head.members or ())
     if not {"schema_version", "evaluation_id"} <= names:
         return None
@@ -203,17 +205,17 @@ def eee_kind(head: Head) -> Literal["aggregate", "instances"] | None:
 
 
 def is_foreign(head: Head) -> bool:
-    """Whether a file is of a format that is no engine's (`aigo_formats`)."""
+    """Return whether a file has a supported format that is not an engine's (`aigo_formats`)."""
     return is_lm_eval_results(head) or is_lm_eval_samples(head) or eee_kind(head) is not None
 
 
 def other_file(head: Head, name: str) -> OtherFile | None:
-    """What a file is that is surely no log of an engine, nor of another format; `None` when it may be
-    one, whole or damaged.
+    """Return the kind of a file that is certainly not an engine log or a file of another supported format;
+    `None` if it may be one, even a damaged one.
 
     Args:
-        head: its beginning.
-        name: its name; it decides where the content does not.
+        head: first bytes of the file.
+        name: file name; it decides if the content does not.
     """
     lowered = name.lower()
     data = head.data.lstrip()
@@ -230,7 +232,7 @@ def other_file(head: Head, name: str) -> OtherFile | None:
             return RESULT_LOG if ".tasklog.json" in lowered else kind
     names = head.members
     if names is None:
-        # Of a log whose first bytes are lost nothing but the name says that it is one.
+        # If the first bytes of a log are lost, only its name identifies it.
         if data[:1] == b"[":
             return _JSON
         return None if lowered.endswith(LOG_SUFFIXES) else _OTHER
@@ -264,11 +266,11 @@ def _is_json(data: bytes) -> bool:
 
 
 def skipped_files(folder: Path, taken: Iterable[str]) -> dict[OtherFile, list[Path]]:
-    """Files in a folder that are called as logs are, and are none that any engine takes, by what they are.
+    """Return files in a folder that have names of logs but are not logs, by their kind.
 
     Args:
-        folder: it is gone through with everything below it.
-        taken: the files that are logs.
+        folder: folder that is searched recursively.
+        taken: paths of the files that are logs.
     """
     logs = {os.path.realpath(path) for path in taken}
     skipped: dict[OtherFile, list[Path]] = {}
@@ -285,7 +287,7 @@ def skipped_files(folder: Path, taken: Iterable[str]) -> dict[OtherFile, list[Pa
 
 
 def skipped_lines(skipped: Mapping[OtherFile, Sequence[Path]]) -> list[str]:
-    """A line for each kind of file: how many there are, what they are, and the first of them."""
+    """Return a line for each kind of file with their number, their kind and the first paths."""
     return [
         f"skipped: {visible(str(paths[0]))}: {kind}"
         if len(paths) == 1

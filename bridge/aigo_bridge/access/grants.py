@@ -1,8 +1,7 @@
-"""What the user of this process has allowed to files that others may have written: variables, addresses on
-the network, and private files.
+"""Permissions of untrusted files in this process: variables, network addresses and private files.
 
-Grants are the process's own and never a part of a plan: a plan is written into logs, and what a log says of
-itself allows nothing.
+Permissions belong to the process and never to a plan: plans are written into logs, and a log must not grant
+permissions to itself.
 """
 
 from __future__ import annotations
@@ -22,44 +21,46 @@ from aigo_bridge.errors import UsageError
 
 @dataclass(frozen=True)
 class Grants:
-    """Nothing, unless it is said."""
+    """Permissions; by default, nothing is allowed."""
 
     variables: frozenset[str] = frozenset()
-    """Environment variables that tasks, and what belongs to them, may be given."""
+    """Environment variables that tasks and their files may read."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Values of variables in place of the process's."""
+    """Values of variables that replace the process's values."""
     network: bool = False
-    """Whether rows may be fetched from public addresses."""
+    """Whether rows may be downloaded from public addresses."""
     addresses: tuple[str, ...] = ()
-    """Hosts (`data.example`) and origins (`http://127.0.0.1:8000`) that rows may be fetched from whatever
-    network they are in."""
+    """Hosts (`data.example`) and origins (`http://127.0.0.1:8000`) from which rows may be downloaded, on
+    any network.
+    """
     files: frozenset[str] = frozenset()
-    """Real paths of hidden files, key files and files ignored by git that tasks may read, and of folders with
-    such files."""
+    """Real paths of hidden files, key files, files ignored by git, and folders with such files that tasks
+    may read.
+    """
 
 
 @dataclass(frozen=True)
 class VariableUse:
-    """A place in a file that names an environment variable."""
+    """Reference to an environment variable in a file."""
 
     name: str
     file: str
     line: int
     column: int
     is_set: bool
-    """Whether its value was put in; otherwise the text stayed as it was."""
+    """Whether the value was inserted; otherwise the text is unchanged."""
 
 
 @dataclass
 class Uses:
-    """What files have asked for while they were read."""
+    """Resources that files have requested while they were read."""
 
     variables: dict[VariableUse, None] = field(default_factory=dict)
-    """In the order of reading, each once."""
+    """Variables in the order of reading, without duplicates."""
     addresses: dict[str, None] = field(default_factory=dict)
-    """Addresses and datasets of hubs that rows are fetched from, or would be."""
+    """Addresses and hub datasets from which rows are (or would be) downloaded."""
     files: dict[str, None] = field(default_factory=dict)
-    """Real paths of files and folders that are read because a task names them."""
+    """Real paths of files and folders that a task references."""
 
 
 _granted: list[Grants] = [Grants()]
@@ -67,13 +68,13 @@ _recorded: list[Uses] = []
 
 
 def granted() -> Grants:
-    """What is allowed now."""
+    """Return the current permissions."""
     return _granted[-1]
 
 
 @contextmanager
 def granting(grants: Grants) -> Iterator[None]:
-    """Allow this, and nothing else, for a while."""
+    """Grant only these permissions in this block."""
     _granted.append(grants)
     try:
         yield
@@ -83,7 +84,7 @@ def granting(grants: Grants) -> Iterator[None]:
 
 @contextmanager
 def recording() -> Iterator[Uses]:
-    """Take note of what files ask for."""
+    """Record the resources that files request in this block."""
     uses = Uses()
     _recorded.append(uses)
     try:
@@ -93,7 +94,8 @@ def recording() -> Iterator[Uses]:
 
 
 def allows_variable(name: str) -> bool:
-    """Whether the user has named a variable: on the command line, or in the project of the current folder.
+    """Return whether the user has allowed a variable: on the command line, or in the project of the current
+    folder.
 
     Raises:
         UsageError: as `project_variables`.
@@ -102,25 +104,25 @@ def allows_variable(name: str) -> bool:
 
 
 def process_variables() -> dict[str, str]:
-    """Return the variables of the process, with the values that the user gives in place of them."""
+    """Return the variables of the process, with replaced values where the user set them."""
     return {**os.environ, **granted().values}
 
 
 def record_variables(uses: Iterable[VariableUse]) -> None:
-    """Note variables that a file names."""
+    """Record variables that a file references."""
     for use in uses:
         for record in _recorded:
             record.variables[use] = None
 
 
 def record_address(address: str) -> None:
-    """Note an address that rows come from."""
+    """Record an address from which rows come."""
     for record in _recorded:
         record.addresses[address] = None
 
 
 def real_paths(paths: Iterable[str | os.PathLike[str]]) -> frozenset[str]:
-    """Return files and folders that a user names, as `Grants.files` has them.
+    """Return files and folders from the user in the form of `Grants.files`.
 
     Raises:
         UsageError: there is no such file.
@@ -133,8 +135,8 @@ def real_paths(paths: Iterable[str | os.PathLike[str]]) -> frozenset[str]:
 
 
 def allows_file(path: Path) -> bool:
-    """Return whether the user has named a file, or a folder around it: on the command line, or in the project
-    of the current folder.
+    """Return whether the user has allowed a file or a folder around it: on the command line, or in the
+    project of the current folder.
 
     Raises:
         UsageError: as `project_files`.
@@ -144,7 +146,7 @@ def allows_file(path: Path) -> bool:
 
 
 def record_file(path: Path) -> None:
-    """Note a file or folder that is read because a task names it."""
+    """Record a file or folder that a task references."""
     if _recorded:
         real = os.path.realpath(path)
         for record in _recorded:
@@ -152,17 +154,17 @@ def record_file(path: Path) -> None:
 
 
 def outside_files(files: Iterable[str], folder: Path) -> list[str]:
-    """Return the files that are not in a task's own folder, each once."""
+    """Return the files outside a task's own folder, without duplicates."""
     own = os.path.realpath(folder)
     return [file for file in dict.fromkeys(files) if not Path(file).is_relative_to(own)]
 
 
 def project_files(folder: Path | None = None) -> frozenset[str]:
-    """Return the real paths of files that the user's own project allows: `files = ["data/rows.jsonl"]`, see
-    `project_variables`. All of them lie in that project.
+    """Return the real paths of files that the user's own project allows with `files = ["data/rows.jsonl"]`,
+    see `project_variables`. All of them are in that project.
 
     Raises:
-        UsageError: the file has settings, and they cannot be used.
+        UsageError: the settings are invalid.
     """
     settings = project_settings(folder)
     names = settings.values.get("files", [])
@@ -178,13 +180,13 @@ def project_files(folder: Path | None = None) -> frozenset[str]:
 
 
 def project_variables(folder: Path | None = None) -> frozenset[str]:
-    """Variables that the user's own project allows: `env = ["NAME"]` in the `aigo-bridge.toml`, or under
-    `[tool.aigo-bridge]` in the `pyproject.toml`, of the current folder's project.
+    """Return the variables that the user's own project allows: `env = ["NAME"]` in `aigo-bridge.toml`, or
+    under `[tool.aigo-bridge]` in `pyproject.toml`, in the project of the current folder.
 
-    Not that of a task's project: whoever hands over a task does not say what it may be given.
+    The project of a task does not count, because the author of a task must not decide what it may read.
 
     Raises:
-        UsageError: the file has settings, and they cannot be used.
+        UsageError: the settings are invalid.
     """
     settings = project_settings(folder)
     names = settings.values.get("env", [])

@@ -1,4 +1,4 @@
-"""Paths of copies, told as the addresses that they are of."""
+"""Addresses of local copies, for display instead of their paths."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 
 MIRRORS: list[str] = []
-"""Folders of copies of this process."""
+"""Folders with copies of this process."""
 
 SHOWN: dict[str, str] = {}
-"""Folders of what was taken of a lake of this machine, and how they are told."""
+"""Folders with data from a local lake → displayed text."""
 
 
 def address_of(path: str | os.PathLike[str]) -> str | None:
-    """The address that a path of this machine stands for; `None`: it is a path of its own."""
+    """Return the address of a copy's path; `None` if the path is not a copy."""
     text = os.fspath(path)
     for folder in MIRRORS:
         prefix = f"{folder}{os.sep}"
@@ -28,12 +28,12 @@ def address_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def named(path: str) -> str:
-    """A path as it is told: that of a copy as the address that it is of."""
+    """Return the displayed form of a path: for a copy, the address of the original."""
     return address_of(path) or _shown(path)
 
 
 def with_addresses(text: str) -> str:
-    """A text for people, with addresses where it has paths of copies."""
+    """Return a text for people, with addresses instead of paths of copies."""
     text = _shown(text)
     for folder in MIRRORS:
         for scheme in SCHEMES:
@@ -48,14 +48,15 @@ def _shown(text: str) -> str:
 
 
 def refuse_address(path: object, what: str) -> None:
-    """Refuse an address where only paths are taken, before it is taken for a folder called `s3:`.
+    """Raise an error for an address where only paths are accepted; otherwise it would become a folder called
+    `s3:`.
 
     Args:
-        path: of this machine; what is no path is left alone.
-        what: the parameter, for the message.
+        path: local path; other types are ignored.
+        what: parameter name, for the message.
 
     Raises:
-        UsageError: it is one.
+        UsageError: the value is an address.
     """
     if not isinstance(path, str | os.PathLike):
         return

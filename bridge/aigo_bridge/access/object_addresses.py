@@ -1,4 +1,4 @@
-"""Addresses in object storage: which there are, what each needs, and how one is told from a path."""
+"""Object storage addresses: schemes, required packages, and the distinction from paths."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ class Scheme:
     """One kind of storage."""
 
     name: str
-    """As it stands in front of `://`."""
+    """Scheme name before `://`."""
     protocol: str
-    """Fsspec's name of it."""
+    """Fsspec's protocol name."""
     package: str
-    """Module that reaches it."""
+    """Module that accesses the storage."""
     extra: str
-    """Of this package: what installs that module."""
+    """Extra of aigo-bridge that installs the module."""
     keeps_leases: bool = True
-    """Whether small objects may be written every few seconds: so that a run is kept while it goes on, and two
-    processes do not write to one place. Where each put is a commit, they may not."""
+    """Whether small objects may be written every few seconds, to save a run in progress and to lock a
+    place for one process. Not possible if each write is a commit.
+    """
 
 
 SCHEMES = {
@@ -47,11 +48,11 @@ _PASSWORD = re.compile(r"[^/@]*:[^/@]*@")
 
 @dataclass(frozen=True)
 class Address:
-    """A place in object storage."""
+    """Location in object storage."""
 
     scheme: Scheme
     key: str
-    """Bucket and key, `/` in between; no `/` at either end. The key may be empty, or a pattern."""
+    """Bucket and key, separated by `/`, without `/` at either end. The key may be empty or a pattern."""
 
     def __str__(self) -> str:
         return f"{self.scheme.name}://{self.key}"
@@ -63,36 +64,34 @@ class Address:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it stands for all that match it."""
+        """Whether the key is a pattern."""
         return any(sign in self.key for sign in "*?[")
 
     def below(self, name: str) -> Address:
-        """A place in this folder."""
+        """Return a location in this folder."""
         return Address(self.scheme, f"{self.key}/{name}")
 
     @property
     def parent(self) -> Address:
-        """The folder that it lies in."""
+        """Folder that contains the location."""
         return Address(self.scheme, self.key.rpartition("/")[0] or self.key)
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an address of any scheme, and no path. A file may be called so, as in `x://y`: then
-    `./x://y` names it.
-    """
+    """Return whether a text is an address with any scheme. For a file with such a name, write `./x://y`."""
     return _URL.fullmatch(text) is not None
 
 
 def is_collapsed(text: str) -> bool:
-    """Whether a text is what becomes of an address that was taken for a path: `s3:/bucket`."""
+    """Return whether a text is an address that was treated as a path: `s3:/bucket`."""
     return _COLLAPSED.match(text) is not None
 
 
 def parse(text: str) -> Address:
-    """An address as the user writes it.
+    """Parse an address that the user wrote.
 
     Raises:
-        UsageError: it is none that is known; or has a password, an empty part, or one that leads upwards.
+        UsageError: the scheme is unknown, or the address contains a password, an empty part or `..`.
     """
     match = _URL.fullmatch(text)
     scheme = SCHEMES.get(match["scheme"].lower()) if match else None
@@ -119,10 +118,10 @@ def parse(text: str) -> Address:
 
 
 def require_package(scheme: Scheme) -> None:
-    """See that what reaches a storage is installed.
+    """Check that the package for a storage is installed.
 
     Raises:
-        UsageError: it is not; the message has the command.
+        UsageError: it is not installed; the message contains the install command.
     """
     try:
         is_there = importlib.util.find_spec(scheme.package) is not None

@@ -1,21 +1,21 @@
-"""Files that may come from strangers: below which folder they lie, how they are opened (regular files only,
-within that folder, up to a size), how much of what comes from outside is taken in, and what to do about those
-that are not UTF-8.
+"""Opening of untrusted files: project roots, regular files only, size limits, and hints about files that are
+not UTF-8.
 
-The folder that the files which a task (dataset, run file …) refers to may not leave is by default the
-project: the nearest folder, from the file's own upwards, that has `.git`, `pyproject.toml`,
-`aigo-bridge.toml`, `app.yaml` or a run file. A run file is known by its content: YAML with `evaluation`,
-`evaluations`, `evaluation_specifications` or `task_specifications` at its top level. Those in a folder
-`evaluations` (or `evaluation`) mark the folder around it; those further down in there mark their own,
-unless the one around `evaluations` is marked, too. Without such a project, a folder that the user has
-named (`validate FOLDER`) is the project of the files in it; otherwise the file's own folder is the root.
+Files that a task (dataset, run file …) references must be below a root folder. By default, this is the
+project: the nearest folder upwards that contains `.git`, `pyproject.toml`, `aigo-bridge.toml`, `app.yaml` or
+a run file. A run file is recognized by its content: YAML with `evaluation`, `evaluations`,
+`evaluation_specifications` or `task_specifications` at the top level.
 
-Nobody's project are: the root of the file system, the home folder and what lies above it, and folders in
-which everybody may write (`/tmp`). No project is looked for above a mount point, a hidden folder or installed
-packages.
+Run files in a folder `evaluations` (or `evaluation`) mark its parent folder as the project. Run files further
+below mark their own folder, unless the parent of `evaluations` is also marked. Without a project, a folder
+that the user has named (`validate FOLDER`) is the root of the files in it; otherwise the root is the file's
+own folder.
 
-A name says nothing of what stands behind it: a pipe, a device, a socket or a link to any of them waits, or
-never ends. So the kind is asked before a file is opened, and again of the descriptor; likewise where it lies.
+The file system root, the home folder and its parents, and folders that everyone may write to (`/tmp`) are
+never projects. The search stops at a mount point, a hidden folder or installed packages.
+
+A file name may refer to a pipe, a device, a socket or a link to one of them, and reading it may never end.
+Therefore kind and location are checked before a file is opened, and again for its descriptor.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EVALUATION_FOLDERS = ("evaluations", "evaluation")
 YAML_SUFFIXES = (".yaml", ".yml")
 
 LONGEST_RUN_FILE = 1_000_000
-"""Bytes of a YAML file that is looked into."""
+"""Maximum size in bytes of a YAML file that is searched."""
 
 _RUN_FILE = re.compile(
     rb"^(?:evaluations?|evaluation_specifications|task_specifications)[ \t]*:(?:[ \t\r\n]|$)", re.MULTILINE
@@ -52,18 +52,18 @@ _RUN_FILE = re.compile(
 
 
 def root_of(file: Path) -> Path:
-    """The project of a file, else the folder that it lies in; absolute, links resolved."""
+    """Return the project of a file, otherwise its folder; absolute, with links resolved."""
     return root_of_folder(file.parent)
 
 
 def root_of_folder(folder: Path) -> Path:
-    """The root of all files in a folder."""
+    """Return the root of all files in a folder."""
     project = project_of(folder)
     return _real(folder) if project is None else project
 
 
 def project_of(folder: Path) -> Path | None:
-    """The project that a folder belongs to, links resolved; `None` when there is none."""
+    """Return the project of a folder with links resolved; `None` without a project."""
     return _project_of(_real(folder))
 
 
@@ -72,7 +72,9 @@ _NAMED: ContextVar[tuple[Path, ...]] = ContextVar("folders that the user has nam
 
 @contextmanager
 def naming(folders: Iterable[Path]) -> Iterator[None]:
-    """Take folders that the user has named as projects of the files in them, unless a file marks one."""
+    """Treat folders that the user has named as projects of the files in them, unless a file marks another
+    project.
+    """
     token = _NAMED.set(tuple(map(_real, folders)))
     try:
         yield
@@ -85,7 +87,7 @@ def _project_of(folder: Path) -> Path | None:
     named: Path | None = None
     for place in _upwards(folder):
         if place in _NAMED.get():
-            named = place  # the outermost one
+            named = place  # The outermost one.
         if _is_marked(place):
             return place if _has_project_file(place) else _around_evaluations(place) or place
         if any(_holds_run_file(place / name) for name in EVALUATION_FOLDERS):
@@ -94,7 +96,7 @@ def _project_of(folder: Path) -> Path | None:
 
 
 def _upwards(folder: Path) -> Iterator[Path]:
-    """A folder and those above it, as far as they can be projects."""
+    """Yield a folder and its parents, as long as they can be projects."""
     for place in (folder, *folder.parents):
         if _is_shared(place):
             return
@@ -104,7 +106,7 @@ def _upwards(folder: Path) -> Iterator[Path]:
 
 
 def _around_evaluations(folder: Path) -> Path | None:
-    """The folder around `evaluations` that run files in (or below) that belong to."""
+    """Return the folder around `evaluations` to which run files in (or below) it belong."""
     places = list(_upwards(folder))
     for place, above in itertools.pairwise(places):
         if place.name in EVALUATION_FOLDERS:
@@ -113,18 +115,18 @@ def _around_evaluations(folder: Path) -> Path | None:
 
 
 def is_below(path: Path, root: Path) -> bool:
-    """Whether a path lies in a root folder, after all links."""
+    """Return whether a path is below a root folder, with all links resolved."""
     return _real(path).is_relative_to(_real(root))
 
 
 def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issue:
-    """What is said of a path that leaves the root folder.
+    """Return the issue of a path outside the root folder.
 
     Args:
-        shown: the path as a message shows it.
+        shown: displayed path.
         path: the path.
-        root: the folder that it leaves.
-        file: the file that the issue is about.
+        root: root folder.
+        file: file with the problem.
     """
     base = _real(root)
     around = Path(os.path.commonpath([_real(path).parent, base]))
@@ -138,8 +140,8 @@ def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issu
 
 
 def from_here(path: Path) -> str:
-    """Return a path as a user would type it in the current folder: relative if that is shorter, and the path
-    is below or above that folder.
+    """Return a path as a user would type it in the current folder: relative if that is shorter and the
+    path is below or above that folder.
     """
     plain = os.path.normpath(path.absolute())
     relative = os.path.relpath(plain)
@@ -149,15 +151,15 @@ def from_here(path: Path) -> str:
 
 
 def _real(path: Path) -> Path:
-    """Absolute, links resolved as far as that goes: links in a circle stay."""
+    """Return an absolute path with links resolved; circular links remain."""
     return Path(os.path.realpath(path))
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether a folder is nobody's project, whatever lies in it."""
+    """Return whether a folder can never be a project."""
     try:
         home = _real(Path.home())
-    except RuntimeError:  # no user, no home
+    except RuntimeError:  # There is no user or no home folder.
         home = Path(folder.anchor)
     if home.is_relative_to(folder) or folder == folder.parent:
         return True
@@ -188,9 +190,9 @@ def _yaml_files(folder: Path) -> Iterator[os.DirEntry[str]]:
                 (entry for entry in entries if entry.name.endswith(YAML_SUFFIXES)),
                 key=lambda entry: entry.name,
             )
-    except OSError:  # not there, or not for us
+    except OSError:  # The folder does not exist or is not readable.
         return
-    # Most run files are called so: they come first, and the others need not be read.
+    # Most run files have these names; if one matches, the other files need not be read.
     yield from sorted(files, key=lambda entry: not entry.name.startswith(("run", "eval")))
 
 
@@ -206,9 +208,10 @@ def _is_run_file(entry: os.DirEntry[str]) -> bool:
 
 @lru_cache(10_000)
 def _is_run_file_as_of(path: str, _node: int, _changed_ns: int, _size: int) -> bool:
-    """Whether the content of a file is a run file's, which is asked again when the file has changed.
+    """Return whether the content of a file is a run file's; the arguments change with the file.
 
-    Without it each of a thousand tasks in a folder is read a thousand times (`make bench`: reading).
+    The cache prevents a thousand tasks in a folder from being read a thousand times each (`make bench`:
+    reading).
     """
     return _RUN_FILE.search(Path(path).read_bytes()) is not None
 
@@ -218,19 +221,19 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True)
 class Bound:
-    """A number of bytes that the environment may set, in MiB."""
+    """Limit in bytes that an environment variable can change, in MiB."""
 
     variable: str
-    """Variable of the environment."""
+    """Name of the environment variable."""
     mebibytes: float
-    """What holds without it."""
+    """Default value."""
 
     @property
     def bytes(self) -> int:
-        """The bound.
+        """Limit in bytes.
 
         Raises:
-            UsageError: the variable's value is no positive number.
+            UsageError: the value of the variable is not a positive number.
         """
         text = os.environ.get(self.variable)
         if not text:
@@ -247,18 +250,18 @@ class Bound:
 
     @property
     def hint(self) -> str:
-        """How to allow more."""
+        """Hint on how to raise the limit."""
         return f"raise the limit: set the environment variable {self.variable} to a number of MiB"
 
 
 def in_words(count: int) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes for people."""
     if count < MEBIBYTE:
         return f"{count:,} bytes"
     return f"{count / MEBIBYTE:,.1f}".removesuffix(".0") + " MiB"
 
 
-# Without O_NONBLOCK a pipe that takes the place of a file between two looks would wait for its other end.
+# Without O_NONBLOCK, a pipe that replaces the file between two checks would wait for its other end.
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
@@ -277,7 +280,7 @@ class IrregularFileError(OSError):
 
 
 class OutsideRootError(OSError):
-    """A file that lies, links followed, out of the root folder; `issue` says so to people."""
+    """File outside the root folder, with links resolved; `issue` contains the message."""
 
     def __init__(self, path: Path, root: Path):
         self.issue = outside(repr(str(path)), path, root, str(path))
@@ -285,23 +288,23 @@ class OutsideRootError(OSError):
 
 
 class TooLargeError(OSError):
-    """A file with more bytes than are read."""
+    """File that exceeds the size limit."""
 
     def __init__(self, path: Path, largest: int):
         super().__init__(errno.EFBIG, f"is larger than {_size(largest)}", str(path))
 
 
 def open_regular(path: Path, root: Path | None = None) -> BinaryIO:
-    """A regular file, opened for reading.
+    """Open a regular file for reading.
 
     Args:
-        path: the file.
-        root: folder that the file, all links followed, must lie in; `None`: anywhere.
+        path: path of the file.
+        root: folder that must contain the file, with links resolved; `None`: any folder.
 
     Raises:
-        IrregularFileError: it is no regular file.
-        OutsideRootError: it lies elsewhere.
-        OSError: it is not there, or not for us.
+        IrregularFileError: it is not a regular file.
+        OutsideRootError: it is outside the root.
+        OSError: it does not exist or is not readable.
     """
     if root is not None and not is_below(path, root):
         raise OutsideRootError(path, root)
@@ -319,7 +322,7 @@ def open_regular(path: Path, root: Path | None = None) -> BinaryIO:
 
 
 def read_regular(path: Path, largest: int, root: Path | None = None) -> bytes:
-    """All of a regular file.
+    """Read a regular file completely.
 
     Raises:
         TooLargeError: it has more than `largest` bytes.
@@ -338,7 +341,7 @@ def _refuse_irregular(path: Path, mode: int) -> None:
 
 
 def _require_same_below(path: Path, opened: os.stat_result, root: Path) -> None:
-    """What was opened is what lies below the root: a link may have been put in between."""
+    """Check that the opened file is the one below the root: a link may have been created in between."""
     real = Path(os.path.realpath(path))
     status = real.stat()
     if not is_below(real, root) or (status.st_dev, status.st_ino) != (opened.st_dev, opened.st_ino):
@@ -349,20 +352,20 @@ def _size(count: int) -> str:
     return f"{count // 2**20} MiB" if count >= 2**20 else f"{count:,} bytes"
 
 
-# What is not UTF-8
+# Files that are not UTF-8
 
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""Marks at the start of a file."""
+"""Byte order marks of UTF-16."""
 
 
 def wrong_byte(error: UnicodeDecodeError) -> str:
-    """What is said of the first byte that is not UTF-8, counted from 1 in what was decoded."""
+    """Return a message about the first byte that is not UTF-8, counted from 1 in the decoded data."""
     return f"byte {error.start + 1} is not UTF-8 (0x{error.object[error.start]:02X})"
 
 
 def conversion(error: UnicodeDecodeError, name: str) -> str:
-    """What to do about it: `name` is the file."""
+    """Return a hint on how to convert the file `name`."""
     if error.object[:2] in UTF_16:
         return from_utf_16(name)
     around = error.object[max(0, error.start - 10) : error.start + 10]
@@ -376,7 +379,7 @@ def conversion(error: UnicodeDecodeError, name: str) -> str:
 
 
 def from_utf_16(name: str) -> str:
-    """What to do about a file that begins with a mark of UTF-16."""
+    """Return a hint on how to convert a file that starts with a UTF-16 byte order mark."""
     return _command("UTF-16", name)
 
 

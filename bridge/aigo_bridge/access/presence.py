@@ -1,7 +1,7 @@
-"""Whether something lies at a path that a text names, whatever the text.
+"""Existence checks for paths from any text.
 
-`pathlib` raises where a name is longer than the file system takes, or a folder may not be looked into; in the
-texts of strangers both mean that there is nothing to read.
+`pathlib` raises an error if a name is too long for the file system, or if a folder is not readable. In
+untrusted texts, both mean that there is no readable file.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from pathlib import Path
 
 
 def is_present(path: str | Path) -> bool:
-    """Whether it is a file, a folder or something else."""
+    """Return whether a file, a folder or anything else exists at a path."""
     return exists(path)  # noqa: PTH110  # see above
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether it is a regular file, links followed."""
+    """Return whether a path is a regular file, with links followed."""
     return isfile(path)  # noqa: PTH113  # see above
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether it is a folder, links followed."""
+    """Return whether a path is a folder, with links followed."""
     return isdir(path)  # noqa: PTH112  # see above

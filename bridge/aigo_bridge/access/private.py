@@ -1,11 +1,11 @@
-"""Decide which files of the root folder a task may not read: hidden files, key files and everything that git
-ignores, unless the user has named them (`--allow-file`, or `files` in the user's own project).
+"""Files in the root folder that a task may not read: hidden files, key files and all files that git ignores,
+unless the user allows them (`--allow-file`, or `files` in the user's own project).
 
-A task that somebody else wrote often lies inside the user's project. There it could include the project's
-`.env` or `.git/config`, and its contents would be sent to a model and written into evidence.
+A task from another author is often in the user's project. There it could include the project's `.env` or
+`.git/config`, whose content would be sent to a model and written into evidence.
 
-What git ignores is read from the `.gitignore` files themselves. Git is never started: the settings of a
-repository can name commands that git runs, and the repository may be a stranger's.
+Ignored files are determined from the `.gitignore` files. Git itself is never started: the settings of an
+untrusted repository can name commands that git runs.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ KEY_FILES = (
     *("service-account*.json", "secrets", "secrets.y*ml", "secrets.toml", "secrets.json", "secrets.ini"),
     *("secrets.txt", "secret", "secret.txt", "token", "token.json", "token.txt"),
 )
-"""Names of files that hold keys, in lowercase."""
+"""Lowercase names of files that contain keys."""
 
 _LARGEST = 1_000_000
-"""Bytes of a `.gitignore` that are read."""
+"""Maximum bytes that are read from a `.gitignore`."""
 _MOST_PATTERNS = 10_000
 _MOST_STARS = 4
-"""Wildcards in one part of a pattern: the matching time doubles with each of them."""
+"""Maximum wildcards in one part of a pattern: the matching time doubles with each of them."""
 _TOO_MANY_STARS = re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*")
 
 
 def refusal(
     path: Path, root: Path | None, shown: str, *, own: Path | None = None, file: str | None = None
 ) -> Issue | None:
-    """Return why a file or folder that a task names may not be read; `None`: it may.
+    """Return why a file or folder that a task references may not be read; `None` if it may.
 
     Args:
         path: the file or folder.
@@ -90,7 +90,9 @@ def refusals_below(folder: Path, root: Path, own: Path | None = None) -> list[Is
 
 
 def reason_of(path: Path, root: Path, own: Path | None = None) -> str | None:
-    """Return what makes a file private, as the end of the sentence "the file is …"; `None`: it is not."""
+    """Return why a file is private, as the end of the sentence "the file is …"; `None` if it is not
+    private.
+    """
     real, real_root = _real(path), _real(root)
     places = {(_plain(path), _plain(root)), (_plain(path), real_root), (real, real_root)}
     reasons = (
@@ -126,8 +128,8 @@ def _real(path: Path) -> Path:
 
 
 def _is_ignored(path: Path, root: Path) -> bool:
-    """Return whether git ignores a path or a folder above it, by the `.gitignore` files from its repository
-    (without one: the root folder) downwards.
+    """Return whether git ignores a path or a folder above it, according to the `.gitignore` files from its
+    repository (otherwise from the root folder) downwards.
     """
     top = next((place for place in (path, *path.parents) if is_present(place / ".git")), root)
     if not path.is_relative_to(top):
@@ -144,7 +146,7 @@ def _is_ignored(path: Path, root: Path) -> bool:
 
 
 def _matches(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, ends_in_slash: bool) -> bool:
-    """Return what the nearest file that says anything about a path says: whether it is ignored."""
+    """Return whether a path is ignored, according to the nearest file with a matching pattern."""
     for folder, spec in reversed(rules):
         relative = path.relative_to(folder).as_posix() + ("/" if ends_in_slash else "")
         said = spec.check_file(relative).include
@@ -154,7 +156,7 @@ def _matches(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, ends_in_sla
 
 
 def _rules(file: Path, folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
-    """The patterns of a file, which start at a folder; none if there is no such file."""
+    """Yield the patterns of a file with their base folder, if the file exists."""
     try:
         status = file.stat()
     except OSError:
@@ -178,7 +180,7 @@ def _patterns(file: Path, _changed_ns: int, _size: int) -> GitIgnoreSpec | None:
             continue
         try:
             GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git skips such a line
+        except ValueError:  # Git skips such a line.
             continue
         patterns.append(line)
     return GitIgnoreSpec.from_lines(patterns)

@@ -1,7 +1,7 @@
-"""The settings of the user's own project: `aigo-bridge.toml`, or `[tool.aigo-bridge]` in `pyproject.toml`.
+"""Settings of the user's own project: `aigo-bridge.toml`, or `[tool.aigo-bridge]` in `pyproject.toml`.
 
-They are those of the project of the current folder, never those of a task's: whoever hands over a task does
-not say how it is run.
+These are the settings in the project of the current folder, never in the project of a task: the author of a
+task must not decide how it is run.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from aigo_bridge.errors import Issue, UsageError
 SETTINGS_FILE = "aigo-bridge.toml"
 PROJECT_FILE = "pyproject.toml"
 TABLE = "aigo-bridge"
-"""Of `[tool.…]` in a project file."""
+"""Table name in `[tool.…]` of a project file."""
 
 _LARGEST = 1_000_000
-"""Bytes of a file that is looked into."""
+"""Maximum size in bytes of a settings file."""
 
 Keys = tuple[str, ...]
 
@@ -35,24 +35,24 @@ _AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a project says of itself."""
+    """Settings of a project."""
 
     file: Path | None = None
-    """Where it stands; `None`: nowhere."""
+    """Settings file; `None` without one."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """As TOML has them."""
+    """Values from TOML."""
     text: str = ""
-    """Of the whole file, for places."""
+    """Text of the whole file, for positions."""
     prefix: Keys = ()
     """Path of the table in the file."""
 
     def name(self, *path: str) -> str:
-        """A setting as it may be written: `run.model`, `[tool.aigo-bridge] run.model`."""
+        """Return the full name of a setting: `run.model`, `[tool.aigo-bridge] run.model`."""
         table = f"[{'.'.join(self.prefix)}] " if self.prefix else ""
         return table + ".".join(path)
 
     def issue(self, message: str, *path: str, hint: str | None = None) -> Issue:
-        """What is wrong with a setting, with its place as far as that can be told."""
+        """Return an issue about a setting, with its position if known."""
         place = _place(self.text, (*self.prefix, *path))
         return Issue(
             message,
@@ -67,7 +67,7 @@ class Settings:
 
 
 class SettingsError(UsageError):
-    """Settings that cannot be used; `issues` has all that is wrong with them."""
+    """Invalid settings; `issues` lists all problems."""
 
     def __init__(self, *issues: Issue):
         self.issues = issues
@@ -75,10 +75,11 @@ class SettingsError(UsageError):
 
 
 def project_settings(folder: Path | None = None) -> Settings:
-    """The settings of the project that a folder belongs to, by default the current one; none are empty.
+    """Return the settings of a folder's project, by default of the current folder; empty without a project or
+    settings.
 
     Raises:
-        SettingsError: a file has some, and cannot be used; or two files have some.
+        SettingsError: the settings are invalid, or two files contain settings.
     """
     project = project_of(Path.cwd() if folder is None else folder)
     if project is None:
@@ -95,11 +96,11 @@ def project_settings(folder: Path | None = None) -> Settings:
 
 
 def _read(file: Path, prefix: Keys) -> Settings | None:
-    """A file's settings; `None`: it has none."""
+    """Return the settings in a file; `None` without any."""
     try:
         text = read_regular(file, _LARGEST).decode("utf-8")
     except UnicodeDecodeError as error:
-        # A project file is other programs', too, and most have nothing of ours.
+        # Other programs also use this project file, and most contain no settings of aigo-bridge.
         if prefix:
             return None
         raise SettingsError(
@@ -128,7 +129,7 @@ def _read(file: Path, prefix: Keys) -> Settings | None:
 
 
 def _malformed(file: Path, text: str, message: str) -> Issue:
-    """What TOML's reader says, with its place as ours."""
+    """Return the issue of a TOML error with its position."""
     at = _AT.search(message)
     lines = text.split("\n")
     if at is None or int(at[1]) > len(lines):
@@ -150,9 +151,9 @@ def _malformed(file: Path, text: str, message: str) -> Issue:
 
 
 def _place(text: str, path: Keys) -> tuple[int, int] | None:
-    """Line and column of a setting, else of the innermost table around it; `None`: it is not to be found.
+    """Return line and column of a setting, otherwise of its innermost table; `None` if neither is found.
 
-    TOML's reader keeps no places, and these are for messages only.
+    The TOML parser does not record positions. They are only used in messages.
     """
     best: tuple[int, tuple[int, int]] | None = None
     table: Keys = ()

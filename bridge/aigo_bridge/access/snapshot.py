@@ -1,8 +1,8 @@
-"""Facts about folders that are remembered while many files are read.
+"""Facts about folders that are cached while many files are read.
 
-Each of a thousand tasks in a folder asks which project the folder belongs to, and which file in it declares
-a key. Without a snapshot each task looks at all its neighbours, and the time grows with the square of their
-number. A snapshot is active for one call only, because files may change between calls.
+Each of a thousand tasks in a folder needs the project of the folder, and the file that declares a key.
+Without a snapshot, each task examines all its neighbors, and the time grows with the square of their number.
+A snapshot is active for one call only, because files may change between calls.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
 MOST_FACTS = 512
-"""Facts that are kept; the least recently used are dropped."""
+"""Maximum number of cached facts; the least recently used are dropped."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,7 +23,7 @@ _ACTIVE: ContextVar[Snapshot | None] = ContextVar("active snapshot", default=Non
 
 
 class Snapshot:
-    """Memory of folders, in use while its `with` block runs; an outer snapshot continues to be used."""
+    """Cache of facts about folders for a `with` block; nested blocks share the outer snapshot."""
 
     def __init__(self) -> None:
         self._facts: OrderedDict[Hashable, Any] = OrderedDict()
@@ -37,7 +37,7 @@ class Snapshot:
         _ACTIVE.reset(self._tokens.pop())
 
     def fact(self, key: Hashable, look: Callable[[], T]) -> T:
-        """Return `look()`, called for the first time only."""
+        """Return `look()`, which is only called the first time."""
         if key not in self._facts:
             self._facts[key] = look()
             if len(self._facts) > MOST_FACTS:

@@ -1,4 +1,4 @@
-"""Texts that stand in an editor and not yet in their files: for a while they are read in the files' place."""
+"""Unsaved texts of an editor, which are read instead of their files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TEXTS: ContextVar[Mapping[str, str] | None] = ContextVar("unsaved texts", defau
 
 @contextmanager
 def editing(texts: Mapping[str, str]) -> Iterator[None]:
-    """Read these texts in place of those of files, in this thread or task.
+    """Read these texts instead of their files in this thread or task.
 
     Args:
-        texts: by the files' absolute paths, links resolved; the files need not exist.
+        texts: absolute path with links resolved → text; the files need not exist.
     """
     token = _TEXTS.set(texts)
     try:
@@ -26,6 +26,6 @@ def editing(texts: Mapping[str, str]) -> Iterator[None]:
 
 
 def unsaved(path: str | Path) -> str | None:
-    """The text that stands in place of a file's; `None`: the file's own counts."""
+    """Return the unsaved text of a file; `None` without one."""
     texts = _TEXTS.get()
     return texts.get(os.path.realpath(path)) if texts else None

@@ -1,8 +1,7 @@
-"""What belongs to this process: its clock, its memory, and the packages that it lacks.
+"""Services of this process: clock, garbage collection, and install commands for missing packages.
 
-What an optional part needs is named by a command with the packages themselves: `pip install 'aigo-bridge[…]'`
-would need aigo-bridge on an index, and would put a wheel in place of an editable installation; the packages
-are right for both. Which they are, the installation's own metadata say.
+Install commands name the packages themselves. `pip install 'aigo-bridge[…]'` would require aigo-bridge on a
+package index and would replace an editable installation. The packages come from the installed metadata.
 """
 
 from __future__ import annotations
@@ -18,24 +17,25 @@ _BEGINNING = time.time() - time.monotonic()
 
 
 def steady_time() -> float:
-    """Unix time in seconds that never goes back, whatever is done to the machine's clock: what ends never
-    ends before it began.
+    """Return Unix time in seconds that never decreases, even if the machine's clock is changed. An end is
+    never before its beginning.
     """
     return _BEGINNING + time.monotonic()
 
 
 @contextmanager
 def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
-    """Inside, no generation is looked at more often than these thresholds say; set for the whole process.
+    """Raise the thresholds of garbage collection in this block, for the whole process.
 
-    A run keeps hundreds of thousands of objects alive (modules, rows, samples under way), and looking through
-    all of them again and again, for next to nothing, takes a good part of its time. Cycles that die young are
+    A run keeps hundreds of thousands of objects alive (modules, rows, samples in progress). Scanning all
+        of them
+    again and again finds almost no garbage but takes much time. Short-lived cycles are
     still found.
 
     Args:
-        young: new objects before the youngest are looked at.
-        middle: how often that is done before those that survived are.
-        old: how often that is done before all are.
+        young: number of new objects before the youngest generation is scanned.
+        middle: number of scans of the youngest generation before the middle one is scanned.
+        old: number of scans of the middle generation before all objects are scanned.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(*map(max, thresholds, (young, middle, old)))
@@ -47,7 +47,7 @@ def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Inside, nobody looks for cycles: for work on trees, which die with their last reference."""
+    """Disable garbage collection in this block: for work on trees, which contain no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -65,13 +65,13 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 def install_command(extra: str) -> str | None:
-    """The command that installs the packages of an extra; `None` where there is no such extra."""
+    """Return the command that installs the packages of an extra; `None` if the extra is unknown."""
     packages = [requirement for requirement, name in _declared() if name == extra]
     return pip_install(*packages) if packages else None
 
 
 def core_command(package: str) -> str:
-    """The command that installs a package that aigo-bridge needs, in a release that suits."""
+    """Return the command that installs a required package in a compatible release."""
     for requirement, extra in _declared():
         name = _NAME.match(requirement)
         if extra is None and name is not None and _canonical(name[0]) == _canonical(package):
@@ -80,18 +80,18 @@ def core_command(package: str) -> str:
 
 
 def pip_install(*requirements: str) -> str:
-    """`pip install` of requirements, quoted for a shell."""
+    """Return a `pip install` command, quoted for a shell."""
     return f"pip install {shlex.join(requirements)}"
 
 
 def _declared() -> list[tuple[str, str | None]]:
-    """Requirements, each with the extra that it belongs to; `None` for those of the core."""
-    import importlib.metadata  # it takes as long as all else here, and is for messages
+    """Return the requirements, each with its extra; `None` for requirements of the core."""
+    import importlib.metadata  # Imported late because it is slow.
 
     try:
         lines = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
-        return []  # the source alone, without an installation
+        return []  # Source code without an installation.
     declared: list[tuple[str, str | None]] = []
     for line in lines:
         parts = _REQUIREMENT.fullmatch(line)

@@ -1,4 +1,4 @@
-"""Packages that a form of output needs and that aigo-bridge runs without."""
+"""Optional packages that some output formats need."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _DISTRIBUTIONS = {"xlsxwriter": "XlsxWriter", "vl_convert": "vl-convert-python"}
 
 
 def package(module: str, purpose: str, extra: str | None = None) -> Any:
-    """A package that may be missing.
+    """Import an optional package.
 
     Args:
-        module: its name when it is imported.
-        purpose: that it is needed for.
-        extra: of aigo-bridge, that brings it; `None`: none does.
+        module: name of the module.
+        purpose: purpose of the package, for the message.
+        extra: extra of aigo-bridge that installs it; `None`: no extra does.
 
     Raises:
-        UsageError: it is not installed; the message has the command that installs it.
+        UsageError: it is not installed; the message contains the install command.
     """
     try:
         return import_module(module)

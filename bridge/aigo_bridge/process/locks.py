@@ -1,7 +1,7 @@
-"""Locks of files, and signals that are held back: what Unix has for them, and what is done without.
+"""File locks and deferred signals, with fallbacks for systems without them.
 
-Without `flock` (Windows) nobody can tell whether a draft is still somebody's: none is swept away. Without
-masks of signals none is held back: an ended process may leave a draft.
+Without `flock` (Windows), it is unknown whether a draft is still in use, so no draft is removed. Without
+signal masks, signals are not deferred, and a killed process may leave a draft.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ except ImportError:
 STOPPING = frozenset(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
 )
-"""What stops a command; it reaches all processes of a terminal's group."""
+"""Signals that stop a command; they reach all processes in the process group of a terminal."""
 
 FOLDER = getattr(os, "O_DIRECTORY", 0)
-"""Flag of a folder that is opened."""
+"""Flag for opening only folders."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""Flag of what is opened and is no link."""
+"""Flag for refusing symbolic links."""
 CLOSED_IN_CHILDREN = getattr(os, "O_CLOEXEC", 0)
 NOT_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
 def has_locks() -> bool:
-    """Whether there are locks that the system gives back when their process ends."""
+    """Return whether the system has locks that are released when their process ends."""
     return fcntl is not None
 
 
 def lock(descriptor: int, *, wait: bool) -> None:
-    """Lock a file or a folder for as long as its descriptor is open.
+    """Lock a file or folder as long as its descriptor is open.
 
     Raises:
-        BlockingIOError: another holds the lock, and it is not waited for.
-        OSError: there are no locks here.
+        BlockingIOError: another process holds the lock, and `wait` is false.
+        OSError: the system has no locks.
     """
     if fcntl is None:
         raise OSError(errno.ENOLCK, "this system has no locks that end with their process")
@@ -50,10 +50,10 @@ def lock(descriptor: int, *, wait: bool) -> None:
 
 
 def lock_if_possible(descriptor: int) -> None:
-    """As `lock`, not waiting; where there are no locks, nobody is kept out.
+    """Lock like `lock` without waiting; on systems without locks, do nothing.
 
     Raises:
-        BlockingIOError: another holds the lock.
+        BlockingIOError: another process holds the lock.
     """
     if has_locks():
         lock(descriptor, wait=False)
@@ -61,7 +61,7 @@ def lock_if_possible(descriptor: int) -> None:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Have what stops this process wait until the end of the block, where that can be done."""
+    """Defer signals that stop this process until the end of the block, if the system supports it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

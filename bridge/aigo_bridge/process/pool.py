@@ -1,4 +1,4 @@
-"""Work done by several processes: none of them outlives the work, or this process."""
+"""Parallel work in several processes, which never outlive the work or this process."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from aigo_bridge.process.locks import STOPPING, signals_held_back
 T = TypeVar("T")
 
 _LONGEST_FOLDER = 64
-"""Bytes of a name to which a fork server's socket can be added: all of it may have 107 on Linux, 103 on
-macOS.
+"""Maximum bytes of a folder name that leaves space for a fork server's socket: the full path may have 107
+bytes on Linux, 103 on macOS.
 """
 
 
 def each_in_processes(
     work: Callable[..., T], arguments: Sequence[tuple[Any, ...]], jobs: int
 ) -> Iterator[T | MemoryError]:
-    """Results of calls, in order; a call whose process is ended from outside, as systems do that run out of
-    memory, gives a `MemoryError`.
+    """Yield the results of calls in order. If the system kills a process, for example because memory runs
+    out, its call gives a `MemoryError`.
 
     Args:
-        work: a function of a module.
-        arguments: of each call.
-        jobs: processes.
+        work: function at the top level of a module.
+        arguments: arguments of each call.
+        jobs: number of processes.
     """
     if not may_start_processes():
         yield from (work(*call_arguments) for call_arguments in arguments)
@@ -51,7 +51,7 @@ def each_in_processes(
             try:
                 value: T | MemoryError = result.result()
             except BrokenProcessPool:
-                # One has been ended, and all the others with it: whose fault it is shows alone.
+                # One process was killed, and all others with it. Repeat each call alone to find the cause.
                 value = _alone(work, call_arguments)
             yield value
 
@@ -65,8 +65,8 @@ def _alone(work: Callable[..., T], arguments: tuple[Any, ...]) -> T | MemoryErro
 
 
 class Worker:
-    """Another process, for work on strangers' data that may end it: begun when it is first needed, and anew
-    when it was ended.
+    """Process for work on untrusted data that may kill it. It starts at the first call, and again after it
+    was killed.
     """
 
     def __init__(self) -> None:
@@ -80,15 +80,15 @@ class Worker:
         self._executors.close()
 
     def stop(self) -> None:
-        """End the process at once, whatever it does."""
+        """Kill the process immediately."""
         with suppress(KeyboardInterrupt):
             self._executors.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
     def call(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of a call.
+        """Return the result of a call.
 
         Raises:
-            BrokenProcessPool: it has ended the process.
+            BrokenProcessPool: the call has killed the process.
         """
         if not may_start_processes():
             return work(*arguments)
@@ -103,7 +103,7 @@ class Worker:
 
 
 def may_start_processes() -> bool:
-    """Return whether this process may start others; a process of a pool may not."""
+    """Return whether this process may start other processes; a pool process may not."""
     return not current_process().daemon
 
 
@@ -111,15 +111,15 @@ def may_start_processes() -> bool:
 def running(
     work: Callable[..., T], arguments: Sequence[tuple[Any, ...]], jobs: int
 ) -> Iterator[list[Future[T]]]:
-    """Call a function in other processes while the block does its own work; all of them end with the block.
+    """Call a function in other processes during the block; all processes end with the block.
 
     Args:
-        work: a function of a module.
-        arguments: of each call.
+        work: function at the top level of a module.
+        arguments: arguments of each call.
         jobs: number of processes.
 
     Yields:
-        The results to come, in order. The `BrokenProcessPool` of one means that a process was killed.
+        Futures of the results, in order. A `BrokenProcessPool` error means that a process was killed.
     """
     with _executor(jobs) as submit:
         yield [submit(work, *call_arguments) for call_arguments in arguments]
@@ -127,12 +127,14 @@ def running(
 
 @contextmanager
 def _executor(jobs: int) -> Iterator[Callable[..., Future[Any]]]:
-    """Submits calls to processes, which end with the block; at once when it is left by an exception."""
+    """Yield a function that submits calls to processes. They end with the block, or immediately after an
+    exception.
+    """
     earlier = set(active_children())
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare) as executor:
 
         def submit(work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-            # Held back until they can say so: it is this process that ends the others.
+            # Defer signals until the processes are ready, because this process has to end them.
             with signals_held_back():
                 return executor.submit(_call, work, arguments)
 
@@ -146,22 +148,24 @@ def _executor(jobs: int) -> Iterator[Callable[..., Future[Any]]]:
 
 
 def _context() -> BaseContext:
-    """How processes are started: a fork is ready at once, but safe only where no thread can hold a lock."""
+    """Return how processes are started. A fork is fastest, but only safe if no other thread can hold a
+    lock.
+    """
     if sys.platform == "linux" and threading.active_count() == 1:
         return get_context("fork")
-    # A fork server listens at a socket below the folder of temporary files, and sockets have short names.
+    # A fork server listens on a socket below the temporary folder, and socket paths are short.
     short = len(os.fsencode(tempfile.gettempdir())) < _LONGEST_FOLDER
     return get_context("forkserver" if short and "forkserver" in get_all_start_methods() else "spawn")
 
 
-# In a process of the pool
+# Within a pool process
 
 
 def _prepare() -> None:
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    # A fork has the wakeup descriptor of its parent, which counts signals there.
+    # A fork inherits the wakeup descriptor of its parent, which counts signals with it.
     signal.set_wakeup_fd(-1)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
@@ -169,8 +173,8 @@ def _prepare() -> None:
 
 
 def _end(*_: object) -> None:
-    # A group of processes is told by whoever stops it and by this process's parent: what is being cleared
-    # away since the first time is not to be interrupted by the second.
+    # A process may get the signal twice: through its process group and from its parent. The second one must
+    # not interrupt the cleanup that the first one started.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(1)
 
@@ -186,5 +190,5 @@ def _call(work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     try:
         return work(*arguments)
     except SystemExit:
-        # Told to end: all that was begun is cleared away by now, and nothing else is to be begun.
+        # The process was asked to end: cleanup is done, and no new work may start.
         os._exit(1)

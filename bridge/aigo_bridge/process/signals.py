@@ -16,20 +16,20 @@ _ACCEPTED: list[int] = []
 
 
 def is_stopped() -> bool:
-    """Return whether a signal stopped the command before its end."""
+    """Return whether a signal stopped the command before it finished."""
     return bool(STOPPED_BY) and not _ACCEPTED
 
 
 def accept_interrupt() -> None:
-    """Take SIGINT as the usual end of this command, as servers do."""
+    """Treat SIGINT as the normal end of this command, as servers do."""
     _ACCEPTED.append(signal.SIGINT)
 
 
 def stop_here() -> None:
-    """Stop if a signal came that other code has caught, as some libraries do while they are imported.
+    """Stop if a signal arrived that other code has caught, as some libraries do during import.
 
     Raises:
-        KeyboardInterrupt: one came.
+        KeyboardInterrupt: a signal arrived.
     """
     if is_stopped():
         raise KeyboardInterrupt
@@ -37,12 +37,12 @@ def stop_here() -> None:
 
 @contextmanager
 def finishing() -> Iterator[None]:
-    """Let a signal wait until the work of this block is done, so that evidence is written completely.
+    """Defer a signal until the work of this block is done, so that evidence is written completely.
 
     A second signal ends the work immediately. Other threads are never interrupted.
 
     Raises:
-        KeyboardInterrupt: after the block, if a signal came.
+        KeyboardInterrupt: after the block, if a signal arrived.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

@@ -1,9 +1,7 @@
-"""Temporary folders and drafts of files that do not outlive their process for long: what `kill -9` leaves is
-swept away by the next one.
+"""Temporary folders and draft files. After `kill -9`, the next process removes them.
 
-Each is locked (`flock`) for as long as its process lives; the kernel gives the lock back, however the process
-ends. Whose lock can be had is nobody's any more. A number of a process decides nothing: it may be another
-one's by now.
+Each is locked (`flock`) during the lifetime of its process; the kernel releases the lock when the process
+ends. A free lock means that the owner is gone. Process IDs are not used because the system reuses them.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from aigo_bridge.process.locks import (
 )
 
 _SUFFIX = ".own"
-"""Ends the names of folders that are locked while they are used; others are left alone."""
+"""Suffix of folders that are locked while in use; other folders are never removed."""
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.draft")
 
@@ -42,11 +40,11 @@ _LOCK = threading.Lock()
 
 
 def make_folder(prefix: str) -> str:
-    """A new folder, to be given back with `remove_folder`; the first one of a process sweeps away what others
-    have left.
+    """Create a new folder, to be removed with `remove_folder`. The first call in a process removes leftovers
+    of other processes.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
     with _LOCK:
         if prefix not in _SWEPT:
@@ -57,7 +55,7 @@ def make_folder(prefix: str) -> str:
         if not has_locks():
             return folder
         held = _locked(folder, FOLDER)
-        # Somebody may have swept it between the two lines above.
+        # Another process may have removed it between the two lines above.
         if held is not None and Path(folder).exists():
             _HELD[folder] = held
             return folder
@@ -66,7 +64,7 @@ def make_folder(prefix: str) -> str:
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a folder with all that is in it, as far as that can be."""
+    """Remove a folder and its content as far as possible."""
     _remove_tree(folder)
     held = _HELD.pop(folder, None)
     if held is not None:
@@ -75,9 +73,9 @@ def remove_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder for the block; if the process is killed, the next one with this prefix removes it.
+    """Create a folder for the block. If the process is killed, the next one with this prefix removes it.
 
-    Raises:
+    OSError: the folder cannot be created.
         OSError: it cannot be made.
     """
     folder = make_folder(prefix)
@@ -89,15 +87,15 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def draft_of(target: Path) -> Iterator[Path]:
-    """A new empty file beside another one, to be written and moved to its place; gone after the block unless
-    it was.
+    """Create an empty file next to the target, to be written and moved there. It is removed after the block
+    unless it was moved.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the file cannot be created.
     """
     _sweep_drafts(target.parent)
     with contextlib.ExitStack() as known:
-        # Signals that end this process are held back until the draft is known to the block below.
+        # Signals are deferred until the block below knows the draft.
         with signals_held_back():
             draft, held = _new_draft(target)
             known.callback(_forget, draft, held)
@@ -112,10 +110,11 @@ def _forget(draft: Path, held: int | None) -> None:
 
 @contextlib.contextmanager
 def draft_folder_of(target: Path, parent: Path) -> Iterator[Path]:
-    """A new folder in `parent`, to be filled and moved to its place; gone after the block unless it was.
+    """Create a folder in `parent`, to be filled and moved to its target. It is removed after the block unless
+    it was moved.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
     _sweep_drafts(parent)
     draft = parent / f".{target.name}.{secrets.token_hex(6)}.draft"
@@ -130,23 +129,23 @@ def draft_folder_of(target: Path, parent: Path) -> Iterator[Path]:
 
 
 def _new_draft(target: Path) -> tuple[Path, int | None]:
-    """A draft, and a descriptor that holds its lock, where there are locks: elsewhere a file that is open
-    could not be moved, either.
+    """Return a draft and a descriptor that holds its lock. The descriptor is `None` on systems without
+    locks, which also cannot move open files.
     """
     while True:
         draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.draft")
         try:
             held = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOSED_IN_CHILDREN, 0o666)
         except OSError as error:
-            error.filename = str(target)  # The name that somebody has written; nobody knows a draft's.
+            error.filename = str(target)  # Report the name that the user knows instead of the draft's.
             raise
         if not has_locks():
             os.close(held)
             return draft, None
-        # Some file systems of a network know no locks: nobody can sweep there, either.
+        # Some network file systems have no locks; there, leftovers are never removed.
         with contextlib.suppress(OSError):
             lock(held, wait=True)
-        # Somebody may have swept it between the lines above.
+        # Another process may have removed it between the lines above.
         if os.fstat(held).st_nlink:
             return draft, held
         os.close(held)
@@ -167,7 +166,7 @@ def _sweep_drafts(place: Path) -> None:
 
 
 def _sweep(path: Path, flags: int) -> None:
-    """Remove what is the user's and nobody's any more."""
+    """Remove a file or folder of this user whose owner process has ended."""
     held = _locked(str(path), flags)
     if held is None:
         return
@@ -184,10 +183,10 @@ def _sweep(path: Path, flags: int) -> None:
 
 
 def _remove_tree(folder: str) -> None:
-    """Remove a folder whose content may be anybody's: links are not followed, and no depth is too deep.
+    """Remove a folder with untrusted content, without following links, at any depth.
 
-    What stands deeper is moved up before it is emptied, so that neither the length of a path nor the
-    recursion of a walk is a limit.
+    Deeper folders are moved up before they are emptied. Therefore neither path length nor recursion depth is
+    limited.
     """
     if os.unlink not in os.supports_dir_fd:
         shutil.rmtree(folder, ignore_errors=True)
@@ -205,8 +204,8 @@ def _remove_tree(folder: str) -> None:
 
 
 def _empty(name: str, top: int) -> list[str]:
-    """Remove what a folder in `top` holds, and itself; the folders in it are moved to `top`, and named. `""`
-    is `top`.
+    """Remove a folder in `top` with its files; move its subfolders to `top` and return their names. `""`
+    means `top` itself.
     """
     place = _usable(name, top) if name else os.dup(top)
     folders = []
@@ -231,11 +230,10 @@ def _empty(name: str, top: int) -> list[str]:
 
 
 def _usable(name: str, place: int | None) -> int:
-    """A descriptor of a folder, which its owner may read and write from now on, whatever mode it was made
-    with.
+    """Return a descriptor of a folder, and give its owner read and write permission.
 
     Raises:
-        OSError: it is none, or somebody else's.
+        OSError: it is not a folder, or another user owns it.
     """
     flags = FOLDER | NO_LINK | CLOSED_IN_CHILDREN
     with contextlib.suppress(PermissionError):
@@ -252,7 +250,7 @@ def _usable(name: str, place: int | None) -> int:
 
 
 def _locked(path: str, flags: int) -> int | None:
-    """A descriptor that holds the lock of a file or folder; `None`: another holds it, or none is there."""
+    """Return a descriptor that holds the lock of a file or folder; `None` if it is locked or missing."""
     if not has_locks():
         return None
     try:
@@ -269,11 +267,11 @@ def _locked(path: str, flags: int) -> int | None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Whether a lock can be had, which is then held for the block; the kernel gives it back however the
-    process ends. The file stays: who removed it could take it from under a third one.
+    """Yield whether the lock was acquired; it is held for the block and released by the kernel when the
+    process ends. The file stays, because removing it could invalidate the lock of another process.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     held = os.open(path, os.O_RDWR | os.O_CREAT | CLOSED_IN_CHILDREN | NO_LINK, 0o666)
     try:
@@ -283,7 +281,7 @@ def locked(path: Path) -> Iterator[bool]:
         yield False
         return
     except OSError:
-        pass  # some file systems of a network know no locks
+        pass  # Some network file systems have no locks.
     try:
         yield True
     finally:

@@ -1,1 +1,1 @@
-"""What this process knows to be secret, kept out of everything that it writes or shows."""
+"""Redaction: secrets known to this process are masked in all output."""

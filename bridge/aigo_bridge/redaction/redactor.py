@@ -1,8 +1,8 @@
-"""A set of secrets, taken out of texts, documents and plain data, however they are spelled there.
+"""Masking of a set of secrets in texts, documents and plain data, in all spellings.
 
-First a pattern in Rust says whether a text may hold one at all: whether a longer part of a spelling stands in
-it, or an escape of a character that needs none. Nearly no text does. Then the common spellings are replaced,
-and what is left of the suspicion is settled by undoing all escapes around it.
+First, a pattern in Rust checks whether a text may contain a secret: a longer part of a spelling, or an escape
+of a character that needs none. Almost no text does. Then common spellings are replaced. Finally, remaining
+suspicious parts are checked by decoding all escapes around them.
 """
 
 from __future__ import annotations
@@ -29,37 +29,38 @@ from aigo_bridge.text.escapes import (
 )
 
 MASK = "[secret]"
-"""What stands for a secret."""
+"""Text that replaces a secret."""
 
 SHORTEST = 8
-"""Characters from which on a value may be a secret: shorter ones are words of ordinary texts."""
+"""Minimum characters of a secret; shorter values are words of ordinary texts."""
 
 WORD = re.compile(r"[a-z_]{1,32}|(?=.*\D)[\d.,:+\sTZeE-]+|\d+000")
-"""Field names, times, round numbers and those with signs: they stand in any log. Of other digits, twelve and
-more are a key."""
+"""Field names, times, round numbers and numbers with signs, which occur in any log. Other numbers with at
+least twelve digits may be keys.
+"""
 
 _LEAST_LINE = 16
-"""Characters from which on one line of a secret of several lines is a secret."""
+"""Minimum characters of one line of a multi-line secret that is itself a secret."""
 _PART = re.compile(r"[A-Za-z0-9]{6,24}")
-"""What every spelling that escapes only what it must leaves as it is."""
+"""Text that minimal escaping leaves unchanged."""
 _SUSPECT = re.compile(NEEDLESS)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<field>\s*:)?', re.DOTALL)
-"""A text in a document of JSON, and whether it is the name of a field."""
+"""Text in a JSON document, and whether it is a key."""
 _COLOURED = re.compile(rb'(?P<name>"traceback_ansi"\s*:\s*)"(?P<text>(?:[^"\\]|\\.)*+)"')
 _BREAKS = re.compile(r"\\u001b\[[0-9;]*m|\x1b\[[0-9;]*m|\\[nrt]|\s|[│╭╮╰╯─]|\\u25[0-9a-f]{2}")
-"""What a coloured traceback has in the midst of words: colours, line breaks, the edges of its frame."""
+"""Characters within words of a colored traceback: colors, line breaks and frame borders."""
 _UTF8 = SchemaValidator({"type": "str"})
 
 
 class Redactor:
-    """Takes a set of secrets out of texts."""
+    """Masks a set of secrets in texts."""
 
     def __init__(self, secrets: Iterable[str]):
         values = {part for secret in secrets for part in parts(secret)}
         forms = {form for secret in values for form in _forms(secret)}
-        # Longer ones first, so that one inside of another does not leave a remainder.
+        # Longer forms first, so that a form inside another one leaves no remainder.
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        # In a document of JSON a number or a field's name must stay; in its texts such a word is none.
+        # In a JSON document, numbers and keys must stay; such a word in a text is not a secret.
         words = [
             form for form in longest_first if form in values and (WORD.fullmatch(form) or form.isdigit())
         ]
@@ -71,15 +72,15 @@ class Redactor:
         self._closed = [closed for form in longest_first if len(closed := _BREAKS.sub("", form)) >= SHORTEST]
 
     def __call__(self, text: str) -> str:
-        """A text without secrets; the text itself where there is none."""
+        """Return a text with secrets masked; the same object if it contains none."""
         return self._text.replaced(text)
 
     def on_screen(self, text: str) -> str:
-        """A text as a screen shows it, without secrets that its lines are broken in the midst of either."""
+        """Return a text for a screen with secrets masked, even if line breaks split them."""
         return self._text.replaced_on_screen(self(text))
 
     def json(self, data: bytes) -> bytes:
-        """A document of JSON without secrets, still valid; `data` itself where there is none."""
+        """Return a valid JSON document with secrets masked; `data` itself if it contains none."""
         if b"traceback_ansi" in data:
             data = self._without_coloured(data)
         if self._json.finds_nothing(data) and self._words.finds_nothing(data):
@@ -99,7 +100,7 @@ class Redactor:
         return text if clean == text else clean
 
     def _without_coloured(self, data: bytes) -> bytes:
-        """Without coloured tracebacks that hold a secret, which are broken in the midst of words."""
+        """Remove colored tracebacks that contain a secret split by line breaks."""
         if not self._closed:
             return data
 
@@ -113,7 +114,7 @@ class Redactor:
         return any(form in text for form in self._closed)
 
     def value(self, value: Any) -> Any:
-        """Plain data without secrets in its texts, keys included; what is no plain data stays."""
+        """Mask secrets in the texts and keys of plain data; other objects are unchanged."""
         if isinstance(value, str):
             return self(value)
         if isinstance(value, bytes):
@@ -129,7 +130,7 @@ class Redactor:
 
 
 class _Search:
-    """Finds secrets: first whether there may be one, in Rust, then where."""
+    """Search for secrets: first a fast check in Rust, then the exact positions."""
 
     def __init__(self, patterns: list[str], forms: list[str], *, document: bool):
         self._forms = forms
@@ -144,7 +145,7 @@ class _Search:
             else None
         )
 
-    # Compiled when there is a suspicion: that takes longer than most texts.
+    # Compiled only for suspicious texts, because compilation takes longer than checking most texts.
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -152,7 +153,7 @@ class _Search:
 
     @cached_property
     def _meant(self) -> re.Pattern[str]:
-        """All forms as they read with their escapes undone."""
+        """Pattern of all forms with decoded escapes."""
         meant = dict.fromkeys(text for form in self._forms for text in (form, undone(form)))
         return re.compile("|".join(map(re.escape, sorted(meant, key=len, reverse=True))))
 
@@ -163,7 +164,7 @@ class _Search:
     def finds_nothing(self, text: str | bytes) -> bool:
         if self._suspicion is None:
             return True
-        # What is no UTF-8 satisfies no validator: its being refused says nothing.
+        # The validators reject text that is not UTF-8, so their result proves nothing.
         return not self._suspicion.isinstance_python(text) and (
             text.isascii() or _UTF8.isinstance_python(text)
         )
@@ -185,7 +186,9 @@ class _Search:
 
 
 def _part(form: str) -> str | None:
-    """The longest part of a form that only spellings that escape all would escape; `None`: all are short."""
+    """Return the longest part of a form that minimal escaping never changes; `None` if all parts are
+    short.
+    """
     return max(_PART.findall(form), key=len, default=None)
 
 
@@ -193,8 +196,8 @@ _SCHEME = re.compile(r"(?:basic|bearer|token|apikey)\s+", re.IGNORECASE)
 
 
 def parts(secret: str) -> set[str]:
-    """A secret, and what of it is one by itself: without blanks around it, without `Bearer`, each line of a
-    key of several lines.
+    """Return a secret and its parts that are secrets themselves: without surrounding whitespace, without
+    `Bearer`, each line of a multi-line key.
     """
     plain = secret.strip()
     lines = [line.strip() for line in plain.splitlines()]
@@ -206,7 +209,7 @@ def parts(secret: str) -> set[str]:
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret is written where it is not written as it is; what JSON makes of each is found anyway."""
+    """Return encoded forms of a secret; JSON spellings of each form are found separately."""
     data = secret.encode("utf-8", "surrogatepass")
     forms = {secret, html.escape(secret), repr(secret)[1:-1], data.hex(), data.hex().upper()}
     for text in (quote(data), quote(data, safe="")):
@@ -216,8 +219,8 @@ def _forms(secret: str) -> set[str]:
 
 
 def _base64(data: bytes) -> set[str]:
-    """What a secret is in base64, wherever it begins in what is encoded; without the letters that it shares
-    with its neighbours.
+    """Return Base64 forms of a secret at each offset, without the letters that also depend on adjacent
+    bytes.
     """
     texts: set[str] = set()
     for offset in range(3):

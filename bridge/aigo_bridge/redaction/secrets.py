@@ -1,11 +1,11 @@
-"""What this process knows to be secret, kept out of everything that it writes or shows.
+"""Secrets known to this process, masked in all output.
 
-Known are the values of environment variables that are named like secrets, passwords and keys in addresses of
-any variable, the keys of model files, and keys that providers were given. They are looked for as they are,
-and in every spelling that `redactor.py` knows.
+Known secrets are the values of environment variables with names of secrets, passwords and keys in URLs of any
+variable, keys in model files, and keys passed to providers. They are found in plain form and in every
+spelling of `redactor.py`.
 
-What is not taken for a secret, because masking it would spoil ordinary text: see `may_be_secret` for values
-that are only named like one, and `is_credential` for those that are used as one.
+Some values are not treated as secrets because masking them would damage ordinary text. See `may_be_secret`
+for values with names of secrets, and `is_credential` for values that are used as credentials.
 """
 
 from __future__ import annotations
@@ -53,26 +53,26 @@ SECRET_NAMES = re.compile(
 """Names of variables and arguments whose values are secrets."""
 
 _IN_ADDRESSES = re.compile(r"key|sig|token|secret|code|password|auth", re.IGNORECASE)
-"""Parameters of addresses whose values are secrets."""
+"""URL parameters whose values are secrets."""
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _LONG_WORD = re.compile(r"[a-z]{16,}")
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_ ][A-Za-z]+)*")
 _MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*\d).*|.*[^A-Za-z0-9_. -].*", re.DOTALL)
 _SURELY = 12
-"""Characters from which on a value that is no word needs nothing else to be a secret."""
+"""Minimum characters of a value that counts as a secret without further signs, unless it is a word."""
 
 
 def is_credential(value: str) -> bool:
-    """Whether what is used as a key is worth hiding: all but values of fewer than 8 characters, and words
-    such as `not-needed`.
+    """Return whether a credential needs masking: all except values under 8 characters and words such as
+    `not-needed`.
     """
     plain = value.strip()
     return len(plain) >= SHORTEST and not (len(plain) < _SURELY and _WORDS.fullmatch(plain))
 
 
 def may_be_secret(value: str) -> bool:
-    """Whether the value of what is named like a secret is one: no word, number, address or file."""
+    """Return whether a value with the name of a secret is one: not a word, number, URL or file."""
     return (
         len(value) >= SHORTEST
         and (len(value) >= _SURELY or (_MIXED.fullmatch(value) is not None and not value.isdigit()))
@@ -83,7 +83,7 @@ def may_be_secret(value: str) -> bool:
 
 
 def environment_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The secrets in an environment: value → name of its variable."""
+    """Return the secrets in an environment: value → name of its variable."""
     secrets: dict[str, str] = {}
     for name, value in environment.items():
         secret = value.strip()
@@ -102,12 +102,14 @@ def environment_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 def _is_file(value: str) -> bool:
     try:
         return Path(value).is_file()
-    except (OSError, ValueError):  # too long for a name, or no name at all
+    except (OSError, ValueError):  # The value is too long for a file name or is not a valid name.
         return False
 
 
 def address_secrets(address: str) -> list[str]:
-    """The secrets in an address: its password, alone and behind its user, and parameters named like keys."""
+    """Return the secrets in a URL: its password, also with the user name, and parameters with names of
+    credentials.
+    """
     if not _ADDRESS.match(address) or not ("@" in address or "=" in address):
         return []
     try:
@@ -124,12 +126,12 @@ def address_secrets(address: str) -> list[str]:
             f"{unquote(user or '')}:{unquote(password)}",
         ]
     elif user and len(user) >= _SURELY:
-        values += [user, unquote(user)]  # `https://TOKEN@host`
+        values += [user, unquote(user)]  # For example `https://TOKEN@host`.
     return [text for text in dict.fromkeys(values) if is_credential(text)]
 
 
 def _fields(value: str) -> list[str]:
-    """Texts of a JSON object, such as a service account's, that are named like secrets."""
+    """Return texts in a JSON object, such as a service account's, whose keys name secrets."""
     if not value.startswith("{"):
         return []
     try:
@@ -140,7 +142,7 @@ def _fields(value: str) -> list[str]:
 
 
 def _basic(value: str) -> list[str]:
-    """User and password of `Basic …`, together and the password alone."""
+    """Return user and password of `Basic …`, together and the password alone."""
     scheme, _, encoded = value.partition(" ")
     if scheme.lower() != "basic":
         return []
@@ -152,7 +154,7 @@ def _basic(value: str) -> list[str]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a variable is UTF-8, as everything that is written."""
+    """Return whether a variable can be encoded as UTF-8, like all output."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -160,18 +162,18 @@ def _is_text(value: str) -> bool:
     return True
 
 
-# What this process knows
+# Secrets of this process
 
 
 class KnownSecrets:
-    """A growing set of secrets, with what takes them out."""
+    """Growing set of secrets with its redactor."""
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
         self._redactor: Redactor | None = None
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """From now on these are secrets, too."""
+        """Add secrets."""
         new = {part for secret in secrets for part in parts(secret)} - self._secrets
         if new:
             self._secrets |= new
@@ -179,34 +181,34 @@ class KnownSecrets:
 
     @property
     def values(self) -> frozenset[str]:
-        """What is known now."""
+        """Return the known secrets."""
         return frozenset(self._secrets)
 
     def forget(self) -> None:
-        """Nothing is secret any more: for tests, whose environments come and go."""
+        """Forget all secrets, for tests with changing environments."""
         self._secrets.clear()
         self._redactor = None
 
     @property
     def redactor(self) -> Redactor:
-        """Takes out what is known now."""
+        """Return the redactor of the known secrets."""
         if self._redactor is None:
             self._redactor = Redactor(self._secrets)
         return self._redactor
 
 
 KNOWN = KnownSecrets()
-"""The secrets of this process."""
+"""Secrets of this process."""
 
 
 def learn_environment(environment: Mapping[str, str] | None = None) -> None:
-    """Take notice of the secrets in an environment; `None`: the process's own."""
+    """Learn the secrets in an environment; `None`: the process's own."""
     KNOWN.learn(environment_secrets(os.environ if environment is None else environment))
 
 
 def learn_arguments(arguments: Mapping[str, Any]) -> None:
-    """Take notice of the secrets among named arguments, such as `api_key` of a provider, and in mappings such
-    as `headers`.
+    """Learn the secrets among named arguments, such as a provider's `api_key`, and in mappings such as
+    `headers`.
     """
     for name, value in arguments.items():
         if isinstance(value, Mapping):
@@ -218,29 +220,27 @@ def learn_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def redact(text: str) -> str:
-    """A text without what this process knows to be secret."""
+    """Return a text with the known secrets masked."""
     return KNOWN.redactor(text)
 
 
 def redact_on_screen(text: str) -> str:
-    """A text as a screen shows it without what this process knows to be secret, also where its lines are
-    broken in the midst of words.
-    """
+    """Return a text for a screen with the known secrets masked, even if line breaks split them."""
     return KNOWN.redactor.on_screen(text)
 
 
 def redact_json(data: bytes) -> bytes:
-    """A document of JSON without what this process knows to be secret."""
+    """Return a JSON document with the known secrets masked."""
     return KNOWN.redactor.json(data)
 
 
 def redact_value(value: Any) -> Any:
-    """Plain data without what this process knows to be secret."""
+    """Return plain data with the known secrets masked."""
     return KNOWN.redactor.value(value)
 
 
 def redact_error(error: BaseException) -> None:
-    """Take secrets out of an exception and all behind it, where they stand; engines log and show them."""
+    """Mask secrets in an exception and all its causes in place, because engines log and show them."""
     chain = list(_chain(error))
     for link in chain:
         link.args = redact_value(link.args)
@@ -249,13 +249,13 @@ def redact_error(error: BaseException) -> None:
             if clean != value:
                 vars(link)[name] = clean
     for link in chain:
-        # Some say what cannot be changed: what they say stays unsaid.
+        # Some exceptions cannot be changed; they are removed from the chain.
         if any(origin is not None and not is_clean(origin) for origin in (link.__cause__, link.__context__)):
             link.__cause__ = link.__context__ = None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and all that it came from or consists of."""
+    """Yield an exception, its causes and its members."""
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -270,7 +270,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_clean(error: BaseException) -> bool:
-    """Whether what an exception says of itself holds no secret."""
+    """Return whether the text of an exception contains no secret."""
     text = f"{error}\n{error!r}"
     return redact(text) == text
 
@@ -279,14 +279,14 @@ _DOCUMENTS = frozenset({".json", ".jsonl"})
 
 
 class _CleanFile:
-    """A file that writes no secret."""
+    """Binary file that masks secrets on writing."""
 
     def __init__(self, file: BinaryIO, *, document: bool):
         self._file = file
         self._document = document
 
     def write(self, data: bytes) -> int:
-        """Write whole values, or what stands between them, without secrets."""
+        """Write whole values, or the text between them, with secrets masked."""
         self._file.write(redact_json(data) if self._document else _redacted(data))
         return len(data)
 
@@ -295,14 +295,14 @@ class _CleanFile:
 
 
 def clean_file(file: BinaryIO, path: Path) -> BinaryIO:
-    """A file of that name that writes no secret: JSON stays JSON, all else is text."""
+    """Return a file that masks secrets on writing: JSON files stay valid JSON, other files are text."""
     document = any(suffix.lower() in _DOCUMENTS for suffix in path.suffixes[-2:])
     return cast("BinaryIO", _CleanFile(file, document=document))
 
 
 @contextmanager
 def open_clean(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, without secrets, in the place of one that may be there."""
+    """Open a file for writing with secrets masked, replacing an existing one."""
     with path.open("wb") as file:
         yield clean_file(file, path)
 

@@ -1,1 +1,1 @@
-"""Texts as they are spelled in JSON, escaped, and shown on a screen."""
+"""Text in JSON, escapes, and text for display."""

@@ -1,7 +1,8 @@
-"""Canonical JSON (RFC 8785): the one text of a JSON value, so that digests of equal values are equal.
+"""Canonical JSON (RFC 8785): a unique text for each JSON value, so that equal values have equal checksums.
 
-No blanks, keys in the order of their UTF-16 code units, numbers and texts as ECMAScript writes them. Numbers
-are IEEE doubles there, so `1.0` and `1` have one text, and an integer beyond 2**53 - 1 has none.
+The text has no whitespace. Keys are sorted by UTF-16 code units; numbers and texts are formatted as in
+ECMAScript. Numbers are IEEE doubles, so `1.0` and `1` have the same text, and integers beyond 2**53 - 1 are
+invalid.
 """
 
 from __future__ import annotations
@@ -15,29 +16,32 @@ from typing import Any
 import orjson
 
 MOST_INTEGER = 2**53 - 1
-"""The largest integer, positive or negative, that has a text."""
+"""Largest absolute integer with a canonical text."""
 
 _MOST_DIGITS = 21
-"""Digits in front of the point before ECMAScript writes an exponent."""
+"""Maximum digits before the decimal point without an exponent in ECMAScript."""
 _MOST_ZEROS = 6
-"""Zeros behind the point, as above."""
+"""Maximum zeros after the decimal point without an exponent."""
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e15
 _PLAIN = (str, bool, type(None))
 
 
 def canonical_json(value: Any) -> bytes:
-    """The text of a value of plain JSON types (dict, list or tuple, str, int, float, bool, None), in UTF-8.
+    """Return the canonical text of plain JSON types (dict, list or tuple, str, int, float, bool, None) in
+    UTF-8.
 
     Raises:
-        ValueError: it has none: NaN, an infinity, an integer beyond 2**53 - 1, half a surrogate pair, a key
-            that is no text, another type, or values nested too deeply. The message says where, as a JSON
+        ValueError: the value has no canonical text: NaN, infinity, an integer beyond 2**53 - 1, a lone
+            surrogate,
+            a key that is not a text, another type, or too deep nesting. The message contains the position
+                as a JSON
             Pointer.
     """
     try:
         try:
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         except (TypeError, ValueError):
-            pass  # a lone surrogate, or one that holds itself: the other way says where
+            pass  # Lone surrogates and circular references: the slower code below reports their position.
         else:
             if _is_simple(value):
                 return text
@@ -47,7 +51,7 @@ def canonical_json(value: Any) -> bytes:
 
 
 def canonical_digest(value: Any) -> str:
-    """SHA-256 over the canonical JSON of a value, in hexadecimal.
+    """Return the SHA-256 checksum of a value's canonical JSON, in hexadecimal.
 
     Raises:
         ValueError: as `canonical_json`.
@@ -56,10 +60,10 @@ def canonical_digest(value: Any) -> str:
 
 
 def _is_simple(value: Any) -> bool:
-    """Whether orjson, which has taken a value, writes it canonically: it writes some numbers otherwise,
-    orders keys by their bytes, which is another order only beyond the basic plane, and takes more types.
+    """Return whether orjson's output for a value is canonical. Orjson formats some numbers differently,
+    sorts keys by bytes (a different order only beyond the basic plane), and accepts more types.
     """
-    # No generator and no call of itself: a recorded run asks this at every call of a model.
+    # No generators and no recursion: a recorded run calls this for every model call.
     parts = [value]
     for part in parts:
         kind = type(part)
@@ -75,7 +79,7 @@ def _is_simple(value: Any) -> bool:
             if not -MOST_INTEGER <= part <= MOST_INTEGER:
                 return False
         elif kind is float:
-            # Both write these with a point and the fewest digits.
+            # Both formats have a decimal point and the fewest digits.
             if not _LEAST_PLAIN <= abs(part) < _MOST_PLAIN or part.is_integer():
                 return False
         elif kind not in _PLAIN:
@@ -128,7 +132,9 @@ def _text(value: str, place: str) -> str:
 
 
 def _number(value: float, place: str) -> str:
-    """A number as ECMAScript's `Number::toString` has it: the fewest digits that give the same double."""
+    """Return a number in the format of ECMAScript's `Number::toString`: the fewest digits that give the
+    same double.
+    """
     if value != value or value in (float("inf"), float("-inf")):
         raise _unfit(place, f"{value} is no JSON")
     if value == 0:

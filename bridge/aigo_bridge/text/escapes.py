@@ -1,11 +1,11 @@
-"""Escapes: undone, to find what a text says; as regular expressions, to find how JSON spells it; and put in,
-so that
-nothing in the texts of strangers moves a screen's cursor, breaks a row or turns the direction of writing.
+"""Escapes: decoding them, regular expressions for JSON spellings, and escaping text for display.
 
-Undone are, one inside of another and mixed, the escapes of JSON, of Python's `repr`, of addresses (`%41`) and
-of HTML (`&#65;`); on a screen also what breaks a word there: line breaks with the blanks and frames around
-them, and colours. What is found in such a text is a range of whole escapes of the text that it was made of,
-so that replacing it leaves a valid document.
+Escaped display text prevents untrusted text from moving the cursor, breaking lines or changing the writing
+direction.
+
+Decoding handles nested and mixed escapes of JSON, Python's `repr`, URLs (`%41`) and HTML (`&#65;`). For
+screens, it also joins words across line breaks with whitespace and frames, and removes colors. Each match is
+mapped to whole escapes of the original text, so replacing it leaves a valid document.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from html import unescape
 from typing import Any
 
 NEEDLESS = r"\\u00[2-7]|\\x[2-7]|%2[DdEe]|%25[2-7]|%3[0-9]|%[46][1-9A-Fa-f]|%5[0-9AaFf]|%7[0-9AaEe]|&#"
-"""Finds at least all escapes of characters that need none: of them a text may be made that shows no part of a
-secret."""
+"""Pattern that matches at least all escapes of characters that need no escape. Such escapes can hide every
+part of a secret.
+"""
 
 _TOKEN = re.compile(
     r"""
@@ -34,13 +35,12 @@ _TOKEN = re.compile(
 _BREAK = re.compile(r"(?:\x1b\[[0-9;]*m|[ \t│╭╮╰╯─]*\r?\n[ \t│╭╮╰╯─]*)+")
 _NAMED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _END = "\0"
-"""Stands for the quote that begins or ends a text in a document: nothing is looked for across it."""
+"""Placeholder for a quote that starts or ends a text in a document; no match extends across it."""
 _ROUNDS = 8
 _WIDTH = 18
-"""Characters that the escape of one may have, and another escape of each of these."""
+"""Maximum characters of a nested escape of one character."""
 _LONGEST = 400
-"""Characters of what is looked for; of longer ones only those escapes are undone that stand near a part which
-shows."""
+"""Maximum characters of a search term. For longer ones, only escapes near an unescaped part are decoded."""
 _MOST_BACKSLASHES = 256
 
 _Range = tuple[int, int]
@@ -49,14 +49,14 @@ _Range = tuple[int, int]
 def ranges(
     text: str, pattern: re.Pattern[str], suspects: Iterable[_Range], length: int, *, document: bool = False
 ) -> list[_Range]:
-    """Where a text says what a pattern finds, once its escapes are undone; in order, none overlaps another.
+    """Return the ranges in which a pattern matches the decoded text, in order and without overlap.
 
     Args:
-        text: the text.
-        pattern: what is looked for.
-        suspects: ranges in the text near which it may stand.
-        length: of the longest that the pattern finds.
-        document: whether the text is JSON, whose texts end at quotes.
+        text: text to search.
+        pattern: pattern to search for.
+        suspects: ranges near which a match is possible.
+        length: maximum length of a match.
+        document: whether the text is JSON, in which texts end at quotes.
     """
     matches: list[_Range] = []
     for start, end in _windows(text, suspects, min(length + 2, _LONGEST) * _WIDTH):
@@ -65,7 +65,7 @@ def ranges(
 
 
 def ranges_on_screen(text: str, pattern: re.Pattern[str]) -> list[_Range]:
-    """As `ranges`, for all of a text as a screen shows it, where lines are broken in the midst of words."""
+    """Return the same as `ranges` for the whole text on a screen, where line breaks may split words."""
     shown, starts = _unbroken(text)
     return _merged(
         [(starts[start], starts[end]) for start, end in _in_window(shown, 0, pattern, document=False)]
@@ -73,7 +73,7 @@ def ranges_on_screen(text: str, pattern: re.Pattern[str]) -> list[_Range]:
 
 
 def replaced(text: str, spans: Iterable[_Range], mask: str) -> str:
-    """A text with a mask in the place of ranges, which are in order."""
+    """Replace ranges, which are in order, by a mask."""
     parts: list[str] = []
     last = 0
     for start, end in spans:
@@ -83,7 +83,7 @@ def replaced(text: str, spans: Iterable[_Range], mask: str) -> str:
 
 
 def undone(text: str) -> str:
-    """A text with its escapes undone, as they are in what patterns are searched in."""
+    """Return a text with decoded escapes, as patterns see it."""
     for current, _ in _rounds(text, list(range(len(text) + 1)), document=False):
         text = current
     return text
@@ -100,13 +100,13 @@ def _in_window(text: str, offset: int, pattern: re.Pattern[str], *, document: bo
 
 
 def _rounds(text: str, starts: list[int], *, document: bool) -> Iterator[tuple[str, list[int]]]:
-    """The text with one layer of escapes undone after the other, and where each of its characters, and its
-    end, came from.
+    """Yield the text after decoding each layer of escapes, with the original positions of its characters
+    and its end.
     """
     for _ in range(_ROUNDS):
         previous = text
         text, starts = _undone(text, starts, document=document)
-        document = False  # its quotes are marked by now
+        document = False  # The quotes are already marked.
         yield text, starts
         if text == previous:
             return
@@ -131,7 +131,7 @@ def _undone(text: str, starts: list[int], *, document: bool) -> tuple[str, list[
 
 
 def _meant(match: re.Match[str], *, document: bool) -> list[tuple[str, int]]:
-    """The characters that an escape means, each with its width in the text."""
+    """Return the characters of an escape, each with its width in the text."""
     token = match[0]
     if match["pair"]:
         high, low = re.findall(r"[0-9a-fA-F]{4}", token.replace("\\", " "))
@@ -160,8 +160,8 @@ def _of_bytes(token: str) -> list[tuple[str, int]]:
 
 
 def _unbroken(text: str) -> tuple[str, list[int]]:
-    """A text without what breaks words on a screen, and where each of its characters, and its end, came
-    from.
+    """Return a text without characters that split words on a screen, with the original positions of its
+    characters and its end.
     """
     parts: list[str] = []
     starts: list[int] = []
@@ -174,7 +174,7 @@ def _unbroken(text: str) -> tuple[str, list[int]]:
 
 
 def _windows(text: str, suspects: Iterable[_Range], margin: int) -> list[_Range]:
-    """The surroundings of suspicious ranges, none of which begins in the midst of an escape."""
+    """Return the surroundings of suspicious ranges; none starts within an escape."""
     wide = [(max(0, start - margin), min(len(text), end + margin)) for start, end in suspects]
     return [(_beginning(text, start), end) for start, end in _merged(wide)]
 
@@ -200,19 +200,20 @@ def _merged(unmerged: list[_Range]) -> list[_Range]:
 
 
 PLAIN = re.compile(r"[\x20\x21\x23-\x2e\x30-\x5b\x5d-\x7e]+")
-"""Characters that JSON has only one spelling for, but for writers who escape all they can."""
+"""Characters with a single spelling in JSON, except for writers that escape everything."""
 _SHORTEST_HINT, _HINT = 6, 64
 _SHORTEST_TEXT = 12
 _BACKSLASHES = 256
-"""Most of them, or pairs of them, that one character has: two to the power of how deep JSON stands in
-JSON."""
+"""Maximum backslashes, or pairs of them, for one character: two to the power of the nesting depth of JSON
+in JSON.
+"""
 _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
 
 def in_json(secret: str) -> str:
-    """A regular expression for all spellings of a secret in JSON, and in JSON inside of JSON.
+    """Return a regular expression for all spellings of a secret in JSON and in nested JSON.
 
-    A backslash belongs to what it escapes: none is looked for in the midst of others.
+    A backslash belongs to the character that it escapes, so a match never starts within a row of backslashes.
     """
     first = re.match(r"\\+|.", secret, re.DOTALL)
     start = first[0] if first else ""
@@ -224,17 +225,17 @@ def _anywhere(text: str) -> str:
 
 
 def _spellings(part: str, begin: str = "") -> str:
-    """A regular expression for all spellings of a character, or of several backslashes; JSON in JSON has
-    twice as many of these.
+    """Return a regular expression for all spellings of a character or a row of backslashes; JSON in JSON
+    doubles them.
 
     Args:
-        part: the character.
-        begin: what must be true where a backslash stands first.
+        part: character or backslashes.
+        begin: condition before a leading backslash.
     """
     if PLAIN.fullmatch(part):
         return re.escape(part)
     if part == "/":
-        # Some write a slash of a text as `\\/`.
+        # Some writers escape a slash as `\\/`.
         some = f"{{0,{_BACKSLASHES}}}"
         return rf"(?:{begin}(?:\\\\){some}\\/|/)" if begin else rf"\\{some}/"
     if part[0] == "\\":
@@ -252,41 +253,39 @@ def _either_case(digit: str) -> str:
 
 
 def hint_of(secret: str) -> str:
-    """A pattern without look-around that finds at least the secret: the longest part of it that has one
+    """Return a pattern without look-around that matches at least the secret: its longest part with a single
     spelling.
 
-    Without alternatives at its start it is searched for at the speed of any other text.
+    Without alternatives at its start, the search is as fast as for plain text.
     """
     part = max(PLAIN.findall(secret), key=len, default="")
     return re.escape(part[:_HINT]) if len(part) >= _SHORTEST_HINT else _anywhere(secret[:_SHORTEST_TEXT])
 
 
 def hint_of_text(text: str) -> str:
-    """A pattern without look-around that finds at least a text as it stands."""
+    """Return a pattern without look-around that matches at least the unescaped text."""
     part = max(PLAIN.findall(text), key=len, default="")
     if len(part) >= _SHORTEST_HINT:
         return re.escape(part[:_HINT])
-    # Rust knows escapes of punctuation only.
+    # Rust only supports escapes of punctuation.
     return "".join(
         re.escape(char) if char.isascii() and char.isprintable() else char for char in text[:_SHORTEST_TEXT]
     )
 
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of characters that are not seen, but change what is seen around them."""
+"""Unicode categories of invisible characters that change the display of their surroundings."""
 
 
 def visible(text: str, keep: str = "") -> str:
-    """A text with control, format and direction characters, and breaks of lines, as escapes; those of `keep`
-    stay.
-    """
+    """Escape control, format and direction characters and line breaks, except the characters in `keep`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if char in keep or not is_unseen(char) else _escaped(char) for char in text)
 
 
 def is_unseen(char: str) -> bool:
-    """Whether a character is not seen, but changes what is seen around it."""
+    """Return whether a character is invisible but changes the display of its surroundings."""
     return unicodedata.category(char) in _UNSEEN
 
 
@@ -299,7 +298,7 @@ _BEYOND_ASCII = re.compile(r"[^\x20-\x7e\n]")
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """A value as JSON for a screen: the same value, with unseen characters as JSON's own escapes."""
+    """Return a value as JSON for a screen, with invisible characters as JSON escapes."""
     text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
     return _BEYOND_ASCII.sub(
         lambda match: json.dumps(match[0])[1:-1] if is_unseen(match[0]) else match[0], text

@@ -1,8 +1,8 @@
-"""JSON text read and written, for all the values that a log can hold, faster than the standard library does.
+"""Fast reading and writing of JSON for all values that a log can contain.
 
-`orjson` refuses integers beyond 64 bits, nesting deeper than 254 and keys that are no text, and writes NaN as
-null without a word. Such values are rare, so they are made acceptable only after it has refused (or when the
-reader has seen a NaN), and every change is stated.
+`orjson` refuses integers beyond 64 bits, nesting deeper than 254 and keys that are not texts, and silently
+writes NaN as null. Such values are rare. They are converted only after `orjson` refused them, or if the
+reader has found a NaN, and every change is reported.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import msgspec
 import orjson
 from pydantic_core import from_json
 
-# orjson is no faster, and reads integers beyond 64 bits as floating point, without a word.
+# orjson is not faster and silently reads integers beyond 64 bits as floats.
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 def read_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
     """Read one JSON document.
 
-    The result is what `json.loads` gives: integers of any size, `NaN` and `Infinity`, lone surrogates, the
+    The result equals that of `json.loads`: integers of any size, `NaN` and `Infinity`, lone surrogates,
+        the
     last of two equal keys.
 
     Raises:
@@ -35,8 +36,9 @@ def read_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
     try:
         return read_common_json(text)
     except (ValueError, TypeError):
-        # The fast parsers refuse more than the standard one does (lone surrogates, as escapes or, with a
-        # TypeError, in the text itself; deep nesting; UTF-16). Where all refuse, callers expect its error.
+        # The fast parsers refuse more than the standard library does: lone surrogates (as escapes or, with a
+        # TypeError, in the text itself), deep nesting, UTF-16. If all parsers refuse, callers expect the
+        # standard error.
         return _read_leniently(bytes(text) if isinstance(text, msgspec.Raw) else text)
 
 
@@ -46,13 +48,12 @@ def _read_leniently(text: str | bytes | bytearray) -> Any:
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except ValueError as error:
-        # Python's limit on the digits of an integer is no error of syntax for it; for callers it is as good
-        # as one.
+        # Python's limit on the digits of an integer does not raise a syntax error; callers treat it like one.
         raise json.JSONDecodeError("An integer of more digits than can be read", "", 0) from error
 
 
 def read_json_once(text: str | bytes) -> Any:
-    """Read one JSON document in which no object has a key twice: nobody knows which of the two is meant.
+    """Read one JSON document and refuse duplicate keys, because their meaning is ambiguous.
 
     Raises:
         ValueError: The text is not JSON, or has a key twice.
@@ -71,24 +72,25 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_common_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
-    """Read one JSON document of the kind that is met with every day, at the speed of msgspec.
+    """Read a common JSON document at the speed of msgspec.
 
     Raises:
         ValueError: The text is not JSON, or is JSON that only `read_json` reads.
     """
     try:
         return _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # NaN, which from_json reads
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # NaN, which from_json reads.
         return from_json(bytes(text) if isinstance(text, msgspec.Raw) else text)
 
 
 MAX_DEPTH = 200
-"""Deepest nesting of a value that is written as it is: `orjson` and readers in other languages stop at about
-250."""
+"""Maximum nesting of a value that is written unchanged: `orjson` and parsers in other languages stop at
+about 250.
+"""
 
 
 def dumps(value: Any) -> bytes:
-    """Compact JSON; what is nested deeper than `MAX_DEPTH` becomes its JSON text. NaN becomes null."""
+    """Return compact JSON. Values nested deeper than `MAX_DEPTH` become their JSON text; NaN becomes null."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -102,7 +104,7 @@ def dumps(value: Any) -> bytes:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON of a value, as text."""
+    """Return compact JSON as text."""
     return dumps(value).decode()
 
 
@@ -115,8 +117,8 @@ def _plain(value: Any) -> Any:
 
 
 def shallow(value: Any, depth: int) -> Any:
-    """A copy of `value` nested at most `depth` deep: what lies deeper becomes its JSON text; NaN becomes
-    null.
+    """Return a copy of `value` with at most `depth` levels: deeper values become their JSON text, NaN
+    becomes null.
     """
     if isinstance(value, dict):
         if depth <= 0:
@@ -141,14 +143,13 @@ def _deep_text(value: Any) -> str:
 
 
 DEEPEST = 200
-"""Levels of a header that are read: those of real ones are fewer, and what follows goes down them call by
-call."""
+"""Maximum levels of a header. Real headers have fewer, and later code is recursive."""
 
 TOO_DEEP = "(nested too deeply to be read)"
 
 
 def without_depths(value: Any, deepest: int = DEEPEST) -> int:
-    """Put a text in place of what is nested too deeply, in the value itself; how often that was done."""
+    """Replace values that are nested too deeply by a text, in place; return the number of replacements."""
     level = [value]
     for _ in range(deepest):
         level = [part for node in level for part in _parts(node) if isinstance(part, dict | list)]
@@ -165,8 +166,8 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def without_non_finite(value: Any) -> tuple[Any, int]:
-    """`value` with NaN and infinities as the texts `"NaN"`, `"Infinity"`, `"-Infinity"`, and how many there
-    were.
+    """Return `value` with NaN and infinities as the texts `"NaN"`, `"Infinity"`, `"-Infinity"`, and their
+    number.
     """
     count = 0
 
@@ -185,14 +186,14 @@ def without_non_finite(value: Any) -> tuple[Any, int]:
 
 
 def finite_number(value: Any) -> float | int | None:
-    """A number as evidence has it; `None` for everything else."""
+    """Return a finite number for evidence; `None` for any other value."""
     if isinstance(value, int):
         return int(value)
     return value if isinstance(value, float) and math.isfinite(value) else None
 
 
 def non_finite_text(value: float) -> str:
-    """How JavaScript, and so most JSON of engines, spells a number that is not finite."""
+    """Return the spelling of a number that is not finite in JavaScript and in most engines' JSON."""
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
@@ -202,14 +203,15 @@ _KEY = re.compile(r"[A-Za-z0-9_\-]{1,250}")
 
 
 def key_of(name: object) -> str:
-    """A key for a name: the name itself when it is one, otherwise its letters and digits and a short hash.
+    """Return a key for a name: the name itself if it is a valid key, otherwise its letters and digits and a
+    short hash.
 
-    The same name always gives the same key and different names give different keys.
+    Equal names always have equal keys; different names have different keys.
     """
     text = str(name)
     if _KEY.fullmatch(text):
         return text
-    # Late: most names are keys, and the library of hashes takes longer to load than this one.
+    # Imported late: most names are valid keys, and hashlib loads slowly.
     import hashlib
 
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()

@@ -1,7 +1,7 @@
-"""Errors in one line: the first line that says something.
+"""One-line summaries of errors: the first meaningful line.
 
-Libraries begin an error with a count (`1 validation error for GenerateConfig`), a heading, a ruler, an empty
-line or a whole traceback. The line that helps comes after that.
+Libraries start an error with a count (`1 validation error for GenerateConfig`), a heading, a ruler, an empty
+line or a whole traceback. The helpful line follows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _HEADING = re.compile(
 )
 _OPAQUE = re.compile(r"<\w[\w.]* at 0x[0-9a-fA-F]+")
 _LONGEST_VALUE = 60
-"""Characters of a wrong value that are shown."""
+"""Maximum displayed characters of an invalid value."""
 
 
 def summary_of(error: BaseException) -> str:
-    """Return the first line of an exception that says something, otherwise the name of its type."""
+    """Return the first meaningful line of an exception, otherwise the name of its type."""
     if isinstance(error, BaseExceptionGroup):
         more = f" (and {len(error.exceptions) - 1} more)" if len(error.exceptions) > 1 else ""
         return named_summary_of(error.exceptions[0]) + more
@@ -33,7 +33,7 @@ def summary_of(error: BaseException) -> str:
 
 
 def named_summary_of(error: BaseException) -> str:
-    """Return the type of an exception and its first line that says something."""
+    """Return the type of an exception and its first meaningful line."""
     if isinstance(error, BaseExceptionGroup):
         return summary_of(error)
     name, text = type(error).__name__, summary_of(error)
@@ -41,7 +41,7 @@ def named_summary_of(error: BaseException) -> str:
 
 
 def summary(text: str) -> str:
-    """Return the first line of a text that says something, otherwise an empty text."""
+    """Return the first meaningful line of a text, otherwise an empty text."""
     lines = [line.rstrip() for line in text.splitlines() if _says_something(line)]
     if not lines:
         return text.strip().partition("\n")[0]
@@ -60,7 +60,7 @@ def _says_something(line: str) -> bool:
 
 
 def _raised(lines: Sequence[str]) -> str | None:
-    """The exception at the end of a traceback, in one line; `None`: the traceback was cut off."""
+    """Return the exception at the end of a traceback in one line; `None` if the traceback is truncated."""
     for number in reversed(range(len(lines))):
         if _RAISED.match(lines[number]):
             return summary("\n".join(lines[number:]))
@@ -68,7 +68,7 @@ def _raised(lines: Sequence[str]) -> str | None:
 
 
 def _invalid(title: str, lines: Sequence[str]) -> str:
-    """The first error of pydantic's list: field, problem, and the value if it is short."""
+    """Return the first error in pydantic's list: field, problem, and the value if it is short."""
     field = "" if lines[0].startswith(" ") else f"{lines[0]}: "
     problem, *rest = (lines[1:] if field else lines) or [""]
     details = _DETAILS.search(problem)
