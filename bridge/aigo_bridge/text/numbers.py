@@ -36,8 +36,8 @@ def shown_range(low: float, high: float, scale: Scale = None) -> str:
 
 
 def shown_error(value: float | None, scale: Scale = None) -> str:
-    """Return a half-width, e.g. `± 4.2 pp`."""
-    return ABSENT if value is None else f"± {_joined((value,), scale, 'pp')}"
+    """Return a standard error, in percentage points if the scale is 0 to 1."""
+    return ABSENT if value is None else _joined((value,), scale, "pp")
 
 
 def shown_change(value: float, scale: Scale = None) -> str:

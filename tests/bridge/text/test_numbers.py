@@ -53,5 +53,5 @@ def test_differences_have_signs_and_half_widths_have_plus_minus() -> None:
     assert shown_change(0.25, PROPORTION) == "+25 pp"
     assert shown_change(-3) == "-3"
     assert shown_change_range(-0.0105, 0.1408, PROPORTION) == "-1.05 to +14.08 pp"
-    assert shown_error(0.2722, PROPORTION) == "± 27.22 pp"
-    assert [shown_error(0.5), shown_error(None)] == ["± 0.5", "–"]
+    assert shown_error(0.2722, PROPORTION) == "27.22 pp"
+    assert [shown_error(0.5), shown_error(None)] == ["0.5", "–"]

@@ -28,7 +28,7 @@ def test_a_result_alone(aigo: Run, results: list[Path]) -> None:
     done = aigo("stats", results[0])
 
     assert done.code == 0, done.err
-    assert "50 %   40.38 to 59.62 %       ± 5 pp" in done.out
+    assert "50 %   40.38 to 59.62 %         5 pp" in done.out
     (shown,) = aigo("stats", results[0], "--json").json
     (metric,) = shown["metrics"]
     assert metric["interval"] == pytest.approx([0.4038315, 0.5961685])
