@@ -1,7 +1,7 @@
-"""The JSONL task record format: one task per line, closed vocabularies, strict validation, conversion to AI
-GO and back.
+"""JSONL task record format: one task per line, closed vocabularies, strict validation, conversion to AI GO
+and back.
 
-Validation and rendering need nothing heavy; metrics import their libraries when they are used.
+Validation and rendering need only light imports; metrics import their libraries on first use.
 """
 
 from importlib import import_module

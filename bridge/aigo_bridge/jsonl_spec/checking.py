@@ -1,6 +1,6 @@
-"""The rules of a single record, and what of them a JSON Schema can say.
+"""Validation rules of a single record, and their JSON Schema.
 
-One error per violated rule and field; what depends on a broken field is not judged.
+Each violated rule and field gives one error. Checks that depend on an invalid field are skipped.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _JOINTS = re.compile(r"[\s,;+|>&/]+")
 
 
 def validate_task(value: object) -> tuple[TaskSpec | None, tuple[RecordError, ...]]:
-    """Check one record, a parsed JSON value.
+    """Check one record as a parsed JSON value.
 
-    Uniqueness of `task_id` is a matter of files, see `files.validate_file`.
+    `files.validate_file` checks that each `task_id` is unique.
 
     Returns:
-        The task and no errors, or `None` and every error, in the order of the rules.
+        The task without errors, or `None` and every error in the order of the rules.
     """
     if not isinstance(value, dict):
         error = RecordError(Rule.OBJECT, "", f"found {_kind(value)}, expected an object")
@@ -57,7 +57,7 @@ def validate_task(value: object) -> tuple[TaskSpec | None, tuple[RecordError, ..
 
 
 def task_of(record: dict[str, Any]) -> TaskSpec:
-    """The task of a record that has no errors."""
+    """Return the task of a record without errors."""
     examples = record.get("few_shot_examples")
     return TaskSpec(
         record["task_id"],
@@ -74,7 +74,7 @@ def task_of(record: dict[str, Any]) -> TaskSpec:
 
 
 def find_errors(record: dict[str, Any]) -> list[RecordError]:
-    """Everything that is wrong with a record by itself."""
+    """Return all errors of a single record."""
     errors: list[RecordError] = []
     keys = record.keys()
     if not (_REQUIRED <= keys <= _KNOWN):
@@ -112,7 +112,7 @@ def _field_names(
 def _task_id(record: dict[str, Any], errors: list[RecordError]) -> None:
     task_id = record.get(
         "task_id", record
-    )  # the record itself stands for a missing field, which has been noted
+    )  # The record itself stands for a missing field, which has already been reported.
     if isinstance(task_id, str):
         if not task_id or task_id.isspace():
             errors.append(RecordError(Rule.BLANK_TEXT, "task_id", f"found {task_id!r}, expected an id"))
@@ -124,8 +124,8 @@ def _task_id(record: dict[str, Any], errors: list[RecordError]) -> None:
 
 
 def _vocabulary(record: dict[str, Any], errors: list[RecordError]) -> bool:
-    """Whether category, metric and post-process rule are there and known, so that they can be judged
-    together.
+    """Return whether category, metric and post-process rule are valid, so that their combination can be
+    checked.
     """
     sound = True
     for name, rule, words, vocabulary in _VOCABULARY:
@@ -147,7 +147,7 @@ def _vocabulary(record: dict[str, Any], errors: list[RecordError]) -> bool:
 
 
 def _combined(value: object) -> str | None:
-    """How several post-process rules were written, if that is what was tried."""
+    """Return a description of several post-process rules that were combined; `None` for other values."""
     if isinstance(value, list):
         named = [part for part in value if isinstance(part, str) and part in POST_PROCESS_RULES]
         return "a list of rules" if named else None
@@ -239,7 +239,7 @@ def _pairs(record: dict[str, Any], errors: list[RecordError]) -> None:
 
 
 def _examples(record: dict[str, Any], errors: list[RecordError]) -> list[Any]:
-    """The few-shot examples that are sound."""
+    """Return the valid few-shot examples."""
     examples = record["few_shot_examples"]
     if not isinstance(examples, list):
         errors.append(
@@ -304,7 +304,9 @@ _TEXT = {"type": "string", "pattern": r"\S"}
 
 
 def schema_for_record() -> dict[str, Any]:
-    """The schema (draft 2020-12) of a line of a task record file, legality of categories included."""
+    """Return the JSON Schema (draft 2020-12) of a line in a task record file, including the legal
+    combinations of each category.
+    """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Task record",

@@ -1,9 +1,9 @@
-"""Task records as an AI GO task with a dataset that gives the same prompts and the same scores; and AI GO
-tasks as records, where they fit.
+"""Conversion of task records to an AI GO task with a dataset, with the same prompts and scores; and back, if
+the task fits.
 
-One file of records is one task. Its rows keep the record's fields, with `task_id` as `sample_id`; the
-few-shot examples are put in front of the prompt by the task's input template. Each sample has one score,
-named after its metric, and each metric of the file is the mean over the samples that use it.
+A file of records becomes one task. Its rows keep the record's fields, with `task_id` as `sample_id`. The
+task's input template inserts the few-shot examples before the prompt. Each sample has one score with the name
+of its metric. Each metric of the file is the mean over the samples that use it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
 
 PARTS = ("post_processing.py", "scores.py")
-"""Modules that stand alone."""
+"""Modules without imports from this project."""
 
 _HEAD = (
     "# Scores the records of a JSONL task spec: one score per sample, named after its metric.\n"
@@ -54,19 +54,21 @@ def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]
 
 @lru_cache(maxsize=1)
 def scorer_snippet() -> str:
-    """Source that defines `compute_scores(sample, solver_output)`; needs none of this project."""
+    """Return source code that defines `compute_scores(sample, solver_output)` and needs no imports from
+    this project.
+    """
     package = files("aigo_bridge.jsonl_spec")
     parts = [_body(package.joinpath(name).read_text("utf-8")) for name in PARTS]
     return "\n\n".join([_HEAD, *parts]) + _TAIL
 
 
 def is_of_records(scorer: ScorerSpec) -> bool:
-    """Whether a scorer is that of task records (post-process rule, then metric), whose code is ours."""
+    """Return whether a scorer is the generated scorer of task records (post-process rule, then metric)."""
     return isinstance(scorer, PythonScorer) and scorer.compute_scores_snippet == scorer_snippet()
 
 
 def _body(source: str) -> str:
-    """A module without its docstring and its `from __future__` line."""
+    """Return a module's source without its docstring and its `from __future__` line."""
     body = source.split('"""', 2)[2]
     return body.replace("from __future__ import annotations\n", "", 1).strip() + "\n"
 
@@ -76,7 +78,7 @@ PROMPT_TEMPLATE = (
     "endfor %}"
     "{{ sample.prompt }}"
 )
-"""What `few_shot.render` does, as a template over a row."""
+"""Template over a row with the result of `few_shot.render`."""
 
 SCORER_KEY = "task_metric"
 
@@ -85,24 +87,24 @@ _KEY = re.compile(r"[a-zA-Z0-9_\-]{1,240}")
 
 @dataclass(frozen=True)
 class Converted:
-    """An AI GO task made of task records."""
+    """AI GO task converted from task records."""
 
     task: dict[str, Any]
-    """The task document."""
+    """Task document."""
     rows: tuple[dict[str, Any], ...]
-    """Its dataset, one row per record."""
+    """Dataset of the task, one row per record."""
     gaps: tuple[str, ...]
-    """What the task cannot do that the records ask for; empty when it does it all."""
+    """Requirements of the records that the task does not meet; empty for a complete conversion."""
 
     @property
     def dataset_key(self) -> str:
-        """Key of the dataset that the task names."""
+        """Key of the task's dataset."""
         key: str = self.task["definition"]["dataset"]["key"]
         return key
 
     @property
     def dataset_name(self) -> str:
-        """Shown name of that dataset."""
+        """Display name of the dataset."""
         return f"{self.task['display_name']}: records"
 
 
@@ -114,7 +116,7 @@ CODE_SCORER: dict[str, Any] = {
     "when": "{{ sample.metric_name == 'code_exec' }}",
     "metrics": [{"type": "mean", "key": "code_exec", "field": "code_exec", "name": "code_exec"}],
 }
-"""The scorer of records with the metric `code_exec`: their code runs in a sandbox."""
+"""Scorer of records with the metric `code_exec`: their code runs in a sandbox."""
 
 
 def to_aigo(
@@ -124,19 +126,19 @@ def to_aigo(
     display_name: str | None = None,
     description: str = "",
 ) -> Converted:
-    """The AI GO task and the rows for task records.
+    """Convert task records to an AI GO task and its rows.
 
-    Tasks with the metric `code_exec` get a scorer that AI GO does not have (see
-    `spec.scorers.CodeExecScorer`), and `gaps` says so.
+    Tasks with the metric `code_exec` get a scorer that AI GO lacks (see
+    `spec.scorers.CodeExecScorer`), and `gaps` reports it.
 
     Args:
-        tasks: valid records with ids of their own.
+        tasks: valid records with unique IDs.
         key: key of the AI GO task, 1 to 240 letters, digits, `_` or `-`; the dataset's is `{key}-records`.
-        display_name: shown name; `None` takes the key.
-        description: shown description.
+        display_name: display name; `None`: the key.
+        description: displayed description.
 
     Raises:
-        UsageError: the key is none, or there are no records.
+        UsageError: the key is invalid, or there are no records.
     """
     if not _KEY.fullmatch(key):
         raise UsageError(
@@ -178,12 +180,12 @@ def to_aigo(
 
 
 def write_aigo(converted: Converted, folder: Path) -> Path:
-    """Write a converted task as `task.yaml`, with its dataset (`KEY-records.yaml` and `.jsonl`) beside it.
+    """Write a converted task as `task.yaml`, with its dataset (`KEY-records.yaml` and `.jsonl`) next to it.
 
     Existing files of these names are replaced.
 
     Returns:
-        The task file.
+        Path of the task file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     key = converted.dataset_key
@@ -203,7 +205,7 @@ def write_aigo(converted: Converted, folder: Path) -> Path:
 
 
 def _row(task: TaskSpec) -> dict[str, Any]:
-    # Every row has every column: a column that is missing somewhere would be NaN there.
+    # Every row has every column, because a column that is missing in some rows would be NaN there.
     return {
         "sample_id": task.task_id,
         "category": task.category,
@@ -226,7 +228,7 @@ def _gaps(rows: tuple[dict[str, Any], ...]) -> list[str]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as blocks, so that code can be read."""
+    """YAML dumper that writes multi-line texts as blocks, for readable code."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -238,7 +240,7 @@ _Dumper.add_representer(str, _text)
 
 
 def task_yaml(document: dict[str, Any]) -> str:
-    """A document as the YAML that is written."""
+    """Return a document as YAML text."""
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
 
@@ -248,34 +250,39 @@ _SCORERS: Mapping[str, tuple[str, str, str]] = {
     "string_equals": ("classification", "exact_match", "is_correct"),
     "bleu": ("summary", "bleu_4", "bleu_score"),
 }
-"""AI GO scorer → category, metric, name of its score. The multiple-choice scorer is not here: it looks at the
-first character of the answer only, which no post-process rule does."""
+"""AI GO scorer → category, metric, name of its score. The multiple-choice scorer is missing because it
+only reads the first character of the answer, unlike every post-process rule.
+"""
 
 _SCORING_COLUMNS = ("category", "targets", "metric_name", "post_process")
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """Task records made of an AI GO task, or why there are none."""
+    """Task records converted from an AI GO task, or the reasons why this is not possible."""
 
     tasks: tuple[TaskSpec, ...]
-    """One per row; empty when there are reasons against it."""
+    """Task records, one per row; empty if there are reasons against the conversion."""
     reasons: tuple[str, ...]
-    """What the record format cannot express; empty when the task fits."""
+    """Properties that the record format cannot express; empty if the task fits."""
 
 
 def from_aigo(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Recovered:
-    """Task records for an AI GO task: what `to_aigo` made (exactly what went in), and plain single-turn
-    tasks.
+    """Convert an AI GO task to task records: the exact original for results of `to_aigo`, and other simple
+    single-turn tasks.
 
-    A task fits if it asks the model one user message, once, and has one scorer: that of converted tasks,
-    `string_equals` or `bleu` of the model's answer. Prompts and targets of other tasks are rendered, columns
-    that they do not use are left behind, and their category is `classification` or `summary`, by the scorer.
-    Every record must then be valid by itself.
+    A task fits if it sends one user message to the model once, and has one scorer: that of converted
+        tasks,
+    `string_equals` or `bleu` of the model's answer. Prompts and targets of other tasks are rendered.
+        Columns
+    that they do not use are dropped. Their category is `classification` or `summary`, depending on the
+        scorer.
+    Every resulting record must be valid.
 
     Args:
-        document: the task, valid and as plain data, with its includes resolved.
-        rows: its dataset; ids are taken from `sample_id`, else made of the task's key and the row's number.
+        document: valid task as plain data, with includes resolved.
+        rows: dataset rows; IDs are from `sample_id`, otherwise built from the task's key and the row
+            number.
     """
     reasons = list(_structure(document))
     if reasons:

@@ -1,4 +1,4 @@
-"""Files of task records: read line by line, every line judged by itself, ids judged across the file."""
+"""Files of task records: each line is validated separately, IDs across the whole file."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, Task
 from aigo_bridge.redaction.secrets import open_clean
 
 LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes that one line may have; a longer one is an error of that line."""
+"""Maximum bytes of a line; a longer one is an error of that line."""
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
-# orjson reads integers beyond 64 bits as floats, without a word.
+# orjson silently reads integers beyond 64 bits as floats.
 _LONG_INTEGER = re.compile(rb"\d{19}")
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def read_records(path: Path) -> Iterator[TaskSpec | tuple[RecordError, ...]]:
-    """What each line of a file is: a task, or everything that is wrong with it. Blank lines are nothing.
+    """Yield the task of each line, or all its errors. Blank lines are skipped.
 
-    Memory grows with the number of ids only. `.gz` files are unpacked.
+    Memory grows only with the number of IDs. `.gz` files are decompressed.
 
     Raises:
         SpecError: the file itself cannot be read.
@@ -47,7 +47,7 @@ def read_records(path: Path) -> Iterator[TaskSpec | tuple[RecordError, ...]]:
     first_lines: dict[str, int] = {}
     with opened(path) as stream:
         for number, line in numbered_lines(stream):
-            # The one path that matters for speed: a sound line.
+            # Fast path for valid lines.
             try:
                 record = orjson.loads(line)
             except orjson.JSONDecodeError:
@@ -63,10 +63,10 @@ def read_records(path: Path) -> Iterator[TaskSpec | tuple[RecordError, ...]]:
 
 
 def validate_file(path: Path) -> tuple[list[TaskSpec], list[RecordError]]:
-    """The valid tasks of a file and everything that is wrong with the others, both in the order of the file.
+    """Return the valid tasks of a file and all errors of the other lines, both in file order.
 
-    A bad line aborts that record, not the file. Of a rule that a record violates in several fields there is
-    an error for each field.
+    An invalid line affects only its record. If several fields violate a rule, each field has
+    an error.
 
     Raises:
         SpecError: the file itself cannot be read.
@@ -82,14 +82,15 @@ def validate_file(path: Path) -> tuple[list[TaskSpec], list[RecordError]]:
 
 
 def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, ...]:
-    """The tasks of a file for a run: all of them, or none.
+    """Load the tasks of a file for a run: all of them or none.
 
     Args:
-        path: the file.
-        allow_bad_tasks: whether to go on with the valid tasks when others are not (`--allow-bad-tasks`).
+        path: path of the file.
+        allow_bad_tasks: whether to continue with the valid tasks if others are invalid
+            (`--allow-bad-tasks`).
 
     Raises:
-        SpecError: a record is not valid and that was not allowed, or there is no valid task at all; carries
+        SpecError: a record is invalid and that is not allowed, or no task is valid; contains
             every error.
     """
     tasks, errors = validate_file(path)
@@ -110,19 +111,19 @@ def write_records(tasks: Iterable[TaskSpec], path: Path) -> None:
 
 
 def json_line(value: dict[str, Any]) -> bytes:
-    """One line of JSON; integers of any size stay exact."""
+    """Return one line of JSON; integers of any size stay exact."""
     try:
         return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # an integer beyond 64 bits
+    except TypeError:  # An integer beyond 64 bits.
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _judged(line: bytes, number: int, first_lines: dict[str, int]) -> TaskSpec | tuple[RecordError, ...]:
-    """A line that is not plainly sound."""
+    """Validate a line that the fast path did not accept."""
     repeated: list[str] = []
     task: TaskSpec | None = None
     try:
-        # Without its end: a text that is not closed shall not reach over it.
+        # Without the line ending, so that an unclosed text does not extend over it.
         record = _parsed(line.rstrip(b"\r\n"), repeated)
     except (ValueError, RecursionError) as error:
         errors = [broken_line(line, error)]
@@ -152,8 +153,8 @@ def _duplicate(record: object, number: int, first_lines: dict[str, int]) -> list
 
 
 def _parsed(line: bytes, repeated: list[str]) -> Any:
-    """JSON by the book: long integers exact, no NaN, no lone surrogates; notes keys that occur twice in an
-    object.
+    """Parse JSON strictly: long integers are exact, NaN and lone surrogates are refused. Add duplicate
+    keys to `repeated`.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def _parsed(line: bytes, repeated: list[str]) -> Any:
     text = line.decode("utf-8")
     value = json.loads(text, object_pairs_hook=unique, parse_constant=_refuse_constant, parse_float=_finite)
     if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")  # a lone surrogate is no character
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # A lone surrogate is not a character.
     return value
 
 
@@ -190,9 +191,10 @@ def _shown(line: bytes) -> str:
 
 
 def _read_exactly(record: dict[str, Any], line: bytes) -> bool:
-    """Whether the fast parser certainly lost nothing: no key that occurs twice, no integer beyond 64 bits.
+    """Return whether the fast parser certainly lost no data: no duplicate keys and no integers beyond 64
+    bits.
 
-    A "no" only sends the line to the thorough parser.
+    If the result is false, the line is parsed strictly.
     """
     expected = len(record)
     examples = record.get("few_shot_examples")
@@ -205,16 +207,16 @@ def _read_exactly(record: dict[str, Any], line: bytes) -> bool:
         expected += len(metadata)
         if not _PLAIN.issuperset(map(type, metadata.values())) and _LONG_INTEGER.search(line):
             return False
-    # A quotation mark with a colon behind it ends a key, unless it is escaped. A blank between the two, or a
-    # backslash that is itself escaped, is left to the thorough parser.
+    # A quotation mark before a colon ends a key, unless it is escaped. Lines with whitespace between the two,
+    # or with an escaped backslash, are parsed strictly.
     if b'\\\\"' in line or b'" :' in line or b'"  ' in line or b'"\t' in line or b'"\r' in line:
         return False
     return line.count(b'":') - line.count(b'\\":') == expected
 
 
 def numbered_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines with their 1-based numbers, without a byte order mark; a line that is too long is cut, and so no
-    JSON.
+    """Yield lines with their numbers from 1, without a byte order mark. A line that is too long is
+    truncated, and thus invalid JSON.
     """
     first_line = stream.readline(LONGEST_LINE)
     if first_line.startswith(_UTF16):
@@ -230,7 +232,7 @@ def numbered_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked.
+    """Open a file, decompressed if needed.
 
     Raises:
         SpecError: the file cannot be opened or read.
@@ -263,7 +265,7 @@ _WRITTEN_AS = "JSON writes null, true and false, and texts in double quotes"
 
 
 def broken_line(line: bytes, error: Exception) -> RecordError:
-    """What is wrong with a line, given what its parser raised (`ValueError` or `RecursionError`)."""
+    """Return the error of a line from its parser's exception (`ValueError` or `RecursionError`)."""
     if isinstance(error, UnicodeDecodeError):
         column = len(line[: error.start].decode("utf-8", "replace")) + 1
         message = f"not JSON: byte {error.start + 1} is not UTF-8"

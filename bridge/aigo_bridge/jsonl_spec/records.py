@@ -36,12 +36,12 @@ FIELDS = (*REQUIRED_FIELDS, *OPTIONAL_FIELDS)
 EXAMPLE_FIELDS = ("prompt", "completion")
 
 MAX_FEW_SHOT = 8
-"""Most few-shot examples that a task may have."""
+"""Maximum number of few-shot examples of a task."""
 
 
 @dataclass(frozen=True)
 class Legal:
-    """What a category may be combined with; every metric here goes with every rule here."""
+    """Legal combinations of a category: every metric with every rule."""
 
     metric_names: frozenset[str]
     post_process: frozenset[str]
@@ -62,32 +62,32 @@ LEGAL: Mapping[str, Legal] = {
 
 
 class Rule(StrEnum):
-    """What a record can violate; the value is the rule's id in messages and reports."""
+    """Rule that a record can violate; the value is the rule's ID in messages and reports."""
 
     JSON = "json"
     """The line is JSON (RFC 8259: no NaN, no lone surrogates, UTF-8)."""
     OBJECT = "object"
     """The line is one object."""
     DUPLICATE_KEY = "duplicate_key"
-    """No object has a key twice: readers disagree about which one counts."""
+    """No object has a duplicate key, because parsers interpret duplicates differently."""
     MISSING_FIELD = "missing_field"
-    """The required fields are there, of the record and of each few-shot example."""
+    """All required fields are present, in the record and in each few-shot example."""
     UNKNOWN_FIELD = "unknown_field"
-    """There are no others."""
+    """All fields are known."""
     FIELD_TYPE = "field_type"
     """Every field has its type."""
     BLANK_TEXT = "blank_text"
-    """Ids, prompts, targets and completions hold more than whitespace."""
+    """IDs, prompts, targets and completions are not blank."""
     TASK_ID_WHITESPACE = "task_id_whitespace"
-    """`task_id` has no whitespace."""
+    """`task_id` contains no whitespace."""
     TASK_ID_UNIQUE = "task_id_unique"
     """No earlier line of the file, valid or not, has the same `task_id`."""
     CATEGORY = "category"
-    """`category` is one of the closed vocabulary."""
+    """`category` is in the closed vocabulary."""
     METRIC_NAME = "metric_name"
-    """`metric_name` is one of the closed vocabulary."""
+    """`metric_name` is in the closed vocabulary."""
     POST_PROCESS = "post_process"
-    """`post_process` is one of the closed vocabulary."""
+    """`post_process` is in the closed vocabulary."""
     COMBINED_POST_PROCESS = "combined_post_process"
     """`post_process` is a single rule."""
     CATEGORY_METRIC = "category_metric"
@@ -97,20 +97,21 @@ class Rule(StrEnum):
     PROMPT_TRAILING_WHITESPACE = "prompt_trailing_whitespace"
     """`prompt` does not end in whitespace."""
     PROMPT_FEW_SHOT = "prompt_few_shot"
-    """`prompt` holds no few-shot block; see `few_shot.few_shot_block`."""
+    """`prompt` contains no few-shot block; see `few_shot.few_shot_block`."""
     TARGETS_EMPTY = "targets_empty"
     """`targets` has at least one element."""
     MCQ_ONE_TARGET = "mcq_one_target"
     """A multiple-choice task has exactly one target."""
     MCQ_LETTER = "mcq_letter"
-    """That target is one letter that the post-process rule can yield: A to E after `extract_letter`, a to z
-    after `lower`, else any of A to Z and a to z."""
+    """The target is one letter that the post-process rule can return: A to E after `extract_letter`, a to
+    z after `lower`, otherwise A to Z and a to z.
+    """
     FEW_SHOT_CAP = "few_shot_cap"
-    """There are at most eight few-shot examples."""
+    """A record has at most eight few-shot examples."""
 
 
 class FewShotExample(NamedTuple):
-    """A solved example that is shown to the model before the prompt."""
+    """Solved example that the model sees before the prompt."""
 
     prompt: str
     completion: str
@@ -118,25 +119,25 @@ class FewShotExample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """A valid task record. Made by `validate_task`; nothing is checked when one is made by hand."""
+    """Valid task record. `validate_task` creates it; the constructor checks nothing."""
 
     task_id: str
-    """Unique in its file, without whitespace."""
+    """Task ID without whitespace, unique in its file."""
     category: Category
     prompt: str
-    """Text for the model, without examples and without whitespace at its end."""
+    """Prompt without examples and without trailing whitespace."""
     targets: tuple[str, ...]
-    """Right answers, at least one."""
+    """Correct answers, at least one."""
     metric_name: MetricName
     post_process: PostProcess
-    """Applied to the generation before the metric; targets are left as they are."""
+    """Post-process rule for the generation before scoring; targets are not processed."""
     few_shot_examples: tuple[FewShotExample, ...] = ()
-    """At most eight; empty when the record has none."""
+    """Few-shot examples, at most eight; empty if the record has none."""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Free JSON; empty when the record has none."""
+    """Free JSON; empty if the record has none."""
 
     def to_record(self) -> dict[str, Any]:
-        """The record as a JSON object; optional fields that are empty stay out."""
+        """Return the record as a JSON object without empty optional fields."""
         record: dict[str, Any] = {
             "task_id": self.task_id,
             "category": self.category,
@@ -154,28 +155,24 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
-    """One rule that one field of one record violates."""
+    """Violation of one rule by one field of a record."""
 
     rule: Rule
     field: str
-    """The field at fault, e.g. `targets[1]` or `few_shot_examples[0].completion`; empty when it is the whole
-    line.
-    """
+    """Invalid field, e.g. `targets[1]` or `few_shot_examples[0].completion`; empty for the whole line."""
     message: str
-    """What was found and what was expected; lower-case start, no full stop."""
+    """Found and expected value; starts in lowercase, without a full stop."""
     hint: str | None = None
-    """What to do about it; `None` when that is not known."""
+    """Hint on how to fix the error; `None` if unknown."""
     line: int | None = None
-    """1-based line in the file; `None` for a record that did not come from a file."""
+    """Line number from 1; `None` for a record without a file."""
     text: str | None = None
-    """The offending line, cut after `LONGEST_TEXT` characters; `None` as for `line`."""
+    """Invalid line, truncated to `LONGEST_TEXT` characters; `None` as for `line`."""
     column: int | None = None
-    """1-based character of the line at which it stops being JSON; `None` for every other rule."""
+    """Character of the line, from 1, where it stops being JSON; `None` for every other rule."""
 
     def to_issue(self, file: str | Path | None = None) -> Issue:
-        """The error with its place, as everything else that can be wrong with a file; the rule's id stands in
-        brackets.
-        """
+        """Convert the error to an issue with its position; the rule's ID is in brackets."""
         # Issues with a line do not show their path.
         where = f"{self.field}: " if self.field and self.line is not None else ""
         return Issue(
@@ -194,7 +191,7 @@ class RecordError:
 
 
 LONGEST_TEXT = 1_000
-"""Characters of an offending line that are kept: a file of bad lines must not fill the memory."""
+"""Maximum characters to keep of an invalid line, so that a file of invalid lines does not fill the memory."""
 
 
 _ANSWER_OF = {
@@ -210,13 +207,13 @@ _ANSWER_OF = {
 
 _WORDS = (*_ANSWER_OF, *_ANSWER_OF.values())
 _LONGEST_CUE = 24
-"""Characters before the colon of a cue, with number and Markdown."""
+"""Maximum characters before the colon of a cue, including number and Markdown."""
 
 _BEHIND = " \t*_#0123456789"
-"""What may stand between the word of a cue and its colon."""
+"""Characters that are allowed between the word of a cue and its colon."""
 
 _BEFORE = _BEHIND + ">-.()"
-"""What may stand between the start of a line and the word of a cue."""
+"""Characters that are allowed between the start of a line and the word of a cue."""
 
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 
@@ -225,17 +222,17 @@ _LAST_WORD = re.compile(r"[^\W\d_]+$")
 class _Cue:
     word: str
     line_start: int | None
-    """Where its line starts; `None` when other text stands before it in the line."""
+    """Start of its line; `None` if the line contains text before the cue."""
     end: int
-    """Behind its colon."""
+    """Position after its colon."""
 
 
 def render(task: TaskSpec | Mapping[str, Any]) -> str:
-    """The text that the model is given: each example as prompt, space, completion; a blank line; …; the
+    """Return the text for the model: each example as prompt, space, completion and a blank line; then the
     prompt.
 
     Args:
-        task: a task, or the record of a valid one as parsed JSON.
+        task: a task, or a valid record as parsed JSON.
     """
     record = task.to_record() if isinstance(task, TaskSpec) else task
     parts = [
@@ -246,22 +243,25 @@ def render(task: TaskSpec | Mapping[str, Any]) -> str:
 
 
 def few_shot_block(prompt: str, category: str | None = None) -> int | None:
-    """Where a prompt shows a solved example, as the 1-based line of its answer; `None` when it shows none.
+    """Return the line number, from 1, of the answer in a solved example within a prompt; `None` without an
+    example.
 
-    A few-shot block is a question with its answer, and after it the next question. Questions and answers are
-    told by the cues `Q:`/`A:`, `Question:`/`Answer:`, `Problem:`/`Solution:`, `Input:`/`Output:`,
-    `Text:`/`Label:`, `Article:`/`Summary:` and `Prompt:`/`Completion:`, in any case, numbered or not, in
-    Markdown or not. Precisely: there is
+    A few-shot block is a question with its answer, followed by the next question. Questions and answers
+        are
+    recognized by the cues `Q:`/`A:`, `Question:`/`Answer:`, `Problem:`/`Solution:`, `Input:`/`Output:`,
+    `Text:`/`Label:`, `Article:`/`Summary:` and `Prompt:`/`Completion:`, in any case, with or without
+    numbers or Markdown. Exact definition:
 
     1. a question cue, at the start of a line or after an instruction in its line,
-    2. then a line that starts with the answer cue of that pair, with text between it and
+    2. then a line that starts with the answer cue of that pair, followed by text and
     3. the next line that starts with a cue of that pair.
 
-    So `Question: 17 + 24`, `Answer:` is none (nothing is answered), nor are the options `A: …`, `B: …` (no
-    `Q:` comes after them), nor a reading passage with one question. `Input:`/`Output:` are not looked for in
-    `code_exec` tasks: there they specify the program.
+    Therefore `Question: 17 + 24`, `Answer:` is not an example (the answer is missing). The options `A:
+        …`,
+    `B: …` (without a later `Q:`) and a reading passage with one question are not examples either.
+    `Input:`/`Output:` are ignored in `code_exec` tasks, where they specify the program.
     """
-    # A question, its answer and what follows, each in its line.
+    # A question, its answer and the next cue need separate lines.
     if prompt.count(":") < 3 or prompt.count("\n") < 2:
         return None
     cues = list(_cues(prompt))
@@ -282,7 +282,7 @@ def few_shot_block(prompt: str, category: str | None = None) -> int | None:
 
 
 def _next_of_pair(cues: list[_Cue], number: int) -> int | None:
-    """Start of the next line with a cue of the same pair."""
+    """Return the start of the next line with a cue of the same pair."""
     answer = cues[number].word
     for later in cues[number + 1 :]:
         if later.line_start is not None and answer in (later.word, _ANSWER_OF.get(later.word)):
@@ -291,7 +291,7 @@ def _next_of_pair(cues: list[_Cue], number: int) -> int | None:
 
 
 def _cues(prompt: str) -> Iterator[_Cue]:
-    """Every cue, found from its colon backwards: most texts have few colons."""
+    """Yield every cue. The search goes backwards from colons, because most texts contain few."""
     line_start = previous = 0
     colon = prompt.find(":")
     while colon >= 0:

@@ -1,6 +1,6 @@
-"""Files of task records: whether a file is one, those that are shipped, and one as an AI GO task in memory.
+"""Files of task records: recognition, shipped files, and conversion to an AI GO task in memory.
 
-That task is what `convert` writes, and what a run of the file itself carries out.
+`convert` writes this task, and a run of the file executes it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from aigo_bridge.reading.locating import shipped_folder
 from aigo_bridge.text.plurals import plural
 
 ENDINGS = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson") for packed in ("", ".gz"))
-"""How files of JSON lines are called."""
+"""Extensions of files with JSON lines."""
 
 Content = Literal["records", "rows", "log", "list", "spread"]
-"""Records one a line; other objects one a line; a result log; a JSON list of objects; one record over several
-lines.
+"""Content of a file: records, one per line; other objects, one per line; a result log; a JSON list of
+objects; one record over several lines.
 """
 
 _MOST_LINES = 200
@@ -43,9 +43,9 @@ _SHOWN_COLUMNS = 6
 
 
 def is_record_file(path: Path) -> bool:
-    """Whether a file is to be read as task records: JSON lines by its name, or records by its content.
+    """Return whether a file is read as task records: it has the extension of JSON lines, or contains records.
 
-    Rows, say, in a file that is called like records are told when it is read, see `other_content`.
+    If such a file contains other data, `other_content` reports it on reading.
     """
     if path.name.lower().endswith(ENDINGS):
         return True
@@ -56,8 +56,8 @@ def is_record_file(path: Path) -> bool:
 
 
 def other_content(path: Path) -> Issue | None:
-    """What is wrong with a file that holds something else than one record a line; `None` when it holds
-    records, or nothing.
+    """Return the issue of a file that does not contain one record per line; `None` for records and empty
+    files.
 
     Raises:
         SpecError: the file cannot be read.
@@ -88,7 +88,7 @@ def other_content(path: Path) -> Issue | None:
 
 
 def content_of(path: Path) -> Content | None:
-    """What the first lines of a file are; `None` when no line tells (it is empty, or broken).
+    """Return the kind of a file's content from its first lines; `None` if unknown (empty or damaged).
 
     Raises:
         SpecError: the file cannot be read.
@@ -107,12 +107,12 @@ def content_of(path: Path) -> Content | None:
 
 
 def is_like_record(value: dict[str, Any]) -> bool:
-    """Whether an object has at least half of the fields that a record must have."""
+    """Return whether an object has at least half of the required fields of a record."""
     return 2 * len(_REQUIRED & value.keys()) >= len(_REQUIRED)
 
 
 def is_like_log(value: dict[str, Any]) -> bool:
-    """Whether an object is a line of a result log: a sample, or the log without its samples."""
+    """Return whether an object is a line of a result log: a sample, or the log without its samples."""
     return "format_version" in value or {"sample_id", "trials"} <= value.keys()
 
 
@@ -130,12 +130,14 @@ def _begins_like_json(path: Path) -> bool:
 
 
 def _document(path: Path) -> Any:
-    """A file that is one JSON document of several lines, or a list; `None` for every other."""
+    """Return the JSON document of a file that is a list or one document over several lines; `None` for
+    other files.
+    """
     with opened(path) as stream:
         head = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
         first_line = head.split(b"\n", 1)[0].strip()
         if not head.startswith(b"[") and first_line != b"{" and not first_line.endswith(b","):
-            return None  # lines of their own: reading the whole file would be in vain
+            return None  # The lines are separate documents, so reading the whole file is not needed.
         stream.seek(0)
         text = stream.read(_LARGEST_DOCUMENT)
     try:
@@ -173,15 +175,15 @@ def _rows(path: Path) -> Issue:
 
 
 FOLDER = "jsonl-fixture"
-"""Folder of the shipped tasks that holds them."""
+"""Folder with these files in the shipped tasks."""
 
 
 def fixture_file(name: str = "tasks.jsonl") -> Path:
-    """A shipped file: the valid records `tasks.jsonl`, the invalid ones `tasks_bad.jsonl`, or `answers.jsonl`
-    for the valid ones.
+    """Return the path of a shipped file: the valid records `tasks.jsonl`, the invalid records
+    `tasks_bad.jsonl`, or `answers.jsonl` for the valid ones.
 
     Raises:
-        UsageError: the shipped tasks are not installed, or there is no such file among them.
+        UsageError: the shipped tasks are not installed, or the file does not exist.
     """
     shipped = shipped_folder()
     if shipped is None:
@@ -194,7 +196,7 @@ def fixture_file(name: str = "tasks.jsonl") -> Path:
 
 
 def load_fixtures() -> tuple[TaskSpec, ...]:
-    """The ten shipped tasks.
+    """Return the ten shipped tasks.
 
     Raises:
         UsageError: the shipped tasks are not installed.
@@ -203,26 +205,26 @@ def load_fixtures() -> tuple[TaskSpec, ...]:
 
 
 MOST_ERRORS = 50
-"""Errors of a file that a run tells; `validate` tells all of them."""
+"""Maximum errors of a file that a run reports; `validate` reports all of them."""
 
 _NO_KEY = re.compile(r"[^a-zA-Z0-9_\-]+")
 
 
 @dataclass(frozen=True)
 class TaskFile:
-    """The task that the records of a file are."""
+    """Task from a file of records."""
 
     file: Path
     converted: Converted
     num_invalid: int
-    """Records that are not valid and were left out."""
+    """Number of invalid records that were left out."""
     issues: tuple[Issue, ...]
-    """What is wrong with those, as warnings."""
+    """Issues of invalid records, as warnings."""
 
     def document(self) -> Document[spec.TaskSpec]:
-        """The task as if it had been read from a YAML file beside the records.
+        """Return the task as if it had been read from a YAML file next to the records.
 
-        Places in it are those of the file of records: there is no other to look at.
+        Its positions refer to the file of records, because the YAML file does not exist.
         """
         written = self.file.with_name(f"{self.converted.task['key']}.yaml")
         mark = Mark(str(self.file), 0, 0, 0, None, 0)
@@ -238,17 +240,17 @@ class TaskFile:
 
 
 def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool = False) -> TaskFile:
-    """The task of a file of records; its key and name are made of the file's name.
+    """Read the task of a file of records; its key and name are derived from the file name.
 
     Args:
-        path: the file.
-        key: key of the task, in place of one made of the file's name.
-        allow_bad_tasks: whether invalid records are left out when there are valid ones (`--allow-bad-tasks`).
+        path: path of the file.
+        key: key of the task; by default, it is derived from the file name.
+        allow_bad_tasks: whether invalid records are left out if others are valid (`--allow-bad-tasks`).
 
     Raises:
-        SpecError: records are invalid and that was not allowed, there is no valid one, or the file holds
-            something else.
-        UsageError: the key is none.
+        SpecError: records are invalid and that is not allowed, none is valid, or the file contains
+            other data.
+        UsageError: the key is invalid.
     """
     if (issue := other_content(path)) is not None:
         raise SpecError([issue])
@@ -279,7 +281,7 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
 
 
 def no_records(path: Path) -> Issue:
-    """What is wrong with an empty file."""
+    """Return the issue of an empty file."""
     return Issue("the file has no task records, expected at least one", file=str(path), code=Code.NO_ROWS)
 
 
@@ -292,6 +294,6 @@ def _issues(errors: Sequence[RecordError], path: Path) -> list[Issue]:
 
 
 def _name(path: Path) -> str:
-    """The file's name without its ending."""
+    """Return the file name without its extension."""
     ending = next((ending for ending in ENDINGS if path.name.lower().endswith(ending)), None)
     return path.stem if ending is None else path.name[: -len(ending)]

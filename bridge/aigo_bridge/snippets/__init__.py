@@ -1,4 +1,4 @@
-"""Running the Python that task authors write, in a process of its own."""
+"""Execution of task authors' Python code in separate processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["InOut", "Remote", "Snippet", "SnippetHost", "SnippetLimits", "run_in
 
 
 def __getattr__(name: str) -> Any:
-    """The names above, when they are first asked for: a worker starts without the runner's side."""
+    """Import the names above on first use, so that a worker starts without the runner's modules."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from aigo_bridge.snippets import host, protocol, snippet

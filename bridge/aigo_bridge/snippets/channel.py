@@ -1,8 +1,7 @@
-"""The runner's side of the pipes to a worker, which takes one call at a time; a callback is one more message
-of the call.
+"""Runner's end of the pipes to a worker, which handles one call at a time, including its callbacks.
 
-All that goes wrong is the doing of that one call: nothing that a worker says stops the runner's clock, except
-a question that waits for the runner's answer.
+Every error affects only that one call. No message from a worker stops the runner's clock, except a question
+that waits for the runner's answer.
 """
 
 from __future__ import annotations
@@ -29,14 +28,16 @@ from aigo_bridge.snippets.protocol import Failure, LineError, Question, Ready, V
 from aigo_bridge.snippets.snippet import SnippetLimits
 
 Callback = Callable[..., Awaitable[Any]]
-"""A function of the runner that a snippet may call: JSON in, JSON or an AI GO type out."""
+"""Function of the runner that a snippet may call: JSON in, JSON or an AI GO type out."""
 
 Post = Callable[[int, int, bytes], None]
-"""Takes an answer: the number of the call, that of its question, and the line to send; from any thread."""
+"""Function that accepts an answer from any thread: number of the call, number of its question, and the
+line to send.
+"""
 
 
 class Callbacks:
-    """The questions of one call. Tasks run in `group`; `ask` and `drop` are for the worker's thread."""
+    """Questions of one call. Tasks run in `group`; `ask` and `drop` are called from the worker's thread."""
 
     def __init__(self, functions: Mapping[str, Callback], group: TaskGroup):
         self._functions = functions
@@ -44,12 +45,12 @@ class Callbacks:
         self._scopes: dict[int, anyio.CancelScope] = {}
         self.names = list(functions)
         self.errors: dict[int, BridgeError] = {}
-        """Question → the error that was the answer to it."""
+        """Question → error that answered it."""
         self.fatal: BaseException | None = None
-        """What a callback raised that is not for the snippet; the group has been cancelled."""
+        """Exception of a callback that must not reach the snippet; the group has been cancelled."""
 
     def ask(self, question: Question, post: Post) -> None:
-        """Begin to answer a question; the answer is posted.
+        """Start answering a question; the answer is posted.
 
         Raises:
             RuntimeError: the event loop has ended.
@@ -86,7 +87,7 @@ class Callbacks:
             except BridgeError as error:
                 self.errors[number] = error
                 answer = line("fail", number, str(error))
-            # A limit of the engine, or a defect: the call's owner has to see it, as it is.
+            # An engine limit or a bug: the owner of the call must see the original exception.
             except Exception as error:  # noqa: BLE001
                 self.fatal = self.fatal or error
                 self._group.cancel_scope.cancel()
@@ -95,56 +96,56 @@ class Callbacks:
 
 
 GLANCE = 0.2
-"""Seconds after which a worker is looked at: has it ended, does it multiply."""
+"""Seconds between two checks of a worker: whether it has ended, and how many processes it has."""
 
 WAITING_GLANCE = 0.5
-"""The same while its call waits for a callback."""
+"""Seconds between two checks while a call waits for a callback."""
 
 STARTUP = 60.0
-"""Seconds that a worker may take to begin; no call is charged for them."""
+"""Maximum start time of a worker in seconds; it does not count for any call."""
 
 
 class TooManyProcessesError(Exception):
-    """A worker has started more than `MOST_PROCESSES` processes."""
+    """Worker with more than `MOST_PROCESSES` processes."""
 
 
 class NotStartedError(Exception):
-    """A worker did not begin within `STARTUP` seconds."""
+    """Worker that did not start within `STARTUP` seconds."""
 
 
 class Channel(WorkerProcess):
-    """A worker process and what is said to it and by it."""
+    """Worker process and its messages."""
 
     def __init__(self, limits: SnippetLimits):
         super().__init__(limits.memory_bytes, network=limits.network)
         self.prepare()
 
     def prepare(self) -> None:
-        """Make its pipes fit for a conversation."""
+        """Prepare the pipes for messages."""
         os.set_blocking(self.requests, False)
         self._begun = False
         self._received: list[bytes] = []
         self._size = 0
-        """Bytes of the line that is being received."""
+        """Bytes of the incomplete line."""
         self._unsent: deque[memoryview] = deque()
         self._answers: deque[tuple[int, int, bytes]] = deque()
-        """Answers to questions that callbacks have posted."""
+        """Answers to questions, posted by callbacks."""
         self._bell = os.pipe()
-        """Can be read after `post`."""
+        """Pipe that becomes readable after `post`."""
         for descriptor in self._bell:
             os.set_blocking(descriptor, False)
-            # Not before nobody can post any more: the number of a closed descriptor is soon another's.
+            # Close it only when no thread can post, because the system reuses descriptor numbers.
             weakref.finalize(self, os.close, descriptor).atexit = False
 
     @property
     def usable(self) -> bool:
-        """Whether the process lives and has said nothing unasked: that would be taken for an answer."""
+        """Whether the process is alive and has sent nothing unexpected, which would be read as an answer."""
         return self.process.poll() is None and not self._unsent and not ready(self.answers, select.POLLIN, 0)
 
     def post(self, call: int, number: int, line: bytes) -> None:
-        """Hand over the answer to a question, from any thread."""
+        """Post the answer to a question, from any thread."""
         self._answers.append((call, number, line))
-        with suppress(BlockingIOError):  # it has been rung often enough
+        with suppress(BlockingIOError):  # The pipe is full, so the reader will wake up.
             os.write(self._bell[1], b"!")
 
     def exchange(
@@ -156,18 +157,19 @@ class Channel(WorkerProcess):
         callbacks: Callbacks | None = None,
         mark: Callable[[Literal["working", "waiting"]], None] = lambda state: None,
     ) -> Value | Failure:
-        """Send one call and wait for its end. After a failure the worker is of no more use.
+        """Send one call and wait for its end. After a failure, the worker cannot be reused.
 
         Args:
-            number: the call's number.
-            request: the line that starts it.
-            label: names it in errors.
-            seconds: its time; waiting for callbacks does not count.
-            callbacks: what it may call back.
-            mark: hears when the worker has begun, and when the call begins or ceases to wait for callbacks.
+            number: number of the call.
+            request: line that starts the call.
+            label: name of the call in errors.
+            seconds: maximum seconds of the call, without waiting for callbacks.
+            callbacks: functions that the call may use.
+            mark: function that is called when the worker starts, and when the call starts or stops
+                waiting for callbacks.
 
         Raises:
-            SnippetError: it gave no answer in time, or none that can be used.
+            SnippetError: there was no answer in time, or an invalid one.
         """
         try:
             if not self._begun:
@@ -196,7 +198,7 @@ class Channel(WorkerProcess):
             ) from error
         except (OSError, EOFError, ValueError) as error:
             if not self.end.alive:
-                # The interpreter is ending: it has ended the worker, and closed its pipes, under this thread.
+                # The interpreter is shutting down and has stopped the worker and closed its pipes.
                 problem = "was stopped, as the process that runs it is ending"
                 raise SnippetError(f"{label}: {problem}", code=Code.FAILED_SNIPPET) from error
             if isinstance(error, ValueError):
@@ -221,7 +223,7 @@ class Channel(WorkerProcess):
         self._begun = True
 
     def wait(self, seconds: float, callbacks: Callbacks | None) -> bool:
-        """Wait until the worker has said something (then true), can be sent more, or an answer is posted."""
+        """Wait until the worker has sent data (returns true), can receive more, or an answer is posted."""
         poll = select.poll()
         poll.register(self.answers, select.POLLIN)
         if callbacks is not None:
@@ -234,14 +236,16 @@ class Channel(WorkerProcess):
         return self.answers in events
 
     def look(self) -> None:
-        """See whether it has ended or multiplies: no end shows while a child of its holds the pipe open."""
+        """Check whether the worker has ended or has too many processes. A child process may keep the pipe
+        open after its end.
+        """
         if self.process.poll() is not None and not ready(self.answers, select.POLLIN, 0):
             raise EOFError
         if self.multiplies():
             raise TooManyProcessesError
 
     def receive(self) -> list[bytes]:
-        """The lines that are complete."""
+        """Return the complete lines."""
         part = os.read(self.answers, 1 << 16)
         if not part:
             raise EOFError
@@ -258,11 +262,11 @@ class Channel(WorkerProcess):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no line has begun."""
+        """Whether there is no incomplete line."""
         return not self._received
 
     def send(self, line: bytes | None = None) -> None:
-        """Send a line, and what is left of those before, as far as the pipe takes it."""
+        """Send a line and previous unsent data as far as the pipe accepts it."""
         if line is not None:
             self._unsent.append(memoryview(line))
         with suppress(BlockingIOError):
@@ -274,13 +278,13 @@ class Channel(WorkerProcess):
                     self._unsent.popleft()
 
     def posted(self, call: int) -> list[tuple[int, bytes]]:
-        """Answers to questions of a call that have been posted: the question's number and the line."""
+        """Return the posted answers for a call: the number of the question and the line."""
         answers = [self._answers.popleft() for _ in range(len(self._answers))]
         return [(number, line) for owner, number, line in answers if owner == call]
 
 
 class _Call:
-    """One call in progress."""
+    """Call in progress."""
 
     def __init__(
         self,
@@ -296,12 +300,12 @@ class _Call:
         self._callbacks = callbacks
         self._mark = mark
         self._questions: set[int] = set()
-        """All that were asked."""
+        """All questions."""
         self._open: set[int] = set()
-        """Those without an answer: while there are any, no time is charged."""
+        """Unanswered questions; while there are any, the clock is stopped."""
 
     def run(self, request: bytes) -> Value | Failure:
-        """Send the request and serve the call until it ends."""
+        """Send the request and handle the call until it ends."""
         channel = self._channel
         channel.send(request)
         since = glanced = time.monotonic()
@@ -329,7 +333,7 @@ class _Call:
             channel.send()
 
     def _hear(self, texts: list[bytes]) -> Value | Failure | None:
-        """Take what the worker has said; its last word, if it has said it."""
+        """Handle messages from the worker; return its final message, if it arrived."""
         for text in texts:
             line = protocol.read_line(text)
             if isinstance(line, Ready) or line.call != self._number:

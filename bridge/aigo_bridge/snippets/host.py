@@ -1,13 +1,12 @@
-"""The side of the runner: sends calls to worker processes, and stops those that nobody waits for.
+"""Runner's side of snippets: sends calls to worker processes and stops unneeded ones.
 
-A snippet comes with a task file, and task files travel. So a snippet never runs in the runner's process
-(`process` says what it has there), and it is killed when it overruns its time. What comes back is JSON, never
-a pickle.
+A snippet is part of a task file, which may come from anywhere. Therefore snippets never run in the runner's
+process (see `process`) and are killed when they exceed their time. Results are JSON, never pickle.
 
-Each call has a worker to itself while it runs (`Pool`), and a thread of the runner talks to it (`channel`). A
-worker costs some 20 MB, and its start a quarter of a second of processor time. So a call waits a moment for
-one that is busy before another is started; thousands of quick calls share one, and a slow one holds nobody
-up. `in_process` is for debugging alone.
+Each call has its own worker while it runs (`Pool`), and a thread of the runner communicates with it
+(`channel`). A worker takes about 20 MB, and its start a quarter of a second of processor time. Therefore a
+call waits briefly for a busy worker before another one is started. Thousands of quick calls share one worker,
+and a slow call does not delay others. `in_process` is for debugging only.
 """
 
 from __future__ import annotations
@@ -34,30 +33,34 @@ from aigo_bridge.snippets.protocol import Failure, encode, line
 from aigo_bridge.snippets.snippet import Snippet, SnippetLimits
 
 MOST_WORKERS = max(4, min(os.cpu_count() or 1, 16))
-"""Workers of all hosts of this process that work at the same time: its processors, but at least 4, as
-snippets also wait; at most 16. Each host may have one."""
+"""Maximum number of workers of all hosts that work at the same time: the number of processors, at least 4
+(snippets also wait), at most 16. Each host may have one.
+"""
 
 MOST_STARTING = os.cpu_count() or 1
-"""Workers that are started at the same time: more than the processors would hinder each other and the
-runner."""
+"""Maximum number of workers that start at the same time. More than the number of processors would slow
+down each other and the runner.
+"""
 
 MOST_WAITING = 64
-"""Calls that may call back at the same time: while they wait for the runner their workers do not count as
-working."""
+"""Maximum number of concurrent calls with callbacks; while they wait for the runner, their workers do not
+count as working.
+"""
 
 PATIENCE = 0.25
 """Seconds that a call waits for a busy worker before another one is started."""
 
 QUICK = 0.05
-"""Seconds of a call that calls back within which no other worker is started for its like: a worker costs more
-than such calls wait."""
+"""Maximum seconds of a call with callbacks during which no further worker is started for similar calls,
+because starting costs more than waiting.
+"""
 
 State = Literal["starting", "working", "waiting"]
-"""What the worker of a call does; `waiting`: it waits for a callback."""
+"""State of a call's worker; `waiting`: it waits for a callback."""
 
 
 class Job:
-    """One call, which anybody may stop. Thread-safe."""
+    """One call that any thread may stop. Thread-safe."""
 
     def __init__(self, label: str, *, calls_back: bool = False):
         self.label = label
@@ -65,57 +68,57 @@ class Job:
         self._lock = threading.Lock()
         self._worker: Channel | None = None
         self.stopped = False
-        """Nobody waits for it any more."""
+        """Whether the result is no longer needed."""
         self.state: State = "working"
-        """What its worker does; guarded by the pool."""
+        """State of its worker; guarded by the pool."""
         self.began = 0.0
-        """When it got its worker; guarded by the pool."""
+        """Time when it got its worker; guarded by the pool."""
 
     def stop(self) -> None:
-        """Kill the worker that serves it, or see to it that none begins to; does not wait."""
+        """Kill the worker of this call, or prevent its start; return immediately."""
         with self._lock:
             self.stopped = True
             if self._worker is not None:
                 self._worker.kill()
 
     def begin(self, worker: Channel) -> None:
-        """From now on stopping the job kills that worker."""
+        """Set the worker that stopping this call kills."""
         with self._lock:
             self._worker = worker
             if self.stopped:
                 worker.kill()
 
     def finish(self) -> bool:
-        """From now on stopping the job kills nothing; whether nothing has been killed."""
+        """Unset the worker; return whether it was not killed."""
         with self._lock:
             self._worker = None
             return not self.stopped
 
 
 class Pool:
-    """The workers of one host. Thread-safe."""
+    """Workers of one host. Thread-safe."""
 
     _pools: ClassVar[weakref.WeakSet[Pool]] = weakref.WeakSet()
-    """Those of this process."""
+    """All pools of this process."""
     _listing: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self) -> None:
         with self._listing:
             self._pools.add(self)
-        # Re-entrant: a garbage collection inside may close the pool's owner.
+        # Re-entrant, because garbage collection within may close the pool's owner.
         self._changed = threading.Condition(threading.RLock())
         self._free: list[Channel] = []
         self._jobs: set[Job] = set()
         self._size = 0
-        """Workers, free ones and those that are being started among them."""
+        """Number of workers, including free and starting ones."""
         self._generation = 0
 
     @contextmanager
     def worker(self, job: Job, limits: SnippetLimits) -> Iterator[Channel]:
-        """A worker for one job; one that does not survive the job is taken out of the pool.
+        """Yield a worker for one job; a worker that does not survive the job is removed from the pool.
 
         Raises:
-            SnippetError: no process can be started for it, or it was stopped while it waited.
+            SnippetError: no process can be started, or the job was stopped while it waited.
         """
         worker, generation = self._take(job, limits)
         sound = False
@@ -154,22 +157,22 @@ class Pool:
             worker.end()
 
     def mark(self, job: Job, state: State) -> None:
-        """The worker of a job does something else from now on."""
+        """Set the state of a job's worker."""
         with self._changed:
             job.state = state
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let waiting jobs see that they were stopped."""
+        """Wake waiting jobs so that they notice that they were stopped."""
         with self._changed:
             self._changed.notify_all()
 
     def busy(self) -> int:
-        """Return how many workers start or work."""
+        """Return the number of starting or working workers."""
         return sum(job.state != "waiting" for job in tuple(self._jobs))
 
     def release(self) -> bool:
-        """End a worker that has nothing to do; return whether there was one."""
+        """Stop one idle worker; return whether there was one."""
         with self._changed:
             worker = self._free.pop(0) if self._free else None
             self._size -= worker is not None
@@ -178,7 +181,7 @@ class Pool:
         return worker is not None
 
     def _make_room(self) -> None:
-        """End workers of other hosts that have nothing to do, so that together there are not too many."""
+        """Stop idle workers of other hosts if the total is too high."""
         others = self._others()
         surplus = self._size + sum(pool._size for pool in others)  # noqa: SLF001  # of the same class - MOST_WORKERS
         for pool in others:
@@ -190,7 +193,7 @@ class Pool:
             return [pool for pool in self._pools if pool is not self]
 
     def _has_room(self, job: Job) -> bool:
-        """Whether one more worker is worth its start; with the lock held."""
+        """Return whether another worker is worth its start; the lock must be held."""
         states = [neighbour.state for neighbour in self._jobs]
         others = sum(pool.busy() for pool in self._others())
         if (
@@ -248,15 +251,17 @@ class Pool:
 
 
 def run_in_process(enabled: bool = True) -> None:
-    """Let hosts made from now on run snippets in this process: for debugging, never for strangers' tasks."""
+    """Let hosts that are created from now on run snippets in this process: for debugging, never for
+    untrusted tasks.
+    """
     choose("in-process" if enabled else None)
 
 
 class SnippetHost:
-    """Worker processes, started when first needed and again after a crash or a kill.
+    """Host of worker processes, which start on first use and again after a crash or kill.
 
-    The functions are sync or async. A cancelled call returns immediately, and its snippet is stopped.
-    Thread-safe. `close` ends the workers; a host that is garbage collected ends them too.
+    The functions may be sync or async. A cancelled call returns immediately, and its snippet is stopped.
+    Thread-safe. `close` stops the workers, and so does garbage collection of the host.
     """
 
     def __init__(self, limits: SnippetLimits | None = None, *, in_process: bool | None = None):
@@ -320,15 +325,17 @@ class SnippetHost:
         return value
 
     def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `call`, from a thread that may wait; an exception such as `KeyboardInterrupt` also stops it."""
+        """Make a call like `call`, from a thread that may block; an exception such as `KeyboardInterrupt`
+        also stops it.
+        """
         if self.in_process:
-            # In a thread of its own, as an event loop may be running in this one.
+            # In a separate thread, because this one may run an event loop.
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(anyio.run, lambda: self.call(snippet, *args, **kwargs)).result()
         return self._work(Job(snippet.where), snippet, args, kwargs, None)
 
     def close(self) -> None:
-        """End the worker processes, and with them calls in progress; the next call would start another."""
+        """Stop the worker processes and their calls; the next call starts a new worker."""
         self._pool.close()
 
     async def _in_thread(
@@ -347,8 +354,8 @@ class SnippetHost:
             raise
 
     def _limiters(self) -> tuple[anyio.CapacityLimiter, anyio.CapacityLimiter]:
-        """As many threads as there are workers, for plain calls and for those with callbacks: calls wait for
-        their turn without one.
+        """Return as many threads as there are workers, for plain calls and for calls with callbacks. Calls
+        wait for their turn without a thread.
         """
         try:
             return self._turns.get()

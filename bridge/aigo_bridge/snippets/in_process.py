@@ -1,6 +1,4 @@
-"""Snippets in the runner's own process, for debugging: a breakpoint in one works. Nothing is isolated or
-limited.
-"""
+"""Snippets in the runner's own process, for debugging with breakpoints. They are not isolated or limited."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ async def call_here(
     kwargs: Mapping[str, Any],
     callbacks: Mapping[str, Callback] | None,
 ) -> Any:
-    """As `SnippetHost.call`; `functions` keeps what was compiled. Values pass through JSON, as on the way to
+    """Run a call like `SnippetHost.call`; `functions` caches compiled code. Values pass through JSON, as with
     a worker.
 
     Raises:
-        SnippetError: as there.
+        SnippetError: as in `SnippetHost.call`.
     """
     install_aliases()
     is_file = snippet.origin is not None
@@ -51,7 +49,8 @@ async def call_here(
         if value is None and inout:
             value = inout[0]
         return json.loads(json.dumps(value, default=plain))
-    # The author's code may raise anything; what is not for the snippet (an engine's limit) passes as it is.
+    # The author's code may raise anything; exceptions that are not for the snippet (an engine limit) are
+    # passed on unchanged.
     except Exception as error:
         if error in failures and not isinstance(error, BridgeError):
             raise

@@ -1,13 +1,13 @@
-"""The worker process itself: how it is started, how it is ended, what its end means.
+"""Worker process: start, end, and explanation of its end.
 
-It has none of the runner's environment variables (no keys), inherits no file descriptor but its pipes, works
-in an empty temporary folder, confines itself before it takes a call, and leads a session of its own, so that
-whatever a snippet starts can be killed with it. It holds one end of a pipe into which nobody writes: the
-kernel kills the worker's group when the runner, and with it the other end, is gone.
+The process has none of the runner's environment variables (no keys), and inherits only its pipes. It works in
+an empty temporary folder and sandboxes itself before its first call. It leads its own session, so that
+processes of a snippet can be killed with it. It also holds one end of an unused pipe: when the runner ends
+and closes the other end, the kernel kills the worker's group.
 
-How far it is confined is found out once, by a process that tries it. The levels, from the strictest
-(`aigo_bridge.sandbox.levels` says what each promises): `jailed`, `worker`, `in-process`. Without a wish the
-strictest that can be had is taken, and none below `worker`: where not even that holds, no snippet runs.
+A test process determines the available sandbox level once. The levels, strictest first, are `jailed`,
+`worker`, `in-process` (`aigo_bridge.sandbox.levels` describes their guarantees). By default, the strictest
+available level is used, and never a level below `worker`. If not even that is available, no snippet runs.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ _PATIENCE = 60.0
 
 
 class SnippetsRefusedError(SnippetError):
-    """Snippets cannot be confined here as they have to be, so none runs."""
+    """Missing sandbox: snippets cannot be isolated as required, so none runs."""
 
     usual_code = Code.UNCONFINED_SNIPPETS
 
 
 @dataclass(frozen=True)
 class Confinement:
-    """The level that snippets run at."""
+    """Sandbox level of snippets."""
 
     level: Level
     reason: str | None = None
-    """Why it is not the strictest; `None` if it is, or was asked for."""
+    """Reason why the level is not the strictest; `None` if it is, or if the user chose it."""
 
 
 @dataclass
 class _Choice:
-    """What this process was asked for, and what came of it; guarded by `lock`."""
+    """Requested level of this process and its outcome; guarded by `lock`."""
 
     lock: threading.Lock
     asked: Level | None = None
@@ -75,14 +75,14 @@ _CHOICE = _Choice(threading.Lock())
 
 
 def choose(level: str | None = None, tell: Callable[[str], None] | None = None) -> None:
-    """Ask for a level, for all snippets from now on.
+    """Set the level for all snippets from now on.
 
     Args:
-        level: one of `LEVELS`, which is then had or refused; `None`: the strictest that can be had.
-        tell: is told in one line when that is not the strictest of all.
+        level: one of `LEVELS`, which is then required; `None`: the strictest available level.
+        tell: function that gets a one-line note if the level is not the strictest.
 
     Raises:
-        UsageError: there is no such level.
+        UsageError: the level is unknown.
     """
     wish = next((known_level for known_level in LEVELS if known_level == level), None)
     if wish is None and level is not None:
@@ -97,15 +97,15 @@ def choose(level: str | None = None, tell: Callable[[str], None] | None = None) 
 
 
 def chosen() -> Level | None:
-    """What was asked for; `None`: the strictest that can be had."""
+    """Return the requested level; `None`: the strictest available level."""
     return _CHOICE.asked
 
 
 def reached() -> Confinement:
-    """The level that snippets run at; tries it when it is asked for the first time.
+    """Return the level of snippets; the first call tests it.
 
     Raises:
-        SnippetsRefusedError: they cannot be confined as was asked for, or not at all.
+        SnippetsRefusedError: the requested level, or any sandbox, is not available.
     """
     with _CHOICE.lock:
         if _CHOICE.found is None:
@@ -146,7 +146,7 @@ def _find(wish: Level | None) -> Confinement:
 
 
 def problem_with(level: Level) -> str | None:
-    """Why a level cannot be had here; `None` if a process really had it."""
+    """Return why a level is not available; `None` if a test process reached it."""
     if os.name != "posix":
         return f"it needs a Unix system (on Windows: its subsystem for Linux), found {sys.platform}"
     if sys.platform != "linux":
@@ -155,7 +155,7 @@ def problem_with(level: Level) -> str | None:
     folder = make_folder("aigo-snippet-")
     root = str(Path(__file__).parents[2])
     try:
-        done = subprocess.run(  # our own interpreter, with our own code
+        done = subprocess.run(  # This runs only aigo-bridge's own code.
             [sys.executable, "-I", "-S", "-X", "utf8", "-c", _TRY, root, level, folder],
             check=False,
             env={},
@@ -177,24 +177,23 @@ def problem_with(level: Level) -> str | None:
 
 
 KEPT_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT")
-"""Variables that a worker gets; everything else, keys above all, stays with the runner."""
+"""Variables that a worker gets; all others, especially keys, stay with the runner."""
 
 
 MOST_PROCESSES = 128
-"""Processes of a worker's session; with more it is taken for a fork bomb. The limit of the system does not
-bind root."""
+"""Maximum processes in a worker's session; more count as a fork bomb. System limits do not apply to root."""
 
 
 _LONGEST_REFUSAL = 1000
-"""Bytes of the reason why a worker was not confined."""
+"""Maximum bytes of a worker's message about a missing sandbox."""
 
 
 class WorkerProcess:
-    """A running worker process, its folder and its two pipes.
+    """Running worker process with its folder and two pipes.
 
     Raises:
         OSError: it cannot be started.
-        SnippetsRefusedError: it could not be confined as it has to be.
+        SnippetsRefusedError: it could not be sandboxed as required.
     """
 
     def __init__(self, memory_bytes: int, *, network: bool = False):
@@ -202,7 +201,7 @@ class WorkerProcess:
         self.folder = make_folder("aigo-snippet-")
         environment = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
         environment |= {"HOME": self.folder, "TMPDIR": self.folder, "PYTHONHASHSEED": "0"}
-        # -I: neither the current folder nor PYTHON* variables nor the user's site-packages are looked at.
+        # -I: ignore the current folder, PYTHON* variables and the user's site-packages.
         lifeline, self._lifeline = os.pipe()
         arguments = (
             "-I",
@@ -235,30 +234,34 @@ class WorkerProcess:
         finally:
             os.close(lifeline)
         self.end = weakref.finalize(self, _end, self.process, self.folder, self._lifeline)
-        """Kills the worker's whole session and removes its folder; also when it is garbage collected."""
+        """Function that kills the worker's whole session and removes its folder; garbage collection also
+        calls it.
+        """
 
     @property
     def requests(self) -> int:
-        """Descriptor that the worker reads from."""
+        """Descriptor from which the worker reads."""
         assert self.process.stdin is not None
         return self.process.stdin.fileno()
 
     @property
     def answers(self) -> int:
-        """Descriptor that the worker writes to."""
+        """Descriptor to which the worker writes."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
     def kill(self) -> None:
-        """Kill the worker's session without waiting; `end` is still to be called."""
+        """Kill the worker's session without waiting; call `end` afterwards."""
         _kill(self.process)
 
     def multiplies(self) -> bool:
-        """Whether its session has more than `MOST_PROCESSES` processes (always false without /proc)."""
+        """Return whether its session has more than `MOST_PROCESSES` processes (always false without
+        /proc).
+        """
         return _session_size(self.process.pid) > MOST_PROCESSES
 
     def cause_of_end(self) -> str:
-        """Why a worker that gave up its pipe did so, for messages."""
+        """Return why a worker closed its pipe, for messages."""
         try:
             code = self.process.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -274,11 +277,11 @@ class WorkerProcess:
 
 
 def _refusal(folder: str) -> str:
-    """Why a worker was not confined, as it says itself. A snippet can end with the same exit code, and put
-    there a link or a pipe.
+    """Return a worker's message about a missing sandbox. A snippet can imitate the exit code, and put a link
+    or pipe there.
 
     Raises:
-        OSError: it left no such file.
+        OSError: there is no such file.
     """
     held = os.open(f"{folder}/{REFUSAL}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -290,7 +293,9 @@ def _refusal(folder: str) -> str:
 
 
 def ready(descriptor: int, event: int, seconds: float) -> bool:
-    """Whether a descriptor can be read or written in time (`poll`, as `select` ends at descriptor 1023)."""
+    """Return whether a descriptor becomes readable or writable in time (with `poll`, because `select` only
+    supports descriptors up to 1023).
+    """
     poll = select.poll()
     poll.register(descriptor, event)
     return bool(poll.poll(math.ceil(seconds * 1000)))
@@ -298,7 +303,7 @@ def ready(descriptor: int, event: int, seconds: float) -> bool:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is not None:
-        return  # it has been waited for, and its number may be somebody else's by now
+        return  # The process has been waited for, and the system may have reused its ID.
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -323,7 +328,7 @@ def _session_size(leader: int) -> int:
 
 def _end(process: subprocess.Popen[bytes], folder: str, lifeline: int) -> None:
     try:
-        # Also after its leader has ended: what it started lives in its group.
+        # Also after the leader has ended, because its children are in its group.
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         process.kill()

@@ -1,10 +1,10 @@
-"""What passes between the runner and a worker: one JSON list a line, values with the AI GO types among them
-named.
+"""Messages between the runner and a worker: one JSON list per line; AI GO types in values are marked with
+their names.
 
 The runner sends `["start", call, request]`, and `["reply", question, value]` or `["fail", question, text]`
-for each question. The worker says `["ready"]` once, then for one call at a time any number of questions and
-drops, and last a value or an error. Whatever else stands in its pipe was put there by a snippet: it is
-refused, and never half believed.
+for each question. The worker sends `["ready"]` once. Then, for one call at a time, it sends any number of
+questions and drops, and finally a value or an error. A snippet may write other data to the pipe; such data is
+refused completely.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from enum import Enum
 from typing import Any
 
 LARGEST_REPLY = 64 << 20
-"""Bytes of the longest line that is accepted from a worker: reading one takes some three times as much
-memory."""
+"""Maximum bytes of a line from a worker; reading takes about three times as much memory."""
 
 MOST_VALUES = 4_000_000
-"""Values in one line at most: a JSON text of empty lists would take thirty times its size."""
+"""Maximum values in one line; a JSON text of empty lists would take thirty times its size in memory."""
 
 LARGEST_NUMBER = 1 << 53
-"""Numbers of calls and questions are smaller."""
+"""Upper limit of call and question numbers."""
 
 
 # Values
@@ -31,21 +30,21 @@ LARGEST_NUMBER = 1 << 53
 
 @dataclass(frozen=True)
 class Remote:
-    """An argument that becomes an object with the call's callbacks as its async methods."""
+    """Argument that becomes an object with the call's callbacks as async methods."""
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Plain attributes of the object, as JSON."""
+    """Plain attributes of the object as JSON."""
 
 
 @dataclass(frozen=True)
 class InOut:
-    """An argument that is the result, as the function left it, when the function returns nothing."""
+    """Argument whose final state is the result if the function returns `None`."""
 
     value: Any
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON; AI GO types are sent as (type name, JSON) and are those types again in the worker."""
+    """Return a value as JSON; AI GO types are sent as (type name, JSON) and restored in the worker."""
     if isinstance(value, Remote):
         return {"__aigo_remote__": dict(value.attributes)}
     if isinstance(value, InOut):
@@ -59,7 +58,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: dict[str, Any]) -> Any:
-    """Back from `encode`, in the worker; `Remote` and `InOut` are the business of the one who calls."""
+    """Reverse `encode` in the worker; the caller handles `Remote` and `InOut`."""
     if "__aigo_type__" in value:
         from aigo_bridge import dtypes
 
@@ -71,17 +70,18 @@ def decode(value: dict[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no form for, as JSON: AI GO types, members of enumerations, NumPy scalars and arrays.
+    """Return a JSON value for types that JSON lacks: AI GO types, enumeration members, NumPy scalars and
+    arrays.
 
     For `json.dumps(default=)`.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the type is not supported.
     """
     if hasattr(value, "model_dump"):
         from aigo_bridge.dtypes import make_explicit
 
-        # Without `type` and `role` an item made by a snippet would read back as something else.
+        # Without `type` and `role`, an item from a snippet would be parsed as another type.
         return make_explicit(value).model_dump(mode="json")
     if isinstance(value, Enum):
         return value.value
@@ -96,11 +96,11 @@ def plain(value: Any) -> Any:
 
 
 class LineError(ValueError):
-    """A line that no worker writes of its own accord."""
+    """Line that no intact worker writes."""
 
 
 class TooLargeReplyError(Exception):
-    """A line is longer than `LARGEST_REPLY`, or has more than `MOST_VALUES` values."""
+    """Line that is longer than `LARGEST_REPLY` or has more than `MOST_VALUES` values."""
 
     def __init__(self, bound: str):
         super().__init__(
@@ -110,18 +110,18 @@ class TooLargeReplyError(Exception):
 
     @classmethod
     def of_bytes(cls) -> TooLargeReplyError:
-        """It is too long."""
+        """Return the error of a line that is too long."""
         return cls(f"{LARGEST_REPLY:,} bytes")
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The worker takes calls."""
+    """Message: the worker accepts calls."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A call's result."""
+    """Message with the result of a call."""
 
     call: int
     value: Any
@@ -129,7 +129,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Failure:
-    """A call raised, and the question whose failure it let pass, if it did."""
+    """Message of a failed call, with the question whose failure it did not catch, if any."""
 
     call: int
     problem: str
@@ -138,7 +138,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Question:
-    """A call calls back."""
+    """Message of a callback."""
 
     call: int
     number: int
@@ -149,7 +149,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Drop:
-    """A call does not wait for an answer any more."""
+    """Message of a call that no longer waits for an answer."""
 
     call: int
     number: int
@@ -159,16 +159,16 @@ Line = Ready | Value | Failure | Question | Drop
 
 
 def line(*message: Any) -> bytes:
-    """A message of the runner as it stands in the pipe."""
+    """Return a message of the runner as a line."""
     return json.dumps(message).encode() + b"\n"
 
 
 def read_line(text: bytes) -> Line:
-    """A line of a worker.
+    """Parse a line of a worker.
 
     Raises:
-        LineError: it is not one.
-        TooLargeReplyError: it holds more than is accepted.
+        LineError: the line is invalid.
+        TooLargeReplyError: the line is too large.
     """
     match _json(text):
         case ["ready"]:
@@ -187,7 +187,7 @@ def read_line(text: bytes) -> Line:
 def _json(text: bytes) -> Any:
     if len(text) > LARGEST_REPLY:
         raise TooLargeReplyError.of_bytes()
-    # Also those in texts, which are few beside those between values.
+    # This also counts characters in texts, which are few compared with those between values.
     if text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES:
         raise TooLargeReplyError(f"{MOST_VALUES:,} values")
     try:
@@ -197,7 +197,7 @@ def _json(text: bytes) -> Any:
 
 
 def _number(value: object) -> int:
-    """A whole number: not `1e999`, `true`, `1.0`, nor one with a thousand digits."""
+    """Return an integer; refuse `1e999`, `true`, `1.0` and numbers with a thousand digits."""
     if type(value) is not int or not 0 <= value < LARGEST_NUMBER:
         raise LineError("no number of a call")
     return value

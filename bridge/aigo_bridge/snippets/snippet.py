@@ -1,5 +1,5 @@
-"""A snippet: what is called, what a call may use, and the vendor's module names that it imports; in a worker
-they resolve to ours, so that published snippets run unchanged.
+"""Snippets: code and function, limits of a call, and the vendor's module names. In a worker, these names
+resolve to aigo-bridge's types, so that published snippets run unchanged.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from types import ModuleType
 
 @dataclass(frozen=True)
 class Snippet:
-    """A piece of author's code and the function in it that is called."""
+    """Author's code with the function that is called."""
 
     source: str
     function: str
     """Name of the function that the snippet must define, e.g. `compute_scores`."""
     label: str
-    """Names the snippet in errors: the field it stands in."""
+    """Name of the snippet in errors: its field."""
     origin: str | None = None
-    """File that the code stands in, named in errors and tracebacks; `None` where it is not known."""
+    """File that contains the code, for errors and tracebacks; `None` if unknown."""
     first_line: int = 1
-    """Line of that file where the code begins, from 1: errors tell lines of the file."""
+    """First line of the code in that file, from 1, so that errors show lines of the file."""
 
     def at(self, place: tuple[str, int] | None) -> Snippet:
-        """The snippet with file and line of its code, as plans keep them; `None`: not known."""
+        """Return the snippet with file and line of its code, as stored in plans; `None`: unknown."""
         return self if place is None else replace(self, origin=place[0], first_line=place[1])
 
     @property
     def where(self) -> str:
-        """The label, and where the code stands if that is known."""
+        """Label, and the position of the code if known."""
         return self.label if self.origin is None else f"{self.label} ({self.origin}, line {self.first_line})"
 
     def told(self, problem: str) -> str:
-        """A problem with the code as a message that names its file, once: exceptions say themselves in which
-        line they were raised.
+        """Return a message about a problem that names the file once; exceptions may already contain their
+        line.
         """
         names_it = self.origin is not None and self.origin in problem
         return f"{self.label if names_it else self.where}: {problem}"
@@ -47,33 +47,38 @@ class Snippet:
 
 @dataclass(frozen=True)
 class SnippetLimits:
-    """What one call may use."""
+    """Limits of one call."""
 
     seconds: float = 120.0
-    """Wall-clock time of one call, compiling included; waiting for callbacks and for its turn are not."""
+    """Maximum seconds of wall clock time of a call, including compilation, without waiting for callbacks
+    and for its turn.
+    """
     memory_bytes: int = 4 * 1024**3
-    """Address space of the worker process."""
+    """Maximum address space of the worker process."""
     network: bool = False
-    """Whether the jail lets it connect."""
+    """Whether the sandbox allows network connections."""
 
 
 OLD_SCORES = ("sample", "model_input", "model_output")
-"""Parameters of `compute_scores` in older snippets."""
+"""Parameters of `compute_scores` in deprecated snippets."""
 
 OLD_METRICS = "aggregate"
-"""What `compute_metrics` was called in older snippets; it got the scores of the samples as plain mappings."""
+"""Name of `compute_metrics` in deprecated snippets; it got the scores of the samples as plain mappings."""
 
 
 @lru_cache(maxsize=512)
 def positional_parameters(source: str) -> dict[str, tuple[str, ...]]:
-    """The functions that a module defines at its top level, with the positional parameters that have no
-    default; none if it is not Python.
+    """Return the functions at the top level of a module with their positional parameters that have no
+    default; empty if the text is not Python.
 
-    The older parameters of `compute_scores` count also with a default: nothing else could be meant for them.
+    The deprecated parameters of `compute_scores` also count with a default, because they have no other
+    meaning.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an author's invalid escape is no concern of ours
+            warnings.simplefilter(
+                "ignore"
+            )  # Warnings about an author's invalid escapes are not relevant here.
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
@@ -89,46 +94,49 @@ def positional_parameters(source: str) -> dict[str, tuple[str, ...]]:
 
 
 def has_old_scores(source: str) -> bool:
-    """Whether `compute_scores` takes what the model was given and what it gave, one by one.
+    """Return whether `compute_scores` takes the model input and output as separate arguments.
 
-    It is known by the very names: three parameters that are called otherwise might mean anything.
+    The parameter names must match exactly, because three other parameters could mean anything.
     """
     return positional_parameters(source).get("compute_scores") == OLD_SCORES
 
 
 def metrics_function(source: str) -> str:
-    """The function that computes metrics: `compute_metrics`, in older snippets `aggregate`."""
+    """Return the name of the function that computes metrics: `compute_metrics`, or the deprecated
+    `aggregate`.
+    """
     defined = positional_parameters(source)
     return OLD_METRICS if OLD_METRICS in defined and "compute_metrics" not in defined else "compute_metrics"
 
 
 MODULES = ("latticeflow.core.dtypes", "latticeflow.assessment.dtypes")
-"""The name that is documented today, and the one of older snippets."""
+"""Currently documented name, and the name in deprecated snippets."""
 
 PACKAGES = tuple(
     dict.fromkeys(name.rsplit(".", depth)[0] for name in MODULES for depth in range(1, name.count(".") + 1))
 )
-"""The packages that hold them."""
+"""Packages that contain these modules."""
 
 _INSTALLED_HERE: set[str] = set()
 
 
 def offered_names() -> tuple[str, ...]:
-    """The names that these modules have here."""
+    """Return the names in these modules."""
     import aigo_bridge.dtypes as ours
 
     return tuple(ours.__all__)
 
 
 def is_installed(name: str) -> bool:
-    """Whether a module of that name is installed, and not put there by us."""
+    """Return whether a module is installed, other than as an alias."""
     return name not in _INSTALLED_HERE and _exists(name)
 
 
 def install_aliases() -> None:
-    """Let the vendor's names for the core types resolve to ours, where nothing is installed under them.
+    """Make the vendor's module names resolve to aigo-bridge's types, unless the vendor's modules are
+    installed.
 
-    For worker processes that run snippets only: it changes which modules the process can import.
+    Call it only in worker processes: it changes which modules the process can import.
     """
     for name in MODULES:
         if not _exists(name):
@@ -140,7 +148,7 @@ def _exists(name: str) -> bool:
         return True
     try:
         return importlib.util.find_spec(name) is not None
-    except (ModuleNotFoundError, ValueError):  # of a package above it, or a module of ours
+    except (ModuleNotFoundError, ValueError):  # The parent package is missing, or the module is an alias.
         return False
 
 
@@ -152,8 +160,8 @@ def _install(name: str) -> None:
     for depth in range(1, len(packages) + 1):
         package = ".".join(packages[:depth])
         parent = _package(package, parent)
-    # A module of its own, not ours under another name: with our search path, an import of a submodule would
-    # load our code a second time, as other classes.
+    # A separate module instead of an alias of the real one: with the real search path, importing a submodule
+    # would load its code a second time, with different classes.
     module = ModuleType(name, ours.__doc__)
     for public in ours.__all__:
         setattr(module, public, getattr(ours, public))
@@ -165,7 +173,7 @@ def _install(name: str) -> None:
 
 
 def _package(name: str, parent: ModuleType | None) -> ModuleType:
-    """The package, an empty one if there is none."""
+    """Return the package, or create an empty one."""
     if _exists(name):
         return importlib.import_module(name)
     package = ModuleType(name, "An empty package that holds the core types.")

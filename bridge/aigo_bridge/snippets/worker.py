@@ -1,7 +1,7 @@
-"""The side of the snippet: a process that takes one call at a time (`protocol` says in which words).
+"""Snippet side of the pipes: a process that handles one call at a time (see `protocol` for the messages).
 
-Started by `aigo_bridge.snippets.host` and by nothing else. Snippets are compiled once and keep their module
-globals between calls, as published snippets expect.
+Only `aigo_bridge.snippets.host` starts it. Snippets are compiled once and keep their module globals between
+calls, as published snippets expect.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DENIED = (errno.EACCES, errno.EPERM)
 
 
 def hint(error: BaseException) -> str | None:
-    """The wall that an exception, or one that led to it, comes from; `None` if it comes from none."""
+    """Return a hint if the sandbox caused an exception or one of its causes; otherwise `None`."""
     for link in _chain(error):
         if type(link).__name__ in ("gaierror", "herror"):
             return _NETWORK
@@ -61,7 +61,7 @@ def hint(error: BaseException) -> str | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those behind it, the outermost first; libraries also keep them in `reason`."""
+    """Yield an exception and its causes, outermost first; some libraries store causes in `reason`."""
     waiting, seen = [error], set[int]()
     while waiting:
         link = waiting.pop(0)
@@ -70,14 +70,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(link))
         yield link
         origins = [link.__cause__, link.__context__, *link.args]
-        with suppress(Exception):  # an author's exception may have attributes that fail themselves
+        with suppress(Exception):  # Attributes of an author's exception may raise errors.
             origins += [getattr(link, "reason", None), *getattr(link, "exceptions", ())]
         waiting += [origin for origin in origins if isinstance(origin, BaseException)]
 
 
 def _is_name_here(name: object) -> bool:
-    """Whether it is the name of a file in the current folder or below, such as one of the task's folder;
-    commands have no suffix.
+    """Return whether a text is the name of a file in or below the current folder, such as one of the
+    task's folder. Commands have no file extension.
     """
     return isinstance(name, str) and not name.startswith("/") and ("." in name or "/" in name)
 
@@ -93,7 +93,7 @@ def _in_network(error: BaseException) -> bool:
 
 
 def confine_worker(level: str, *, network: bool) -> None:
-    """Confine this process as `sandbox.levels` says, or end it: no code of an author has run by then."""
+    """Sandbox this process as `sandbox.levels` describes, or end it before any author's code runs."""
     try:
         confine(level, os.getcwd(), network=network)  # noqa: PTH109  # pathlib is not worth its import here
     except NotConfinedError as error:
@@ -101,14 +101,14 @@ def confine_worker(level: str, *, network: bool) -> None:
 
 
 def refuse(reason: str) -> None:
-    """End this process, and leave word why."""
+    """End this process and write the reason to a file."""
     with suppress(OSError), open(REFUSAL, "w", encoding="utf-8") as file:  # noqa: PTH123  # as above
         file.write(reason)
     os._exit(REFUSED)
 
 
 def die_with(lifeline: int) -> None:
-    """Let the kernel kill this process's group when the other end of a pipe is closed, in any case."""
+    """Let the kernel kill this process's group when the other end of a pipe is closed."""
     if sys.platform == "linux":
         with suppress(OSError):
             import fcntl
@@ -119,14 +119,14 @@ def die_with(lifeline: int) -> None:
 
 
 MAX_MESSAGE = 10_000
-"""Characters of an exception's message that are sent back."""
+"""Maximum characters of an exception's message that are sent back."""
 
 _JAILED: list[bool] = []
-"""Whether this process is in the jail, once it has settled; empty in the runner."""
+"""Whether this process is in the jail, after setup; empty in the runner."""
 
 
 def main() -> None:
-    """Serve calls until standard input ends."""
+    """Handle calls until standard input ends."""
     requests, answers = settle(int(sys.argv[1]), int(sys.argv[2]))
     os.register_at_fork(after_in_child=lambda: _cut_off(requests, answers))
     with asyncio.Runner() as runner:
@@ -134,23 +134,23 @@ def main() -> None:
 
 
 def _cut_off(requests: int, answers: int) -> None:
-    """A copy that a snippet forked reads no request and gives no answer; they are the original's."""
+    """Redirect the pipes of a forked copy to the null device; only the original process uses them."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, requests)
     os.dup2(nowhere, answers)
 
 
 def settle(memory_bytes: int, lifeline: int) -> tuple[int, int]:
-    """Make this process fit for snippets; returns the descriptors of requests and answers.
+    """Prepare this process for snippets; return the descriptors of requests and answers.
 
-    The arguments after those two are the level of confinement, and whether it may use the network.
+    Further command-line arguments are the sandbox level, and whether the network is allowed.
     """
     die_with(lifeline)
     level, network = sys.argv[3:5]
     confine_worker(level, network=network == "1")
     _JAILED.append(level == "jailed")
     limit_resources(memory_bytes)
-    # Whatever a snippet or a C library prints to descriptor 1 must not end up among the answers.
+    # Output of a snippet or C library to descriptor 1 must not be mixed with the answers.
     answers = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     requests = os.dup(0)
@@ -164,23 +164,23 @@ def settle(memory_bytes: int, lifeline: int) -> tuple[int, int]:
 
 
 def limit_resources(memory_bytes: int) -> None:
-    """Cap the address space and forbid core files."""
+    """Limit the address space and disable core files."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(ValueError, OSError):  # a container may allow less than we ask for
+    with contextlib.suppress(ValueError, OSError):  # A container may allow less than requested.
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
 def _exit_with_parent(parent: int) -> None:
-    """A runner that was killed cannot end an endless loop; its worker notices by itself."""
+    """End this process when its parent has ended: a killed runner cannot stop an endless loop."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(3)
 
 
 class CallbackError(RuntimeError):
-    """A function of the runner, such as `model.predict`, failed; the snippet may catch it and go on."""
+    """Error of a runner function such as `model.predict`; the snippet may catch it and continue."""
 
     def __init__(self, message: str, number: int):
         super().__init__(message)
@@ -188,7 +188,7 @@ class CallbackError(RuntimeError):
 
 
 class _Worker:
-    """The pipes to the runner, and the call that is served."""
+    """Pipes to the runner, and the current call."""
 
     def __init__(self, requests: int, answers: int, runner: asyncio.Runner):
         self._requests = requests
@@ -197,22 +197,22 @@ class _Worker:
         self._loop = runner.get_loop()
         self._functions: dict[tuple[SnippetCode, str], Any] = {}
         self._call: int | None = None
-        """The call that is served."""
+        """Number of the current call."""
         self._questions: dict[int, asyncio.Future[Any]] = {}
-        """Those that wait for an answer."""
+        """Unanswered questions."""
         self._numbers = itertools.count()
         self._lines: deque[bytes] = deque()
         self._parts: list[bytes] = []
-        """Beginning of a line that is not complete."""
+        """Parts of an incomplete line."""
 
     def serve(self) -> NoReturn:
-        """Answer calls until there are no more."""
+        """Handle calls until there are no more."""
         self._say('["ready"]')
         while True:
             while not self._lines:
                 self._read()
             kind, number, content = json.loads(self._lines.popleft())
-            if kind == "start":  # answers to questions of calls that have ended are nobody's
+            if kind == "start":  # Answers to questions of ended calls are ignored.
                 self._call = number
                 answer = self._answer(number, content)
                 self._call = None
@@ -221,7 +221,7 @@ class _Worker:
     def _read(self) -> None:
         part = os.read(self._requests, 1 << 16)
         if not part:
-            # Not waiting for threads that a snippet left behind.
+            # Do not wait for threads that a snippet left running.
             os._exit(0)
         *lines, remainder = part.split(b"\n")
         if lines:
@@ -232,7 +232,7 @@ class _Worker:
             self._parts.append(remainder)
 
     def _hear(self) -> None:
-        """Answers to questions have come."""
+        """Handle arriving answers to questions."""
         self._read()
         while self._lines:
             kind, number, content = json.loads(self._lines.popleft())
@@ -260,14 +260,14 @@ class _Worker:
             problem, question = "ran out of memory", None
         except RecursionError:
             problem, question = "recursed too deeply, or returned something nested too deeply", None
-        # The one boundary of this process: whatever the code raises, SystemExit included, is its answer.
+        # Single error boundary of this process: every exception, including SystemExit, becomes an answer.
         except BaseException as error:  # noqa: BLE001
             problem = describe(error, place)
             question = error.number if isinstance(error, CallbackError) else None
         return json.dumps(["error", number, problem, question])
 
     def _run(self, work: Coroutine[Any, Any, Any], listening: int | None = None) -> Any:
-        """Run a coroutine, with an ear for what comes through a descriptor."""
+        """Run a coroutine while handling input from a descriptor."""
         if listening is not None:
             self._loop.add_reader(listening, self._hear)
         try:
@@ -275,7 +275,7 @@ class _Worker:
         finally:
             if listening is not None:
                 self._loop.remove_reader(listening)
-            # What a call leaves behind ends with it.
+            # Tasks that a call leaves running end with it.
             for task in asyncio.all_tasks(self._loop):
                 task.cancel()
 
@@ -342,10 +342,10 @@ async def _await(value: Any) -> Any:
 
 
 def lend(attributes: Mapping[str, Any], methods: Mapping[str, Any]) -> Any:
-    """An object with the runner's functions as async methods."""
+    """Return an object with the runner's functions as async methods."""
 
     class Remote:
-        """What the runner lends to the snippet."""
+        """Object that the runner lends to the snippet."""
 
     remote = Remote()
     remote.__dict__.update(attributes)
@@ -357,36 +357,36 @@ def lend(attributes: Mapping[str, Any], methods: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class SnippetCode:
-    """A snippet's code, and where it stands."""
+    """Code of a snippet and its position."""
 
     source: str
     file: str
-    """Its file, or the label of a snippet whose file is not known."""
+    """File of the code, or the label of a snippet with an unknown file."""
     first_line: int
     known: bool
     """Whether `file` is a file."""
 
     @classmethod
     def of(cls, request: dict[str, Any]) -> SnippetCode:
-        """As a request tells it."""
+        """Return the position in a request."""
         origin = request.get("origin")
         first_line = request.get("first_line", 1)
         return cls(request["source"], origin or request["label"], first_line, origin is not None)
 
     def line(self, number: int | None) -> str:
-        """A line of its code for a message: `line 3`, or `scorer.py, line 3`."""
+        """Return a line for a message: `line 3`, or `scorer.py, line 3`."""
         return f"{self.file}, line {number}" if self.known else f"line {number}"
 
     def code(self, number: int | None) -> str:
-        """Text of that line."""
+        """Return the text of a line."""
         lines = self.source.split("\n")
         index = (number or 0) - self.first_line
         return lines[index].strip() if 0 <= index < len(lines) else ""
 
 
 def load(place: SnippetCode, function: str) -> Any:
-    """Compile a snippet and return the function it must define."""
-    # Blank lines in front make the lines of the code those of its file.
+    """Compile a snippet and return the function that it must define."""
+    # Leading blank lines make line numbers match those of the file.
     source = "\n" * (place.first_line - 1) + place.source
     _show(place)
     scope: dict[str, Any] = {
@@ -405,7 +405,7 @@ def load(place: SnippetCode, function: str) -> Any:
 
 
 def _show(place: SnippetCode) -> None:
-    """Let tracebacks and debuggers show the code; that of other snippets of the same file stays."""
+    """Let tracebacks and debuggers show the code; code of other snippets in the same file is kept."""
     cached = linecache.cache.get(place.file) if place.known else None
     lines = list(cached[2]) if cached is not None and len(cached) == 4 else []
     code = [f"{line}\n" for line in place.source.split("\n")]
@@ -416,18 +416,18 @@ def _show(place: SnippetCode) -> None:
 
 
 def describe(error: BaseException, place: SnippetCode) -> str:
-    """As `_described`, and what of it is the jail's doing."""
+    """Return the text of `_described` with a hint if the sandbox caused the error."""
     wall = hint(error) if any(_JAILED) else None
-    # Without the line itself: long messages are cut where they are shown, and what helps stands behind it.
+    # Leave out the code line: long messages are truncated on display, and the helpful part is at the end.
     text = _described(error, place, with_code=wall is None)
     return text if wall is None else f"{text}; {wall}"
 
 
 def _described(error: BaseException, place: SnippetCode, *, with_code: bool) -> str:
-    """`ValueError: message (line 3, in compute_scores)`, with the innermost line of the snippet itself."""
+    """Return `ValueError: message (line 3, in compute_scores)`, with the innermost line of the snippet."""
     try:
         message = str(error)[:MAX_MESSAGE]
-    # An author's exception may have a `__str__` that fails itself.
+    # The `__str__` method of an author's exception may raise an error.
     except Exception as another:  # noqa: BLE001
         message = f"its message cannot be had ({type(another).__name__})"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
