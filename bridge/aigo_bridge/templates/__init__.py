@@ -1,8 +1,7 @@
-"""The two template languages of AI GO.
+"""AI GO's two template languages.
 
-`<< config.x >>` is filled in once, when a task and its parameters come together (`bind_config`);
-`{{ sample.x }}` is rendered for every sample (`SampleTemplate`). What a dataset contains is never a
-template.
+`<< config.x >>` is replaced once, when a task gets its parameters (`bind_config`). `{{ sample.x }}` is
+rendered for every sample (`SampleTemplate`). Content of a dataset is never a template.
 """
 
 from aigo_bridge.templates.config import bind_config, config_names, is_config_template

@@ -1,13 +1,12 @@
-"""How much one rendering may cost.
+"""Cost limits of one rendering.
 
-A task file may come from anybody. Every operation of a template that can make something larger than what it
-was given is paid for from a `Budget` *before* it is done: one unit for a character, `ITEM` for an element of
-a container. The budget is a count, so the same template fails or passes on every machine. Time is only the
-second line of defence, for work that produces nothing; it is measured as processor time of the thread, so a
-busy machine fails no sample.
+Task files are untrusted. Every template operation whose result can be larger than its input is paid from a
+`Budget` *before* it runs: one unit per character, `ITEM` per container element. The budget counts operations,
+so a template has the same outcome on every machine. Time is only a second limit, for work without output. It
+is measured as processor time of the thread, so that a busy machine does not fail samples.
 
-No list of prices is ever whole. So what happens in the process that runs the evaluation is only what `plain`
-allows, with a small budget; everything else happens in a process that the kernel ends (`rendering`).
+No cost model is complete. Therefore the process of the evaluation only runs operations that `plain` allows,
+with a small budget. Everything else runs in a process that the kernel can end (`rendering`).
 """
 
 from __future__ import annotations
@@ -25,56 +24,57 @@ from jinja2.sandbox import SandboxedEnvironment, SandboxedFormatter
 from aigo_bridge.templates.names import text_of
 
 WORK = 100_000_000
-"""Units one rendering may spend: about 100 MB of text or 1.5 million container elements."""
+"""Maximum units of one rendering: about 100 MB of text or 1.5 million container elements."""
 ITEM = 64
-"""Units for one element inside a container, about what it takes in memory."""
+"""Units for one element in a container, about its memory size."""
 POINTER = 8
-"""Units for one element copied from a container into another."""
+"""Units for copying one element from a container to another."""
 SECONDS = 0.75
-"""Processor time one rendering may take, once it loops or calls anything."""
+"""Maximum processor seconds of one rendering with loops or calls."""
 PLAIN_WORK = 10_000_000
-"""Units a rendering in the runner may spend; what takes more is rendered in a process of its own, with all of
-`WORK`."""
+"""Maximum units of a rendering in the runner. More costly templates are rendered in a separate process
+with the full `WORK`.
+"""
 PLAIN_SECONDS = 0.2
-"""Time of a rendering in the runner, likewise."""
+"""Maximum seconds of a rendering in the runner."""
 LARGEST_BITS = 100_000
-"""Length of the longest integer a template may compute."""
+"""Maximum bits of an integer that a template may compute."""
 LARGEST_WIDTH = 10_000
-"""Largest width, indent or count that a formatting function accepts."""
+"""Maximum width, indent or count of a formatting function."""
 
 _TICK = 8
 _FORMAT_NUMBER = re.compile(r"%(?:\(.*?\))?[#0\- +]*(\*|\d*)(?:\.(\*|\d+))?[a-zA-Z]", re.DOTALL)
 
 
 class OverBudgetError(SecurityError):
-    """A template asks for more work or memory than any prompt needs."""
+    """Template that needs more work or memory than any prompt."""
 
 
 class OutOfTimeError(OverBudgetError):
-    """A template computes for longer than any prompt needs."""
+    """Template that runs longer than any prompt needs."""
 
 
 class Budget:
-    """What is left to spend for one rendering."""
+    """Remaining budget of one rendering."""
 
     __slots__ = ("_cpu", "_wall", "left", "plain")
 
     def __init__(self, *, plain: bool = False) -> None:
         self.plain = plain
-        """Whether the rendering happens in the runner, where only what is plain may."""
+        """Whether the rendering runs in the runner, which only allows plain operations."""
         self.left = PLAIN_WORK if plain else WORK
         self._wall = 0.0
 
     def spend(self, units: int) -> None:
-        """Pay for work that is about to be done; `OverBudgetError` when it is too much."""
+        """Pay for work before it is done; raise `OverBudgetError` if it is too much."""
         self.left -= units
         if self.left < 0:
             msg = f"the template creates more than {WORK:,} characters and list items"
             raise OverBudgetError(msg)
 
     def tick(self) -> bool:
-        """Pay for one step of a loop, one call or one filter. Always true, so that a condition can do it on
-        its way.
+        """Pay for one step of a loop, one call or one filter. Always return true, so that it can be part
+        of a condition.
         """
         self.spend(_TICK)
         now = time.monotonic()
@@ -82,7 +82,7 @@ class Budget:
             self._wall = now
             self._cpu = 0.0 if self.plain else time.thread_time()
         elif self.plain:
-            # By the clock, which costs less to read: what takes longer is rendered in the other process.
+            # Wall clock time, which is faster to read; slower templates are rendered in the other process.
             if now - self._wall > PLAIN_SECONDS:
                 raise OutOfTimeError(f"more than {PLAIN_SECONDS:g} s")
         elif now - self._wall > SECONDS and time.thread_time() - self._cpu > SECONDS:
@@ -90,15 +90,15 @@ class Budget:
         return True
 
     def spend_value(self, value: object) -> None:
-        """Pay for a value by its full size, everything inside it counted as often as it would print."""
+        """Pay for the full size of a value; nested content counts as often as it would be printed."""
         if isinstance(value, str | bytes):
             self.spend(len(value))
         elif isinstance(value, list | tuple | dict | set | frozenset):
             self._spend_container(value)
 
     def _spend_container(self, value: Any) -> None:
-        # A list that holds the same list twice, a few dozen levels deep, is small in memory and endless in
-        # print; walking it without remembering what was seen counts exactly what printing would cost.
+        # A list that contains the same list twice, a few dozen levels deep, is small in memory but endless
+        # when printed. Walking it without a memo counts the exact printing cost.
         waiting: list[Any] = [value]
         while waiting:
             container = waiting.pop()
@@ -112,7 +112,8 @@ class Budget:
                 elif isinstance(item, list | tuple | dict | set | frozenset):
                     waiting.append(item)
                 elif isinstance(item, Undefined):
-                    # Python prints it as the word "Undefined"; a strict one must raise here as anywhere else.
+                    # Python prints it as the word "Undefined"; a strict undefined value must raise an error
+                    # here too.
                     str(item)
 
 
@@ -154,7 +155,7 @@ def percent_format(budget: Budget, pattern: Any, values: Any) -> None:
                 raise OverBudgetError(message)
             budget.spend(int(size or 0))
     if isinstance(values, dict):
-        # Every slot may name the same value.
+        # Every slot may refer to the same value.
         budget.spend(text.count("%(") * max(map(_printed, values.values()), default=0))
     else:
         for value in values if isinstance(values, tuple) else (values,):
@@ -162,7 +163,7 @@ def percent_format(budget: Budget, pattern: Any, values: Any) -> None:
 
 
 def width(number: Any) -> None:
-    """Refuse a width, indent or count that is absurd."""
+    """Raise an error for an excessive width, indent or count."""
     if isinstance(number, int) and number > LARGEST_WIDTH:
         raise OverBudgetError(f"{number:,} is not allowed here; the largest is {LARGEST_WIDTH:,}")
 
@@ -174,7 +175,7 @@ def replace(budget: Budget, text: str, old: Any, new: Any) -> None:
 
 
 def _printed(value: object) -> int:
-    """Units that printing a value costs; a budget of its own keeps the walk bounded."""
+    """Return the units for printing a value; a separate budget limits the work."""
     purse = Budget()
     purse.spend_value(value)
     return WORK - purse.left
@@ -186,12 +187,12 @@ def _check_bits(bits: int) -> None:
 
 
 _LONG_NUMBER = re.compile(r"%[^a-zA-Z%]*\d{3}")
-# What `str.split` and `str.splitlines` take for a separator.
+# Separators of `str.split` and `str.splitlines`.
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
 class BoundFormat:
-    """`text.format`, waiting for its arguments."""
+    """Bound method `text.format` before its call."""
 
     def __init__(self, method: types.BuiltinMethodType):
         self.text = str(method.__self__)
@@ -200,7 +201,7 @@ class BoundFormat:
     def run(
         self, environment: SandboxedEnvironment, budget: Budget, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> str:
-        """The formatted text; attributes named in the pattern go through the sandbox."""
+        """Return the formatted text; attributes in the pattern are read through the sandbox."""
         budget.spend(len(self.text))
         formatter = _BoundedFormatter(environment, budget)
         if self.takes_map:
@@ -231,16 +232,16 @@ class _BoundedFormatter(SandboxedFormatter):
 def pay_for_method(
     budget: Budget, owner: Any, name: str, positional: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Pay for a method of a built-in value; returns the positional arguments, iterators among them as
+    """Pay for a method of a built-in value; return the positional arguments with iterators converted to
     lists.
     """
     positional = tuple(whole(budget, arg) for arg in positional)
-    # The few methods of text that take names (`expandtabs`, `split`) take them in this order, too.
+    # The few text methods with keyword arguments (`expandtabs`, `split`) take them in this order.
     args = (*positional, *named.values())
     if isinstance(owner, str | bytes):
         _pay_for_text_method(budget, owner, name, args)
     elif isinstance(owner, list | dict | set):
-        # Copies, and in adapters the methods that put the arguments in.
+        # Copies and, in adapters, methods that insert the arguments.
         budget.spend(POINTER * len(owner) if name == "copy" else 1)
         for arg in args:
             budget.spend_value(arg)
@@ -273,7 +274,7 @@ def _pay_for_text_method(budget: Budget, text: Any, name: str, args: tuple[Any, 
 
 
 def _most_pieces(text: str | bytes, args: tuple[Any, ...]) -> int:
-    """An upper limit of the number of pieces that splitting gives."""
+    """Return an upper limit for the number of pieces from splitting."""
     if isinstance(text, bytes):
         return len(text)
     separators = [arg for arg in args if isinstance(arg, str) and arg] or _SPACES
@@ -281,7 +282,7 @@ def _most_pieces(text: str | bytes, args: tuple[Any, ...]) -> int:
 
 
 def pay_for_join(budget: Budget, parts: Any, separator: int) -> None:
-    """Pay for joining parts with a separator of so many characters."""
+    """Pay for joining parts with a separator of this length."""
     if isinstance(parts, list | tuple | set | frozenset | dict):
         budget.spend(separator * len(parts) + sum(len(part) for part in parts if isinstance(part, str)))
     elif isinstance(parts, str):
@@ -289,7 +290,7 @@ def pay_for_join(budget: Budget, parts: Any, separator: int) -> None:
 
 
 def whole(budget: Budget, value: Any) -> Any:
-    """An iterator as a list: `list.extend` on a view of itself would never end."""
+    """Convert an iterator to a list: `list.extend` with an iterator over the same list would never end."""
     if not isinstance(value, Iterator) or isinstance(value, Undefined):
         return value
     items = []

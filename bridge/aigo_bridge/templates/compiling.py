@@ -1,5 +1,5 @@
-"""From template text to its tree, within fixed bounds, and to something that renders; and from what Jinja
-says to an issue with its place.
+"""Compilation of template text within fixed limits, and conversion of Jinja errors to issues with
+positions.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from aigo_bridge.templates.plain import is_plain
 from aigo_bridge.templates.sandbox import BoundedContext, SampleEnvironment, source_line
 
 LONGEST_SOURCE = 16_000_000
-"""Characters a template may have."""
+"""Maximum characters of a template."""
 MOST_TOKENS = 30_000
-"""Tokens of Jinja code a template may have; literal text between two expressions is one token."""
+"""Maximum tokens of Jinja code in a template; literal text between two expressions is one token."""
 _MOST_PROBLEMS = 20
 _LONGEST_NUMBER = 1_000
-# Characters of a number that is shown whole.
+# Maximum digits of a number that is displayed completely.
 _SHOWN = 80
-# Characters of a line in which a place is looked for.
+# Maximum characters of a line in which a position is searched.
 _SHORT_EXPRESSION = 10_000
 _TAG = re.compile(r"\{[{%#]")
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -46,7 +46,9 @@ _OTHER_TEMPLATES = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nod
 
 
 def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, Reads]:
-    """The tree of a text, and the names that it reads. Raises `TemplateError`."""
+    """Return the syntax tree of a text and the names that it reads; raise `TemplateError` if it is
+    invalid.
+    """
     if len(source) > LONGEST_SOURCE:
         raise TemplateError(
             f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}",
@@ -87,7 +89,7 @@ def _bounded_tree(source: str, environment: SampleEnvironment) -> nodes.Template
 
 
 def _is_finite(kind: str, text: str) -> bool:
-    """Whether a number that a template writes down can be computed with."""
+    """Return whether a number in a template is small enough to compute with."""
     return math.isfinite(float(text)) if kind == "float" else len(text) <= _LONGEST_NUMBER
 
 
@@ -108,7 +110,7 @@ def _number_issues(source: str, numbers: Sequence[tuple[int, str]]) -> list[Issu
 
 
 def syntax_issue(source: str, line: int, message: str, environment: SampleEnvironment) -> Issue:
-    """What Jinja says of a line of the text."""
+    """Return the issue of a Jinja error in a line."""
     lines = _LINE_END.split(source)
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     return Issue(
@@ -121,7 +123,9 @@ def syntax_issue(source: str, line: int, message: str, environment: SampleEnviro
 
 
 def _column(text: str, environment: SampleEnvironment) -> int:
-    """1-based column of the first tag of a line that does not compile alone; Jinja keeps only lines."""
+    """Return the column, from 1, of the first tag of a line that does not compile on its own; Jinja only
+    records lines.
+    """
     column = None
     start = 0
     while (tag := _TAG.search(text, start, _SHORT_EXPRESSION)) is not None:
@@ -148,14 +152,14 @@ _RESULT = "_aigo_result"
 # Python refuses 100 levels of indentation and 20 nested loops.
 _SMALL = 150
 _FEW_LOOPS = 6
-# Together far from the budget of a rendering.
+# Far below the budget of a rendering, even combined.
 _SHORT = 10_000
 _MOST_PIECES = 100
-# Names that a dataset may have in a message, so that a hostile one does not fill the screen.
+# Limits for names from a dataset in a message, so that a hostile dataset cannot flood the screen.
 _LONGEST_NAME = 80
 _MOST_NAMES = 1_000
 
-# Rows that may keep the runner waiting to no end, before the template is taken for what it is.
+# Maximum slow rows before the template is refused.
 _MOST_SLOW_ROWS = 5
 
 _RENDER_FAILURES = (
@@ -169,18 +173,18 @@ _RENDER_FAILURES = (
     TypeError,
     ValueError,
 )
-"""What an expression over plain values can raise."""
+"""Errors of expressions over plain values."""
 
 
 class _NotPlainNowError(Exception):
-    """A template of the plain kind, with values that are not."""
+    """Plain template with values that are not plain."""
 
 
 class Compiled:
-    """One text in one environment.
+    """Compiled text in one environment.
 
-    Python code is generated when it is first needed: validating a folder of tasks or checking names against
-    columns renders nothing, and generating is two thirds of the work.
+    Python code is generated on first use. Validation of tasks and checks of names against columns render
+    nothing, and generation is two thirds of the work.
     """
 
     def __init__(self, source: str, environment: SampleEnvironment):
@@ -194,10 +198,10 @@ class Compiled:
         self._environment = environment
         walked = list(tree.find_all(nodes.Node))
         self.is_plain = is_plain(walked)
-        """Whether it is rendered where it is asked for, as long as its values are as plain."""
+        """Whether the template is rendered in the runner as long as its values are plain."""
         self._names = frozenset(node.name for node in walked if isinstance(node, nodes.Name))
         self._slow: dict[bytes, str] = {}
-        """What was said when it took too long, by the digest of the values."""
+        """Checksum of the values → error message of a rendering that took too long."""
         expression = _lone_expression(tree)
         self._is_expression = expression is not None
         self.lone_path = whole_path(expression)
@@ -209,12 +213,12 @@ class Compiled:
 
     @functools.cached_property
     def _template(self) -> jinja2.Template:
-        # From a fresh tree, because generating changes it.
+        # Parse again because code generation changes the tree.
         return _generate(self.source, self._environment.parse(self.source), self._environment)
 
     @functools.cached_property
     def _expression(self) -> jinja2.Template:
-        """A template that keeps the value of the text's only expression."""
+        """Template that stores the value of the text's only expression."""
         expression = _lone_expression(self._environment.parse(self.source))
         assert expression is not None
         target = nodes.Name(_RESULT, "store", lineno=expression.lineno)
@@ -227,7 +231,7 @@ class Compiled:
         return self._text is not None
 
     def generate(self) -> None:
-        """Generate its code now, and raise what is wrong with it."""
+        """Generate the code now and raise its errors."""
         self._template  # noqa: B018  # compiles it
 
     def render(self, variables: Mapping[str, Any]) -> str:
@@ -248,7 +252,9 @@ class Compiled:
         return bool(self._anywhere("exists", self.exists_here, variables))
 
     def _anywhere(self, job: str, here: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-        """Do a job in this process as long as all is plain, else in one that can be killed."""
+        """Run a job in this process as long as everything is plain, otherwise in a process that can be
+        killed.
+        """
         if self.is_plain:
             try:
                 return here(variables, plain=True)
@@ -257,7 +263,7 @@ class Compiled:
         return self._elsewhere(job, variables)
 
     def render_here(self, variables: Mapping[str, Any], *, plain: bool = False) -> str:
-        """`render` in this process; `plain`: only as long as nothing comes up that is not plain."""
+        """Run `render` in this process; with `plain`, raise an error for anything that is not plain."""
         template = self._template
         try:
             return self._environment.concat(template.root_render_func(_context(template, variables, plain)))
@@ -265,7 +271,7 @@ class Compiled:
             raise self._failure(error, variables, plain) from error
 
     def evaluate_here(self, variables: Mapping[str, Any], *, plain: bool = False) -> Any:
-        """`evaluate` in this process, as `render_here`."""
+        """Run `evaluate` in this process, like `render_here`."""
         try:
             value = self._value(variables, plain)
             if isinstance(value, MissingName):
@@ -275,7 +281,7 @@ class Compiled:
         return None if isinstance(value, Undefined) else value
 
     def exists_here(self, variables: Mapping[str, Any], *, plain: bool = False) -> bool:
-        """`exists` in this process, as `render_here`."""
+        """Run `exists` in this process, like `render_here`."""
         try:
             return not isinstance(self._value(variables, plain), Undefined)
         except UnknownNameError:
@@ -289,8 +295,8 @@ class Compiled:
         return TemplateError([self._explained(error, variables)])
 
     def _elsewhere(self, job: str, variables: Mapping[str, Any]) -> Any:
-        """Have a job done by a process that can be killed."""
-        # It is told which variables there are, and given those that it names.
+        """Run a job in a process that can be killed."""
+        # The process gets the names of all variables, but only the values that the template uses.
         named = {name: value for name, value in variables.items() if name in self._names}
         try:
             values = rendering.pickled(named)
@@ -317,8 +323,8 @@ class Compiled:
         raise problem
 
     def _refuse_slow(self, values: bytes) -> None:
-        """Each job that takes too long keeps the runner waiting: none is done twice, and after a few rows
-        none at all.
+        """Raise an error for values that were already too slow, and for all values after a few slow rows,
+        because each slow job blocks the runner.
         """
         message = self._slow.get(_digest(values))
         if message is not None:
@@ -336,7 +342,7 @@ class Compiled:
         deque(expression.root_render_func(context), maxlen=0)
         value = context.vars[_RESULT]
         if isinstance(value, Markup):
-            # `escape` makes texts that would escape whatever is added to them.
+            # `escape` returns special texts that would escape every text added to them.
             return "".join(value)
         return list(value) if isinstance(value, Iterator | range) else value
 
@@ -384,7 +390,7 @@ def _context(template: jinja2.Template, variables: Mapping[str, Any], plain: boo
 
 @functools.lru_cache(maxsize=2048)
 def compile_template(source: str, environment: SampleEnvironment) -> Compiled:
-    """The compiled form of a text, made once. Raises `TemplateError`."""
+    """Compile a text, with a cache; raise `TemplateError` if it is invalid."""
     return Compiled(source, environment)
 
 
@@ -402,7 +408,7 @@ def _generate(source: str, tree: nodes.Template, environment: SampleEnvironment)
 
 
 def _constant_text(tree: nodes.Template) -> str | None:
-    """What a text without expressions prints; `None` when there are any."""
+    """Return the output of a text without expressions; `None` if it contains any."""
     pieces = []
     for node in tree.body:
         parts = node.nodes if isinstance(node, nodes.Output) else [node]
@@ -414,7 +420,9 @@ def _constant_text(tree: nodes.Template) -> str | None:
 
 
 def _pieces(tree: nodes.Template) -> tuple[str | tuple[str, str], ...] | None:
-    """Texts, and columns such as `("sample", "question")`, where a text is made of nothing else."""
+    """Return texts and columns such as `("sample", "question")` if a text contains nothing else; otherwise
+    `None`.
+    """
     pieces: list[str | tuple[str, str]] = []
     for node in tree.body:
         for part in node.nodes if isinstance(node, nodes.Output) else [node]:
@@ -429,9 +437,9 @@ def _pieces(tree: nodes.Template) -> tuple[str | tuple[str, str], ...] | None:
 
 
 def _joined(pieces: tuple[str | tuple[str, str], ...], variables: Mapping[str, Any]) -> str | None:
-    """What such a text prints where all columns are short texts, as most are; `None`: Jinja has to say.
+    """Return the output of such a text if all columns are short texts; `None`: use Jinja.
 
-    It is a tenth of the work, and what Jinja would print: texts as they are.
+    This takes a tenth of the time and gives the same output as Jinja.
     """
     texts: list[str] = []
     for piece in pieces:
@@ -447,7 +455,7 @@ def _joined(pieces: tuple[str | tuple[str, str], ...], variables: Mapping[str, A
 
 
 def _lone_expression(tree: nodes.Template) -> nodes.Expr | None:
-    """The expression that is all there is in a text, apart from space around it."""
+    """Return the only expression of a text without other content except surrounding whitespace."""
     if len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return None
     parts = [
@@ -459,7 +467,9 @@ def _lone_expression(tree: nodes.Template) -> nodes.Expr | None:
 
 
 def _surely_compiles(tree: Sequence[nodes.Node], environment: SampleEnvironment) -> bool:
-    """Whether generating code cannot fail: small, no macros, every filter and test known."""
+    """Return whether code generation certainly succeeds: a small template without macros, all filters and
+    tests known.
+    """
     if len(tree) > _SMALL:
         return False
     loops = 0

@@ -1,8 +1,8 @@
-"""`<< config.x >>`: values put into a task once, before anything runs.
+"""Substitution of `<< config.x >>`: values are inserted into a task once, before a run.
 
-The substitution is one pass of a regular expression over every string of the parsed document, also over
-text that came from an included prompt or Python file. It is not Jinja with other delimiters: that trips
-over Python shifts (`1 << 3`) and over `{% if << config.flag >> %}`.
+The substitution is one regular expression pass over every string of the parsed document, including text from
+included prompts and Python files. It is not Jinja with other delimiters, because that would fail for Python
+shifts (`1 << 3`) and for `{% if << config.flag >> %}`.
 """
 
 from __future__ import annotations
@@ -20,32 +20,34 @@ from aigo_bridge.templates.budget import Budget, OverBudgetError
 
 _NAME = r"[^\W\d][\w\-]*"
 _MARKER = re.compile(rf"<<\s*(config|secrets)\.({_NAME}(?:\.[\w\-]+)*)\s*>>")
-# Anything of the same form with another root is a slip when its root resembles ours; in Python code
-# `1 << other.bits >> 2` is arithmetic.
+# Text of this form with another root is a typo if the root is similar to ours.
+# In Python code, `1 << other.bits >> 2` is arithmetic.
 _LOOKALIKE = re.compile(rf"<<\s*({_NAME})(?:\.{_NAME})+\s*>>")
 _LARGEST_DOCUMENT = (
-    64_000_000  # characters that are put into one document; an element of a list counts as `ITEM`
+    64_000_000  # Maximum characters that are inserted into one document; a list element counts as `ITEM`.
 )
 _MOST_ISSUES = 1_000
 
 
 def is_config_template(value: object) -> bool:
-    """Whether a value is, apart from spaces around it, one `<< config.x >>` (or `<< secrets.x >>`)."""
+    """Return whether a value is a single `<< config.x >>` or `<< secrets.x >>`, apart from surrounding
+    whitespace.
+    """
     return isinstance(value, str) and _MARKER.fullmatch(value.strip()) is not None
 
 
 def config_names(text: str) -> list[str]:
-    """The dotted names `x` of all `<< config.x >>` in a text, in order of first use."""
+    """Return the dotted names `x` of all `<< config.x >>` in a text, in order of first use."""
     return list(dict.fromkeys(name for root, name in _MARKER.findall(text) if root == "config"))
 
 
 def bind_config(value: Any, config: Mapping[str, Any], *, secrets: Mapping[str, Any] | None = None) -> Any:
-    """Put config values into every string of a JSON-like tree and return the new tree.
+    """Insert config values into every string of a JSON-like tree and return the new tree.
 
-    A string that is one marker becomes the value itself, with its type (lists and maps are copied). A
-    marker inside a longer text is replaced by `str(value)`: that is Python's spelling, because the same
-    substitution lands in Python source and in Jinja conditions, where `True` and `None` are legal and
-    JSON's `true` is not always. What was put in is not looked at again. Keys of maps stay as they are.
+    A string that is a single marker becomes the value with its type (lists and maps are copied). A marker in
+    a longer text is replaced by `str(value)`. This is Python's notation because the result may be Python
+    source or a Jinja condition, where `True` and `None` are valid, but JSON's `true` is not always. Inserted
+    text is not substituted again. Keys of maps are unchanged.
 
     Raises `TemplateError` with one issue per unknown name, each with its path in the tree.
     """
@@ -167,6 +169,6 @@ class _Binding:
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
-    """1-based line and column of a character offset."""
+    """Return line and column, from 1, of a character offset."""
     line = text.count("\n", 0, offset) + 1
     return line, offset - (text.rfind("\n", 0, offset) + 1) + 1

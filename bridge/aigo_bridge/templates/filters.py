@@ -1,7 +1,7 @@
-"""The filters AI GO adds to Jinja's, and what each of Jinja's has to pay before it runs.
+"""AI GO's additional Jinja filters, and the cost of each filter before it runs.
 
-Names and behaviour follow the platform's shared template code: `fromjson`, `tojson`, `json_escape`, `merge`,
-`regex_replace`, `zip`; `to_json` occurs in older files and is `tojson` here.
+Names and behavior follow the platform's shared template code: `fromjson`, `tojson`, `json_escape`, `merge`,
+`regex_replace`, `zip`. Older files also use `to_json`, which is the same as `tojson`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ TAKES_TEXT = frozenset(
         "wordwrap",
     }
 )
-"""Filters whose input is printed first, so that `solver_output.output | upper` means the answer."""
+"""Filters that first convert their input to text, so that `solver_output.output | upper` uses the answer."""
 TAKES_WIDTH = frozenset({"batch", "center", "indent", "round", "slice", "tojson", "to_json", "wordwrap"})
-"""Filters with a number that decides how much they produce."""
+"""Filters with a number that determines the size of their output."""
 MAKES_NOTHING = frozenset(
     {
         "attr",
@@ -75,19 +75,19 @@ MAKES_NOTHING = frozenset(
         "selectattr",
     }
 )
-"""Filters that hand on what exists, or a lazy iterator over it."""
+"""Filters that return existing values, or a lazy iterator over them."""
 
 
 def fromjson(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises `ValueError` when it is not JSON."""
+    """Parse a JSON text; raise `ValueError` if it is invalid."""
     return json.loads(text)
 
 
 def tojson(value: Any, indent: int | None = None) -> str:
-    r"""JSON for a prompt: keys sorted, non-ASCII and `< > & '` as `\uXXXX`, NaN as `NaN`.
+    r"""Return JSON for a prompt: keys sorted, non-ASCII and `< > & '` as `\uXXXX`, NaN as `NaN`.
 
-    Model objects are dumped without fields that were never set. Raises `TypeError` for dates, sets and other
-    things that JSON has no form for.
+    Model objects are dumped without unset fields. Raises `TypeError` for dates, sets and other
+    types that JSON lacks.
     """
     text = json.dumps(value, default=_dumped, sort_keys=True, indent=indent)
     for character in "<>&'":
@@ -96,12 +96,12 @@ def tojson(value: Any, indent: int | None = None) -> str:
 
 
 def json_escape(text: str) -> str:
-    """The text as it stands between the quotes of a JSON string."""
+    """Escape a text for use between the quotes of a JSON string."""
     return json.dumps(str(text))[1:-1]
 
 
 def merge(value: Any, other: Any) -> dict[str, Any]:
-    """Both maps in one, maps inside them merged too; `other` wins."""
+    """Merge two maps recursively; `other` takes precedence."""
     for operand in (value, other):
         if not isinstance(operand, Mapping):
             raise TypeError(f"`merge` needs two maps, found a value of type {type(operand).__name__!r}")
@@ -121,8 +121,8 @@ def regex_replace(
     ignorecase: bool = False,
     count: int = 0,
 ) -> str:
-    """`re.sub`, but an expression that backtracks for ever is stopped."""
-    # Late, because few templates need it and it takes longer to import than the rest of this package.
+    """Apply `re.sub` with a time limit, which stops excessive backtracking."""
+    # Imported late because few templates need it and it loads slowly.
     import regex  # type: ignore[import-untyped]  # it ships no types
 
     if len(pattern) > LARGEST_WIDTH or any(
@@ -130,7 +130,7 @@ def regex_replace(
     ):
         raise OverBudgetError(f"the regular expression or a repeat count in it is above {LARGEST_WIDTH:,}")
     flags = (regex.MULTILINE if multiline else 0) | (regex.IGNORECASE if ignorecase else 0)
-    # `re` cannot be interrupted from Python; `regex` understands the same expressions and has a clock.
+    # `re` cannot be interrupted from Python; `regex` supports the same expressions and has a timeout.
     try:
         return str(regex.sub(pattern, replacement, text, count=count, flags=flags, timeout=SECONDS))
     except TimeoutError as error:
@@ -140,7 +140,7 @@ def regex_replace(
 
 
 def zipped(value: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Rows of the first items, the second items and so on; as long as the shortest."""
+    """Return rows of the first items, the second items and so on, up to the shortest input."""
     return list(zip(value, *others, strict=False))
 
 
@@ -148,7 +148,7 @@ def zipped(value: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any, ...]
 def summed(
     environment: Environment, values: Iterable[Any], attribute: str | int | None = None, start: Any = 0
 ) -> Any:
-    """`sum`, without the quadratic copying of `sum(start=[])`."""
+    """Compute `sum` without the quadratic copying of `sum(start=[])`."""
     if attribute is not None:
         values = map(make_attrgetter(environment, attribute), values)
     if isinstance(start, list):
@@ -178,11 +178,11 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "sum": summed,
     "zip": zipped,
 }
-"""Filters beyond Jinja's, and one of Jinja's done otherwise."""
+"""Filters in addition to Jinja's, and one replaced Jinja filter."""
 
 
 def prepay(name: str) -> Prepay | None:
-    """What is paid, and which arguments are made whole, before the filter of this name runs."""
+    """Return the function that pays and converts arguments before a filter runs."""
     return _PREPAY.get(name)
 
 
@@ -230,11 +230,11 @@ def _replace(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, A
 def _regex_replace(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     replacement = args[1] if len(args) > 1 else kwargs.get("replacement", "")
     pattern = str(args[0] if args else kwargs.get("pattern", ""))
-    # At most one match per character and one at the end.
+    # There is at most one match per character and one at the end.
     budget.spend(len(str(replacement)) * (len(value) + 1))
     groups = str(replacement).count("\\")
     if groups:
-        # Groups of different matches do not overlap, unless they look ahead or behind.
+        # Groups of different matches do not overlap, except with look-around.
         budget.spend(groups * len(value) * (len(value) if "(?=" in pattern or "(?<" in pattern else 1))
     return value, args, kwargs
 
@@ -253,7 +253,7 @@ def _indent(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, An
 
 def _wordwrap(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     separator = args[2] if len(args) > 2 else kwargs.get("wrapstring") or "\n"
-    # textwrap's splitting can be quadratic in one unbroken run of characters.
+    # textwrap can take quadratic time for a long word.
     longest = max(map(len, value.split()), default=0)
     budget.spend(len(value) * len(str(separator)) + longest * longest // 16)
     return value, args, kwargs

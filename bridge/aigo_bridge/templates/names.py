@@ -1,4 +1,4 @@
-"""Which names a template reads, found without rendering it."""
+"""Names that a template reads, determined without rendering."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from jinja2.runtime import Undefined
 from jinja2.utils import missing
 
 NamePath = tuple[str, ...]
-"""A variable and the names looked up in it, as in `("sample", "question")` for `{{ sample.question }}`."""
+"""Variable and the names that are looked up in it: `("sample", "question")` for `{{ sample.question }}`."""
 
 _IMPLICIT = frozenset({"loop", "self", "caller", "varargs", "kwargs"})
 
 
 @dataclass
 class Reads:
-    """The names of one template.
+    """Names that a template reads.
 
-    A name the template itself sets, anywhere, counts as its own everywhere: a missed check is better than a
-    refusal of a template that works.
+    A name that the template itself sets anywhere is never reported: a missed check is better than refusing a
+    valid template.
     """
 
     required: dict[NamePath, int] = field(default_factory=dict)
-    """Names read in every rendering (loop bodies count), with the line of the first use."""
+    """Names read in every rendering (including loop bodies) → line of the first use."""
     optional: dict[NamePath, int] = field(default_factory=dict)
-    """Names read only under a condition, or asked for with `is defined`, `default`, `in` or `.get`."""
+    """Names read only under a condition, or checked with `is defined`, `default`, `in` or `.get`."""
 
 
 def reads_of(tree: nodes.Template, known_globals: frozenset[str]) -> Reads:
-    """The names that a parsed template reads; constant-false branches are not looked at."""
+    """Return the names that a parsed template reads; constant-false branches are skipped."""
     own = {
         node.name
         for node in tree.find_all((nodes.Name, nodes.Macro))
@@ -111,7 +111,7 @@ class _Walk:
     def _call(self, node: nodes.Call, *, conditional: bool) -> None:
         called = node.node
         if isinstance(called, nodes.Getattr):
-            # The last name is a method, not a column.
+            # The last name is a method and not a column.
             path = path_of(called.node)
             if path and called.attr == "get" and node.args and isinstance(node.args[0], nodes.Const):
                 self.guarded.add((*path, str(node.args[0].value)))
@@ -121,7 +121,7 @@ class _Walk:
         self._children(node, conditional=conditional, skip=called)
 
     def _membership(self, node: nodes.Compare) -> None:
-        """`'x' in sample` asks for a name without needing it."""
+        """Handle `'x' in sample`, which checks a name without requiring it."""
         for operand in node.ops:
             path = path_of(operand.expr)
             if operand.op in ("in", "notin") and path and isinstance(node.expr, nodes.Const):
@@ -149,9 +149,9 @@ class _Walk:
 
 
 def path_of(node: nodes.Node) -> NamePath | None:
-    """The path of names that an expression looks up, cut at the first look-up by anything but a name.
+    """Return the path of names that an expression looks up, up to the first look-up that is not a name.
 
-    `None` when it does not start at a variable.
+    Return `None` if the expression does not start with a variable.
     """
     steps: list[str | None] = []
     while isinstance(node, nodes.Getattr | nodes.Getitem):
@@ -164,7 +164,7 @@ def path_of(node: nodes.Node) -> NamePath | None:
 
 
 def whole_path(node: nodes.Node | None) -> NamePath | None:
-    """The path of an expression that looks names up and does nothing else, as `sample.question`."""
+    """Return the path of an expression that only looks up names, such as `sample.question`."""
     path = None if node is None else path_of(node)
     steps = 1
     while isinstance(node, nodes.Getattr | nodes.Getitem):
@@ -179,7 +179,7 @@ def _looked_up(node: nodes.Getattr | nodes.Getitem) -> str | None:
 
 
 def _other_parts(node: nodes.Node) -> Iterator[nodes.Node]:
-    """Expressions inside the brackets of a look-up, as `sample.index` in `letters[sample.index]`."""
+    """Yield expressions in the brackets of a look-up, such as `sample.index` in `letters[sample.index]`."""
     while isinstance(node, nodes.Getattr | nodes.Getitem):
         if isinstance(node, nodes.Getitem) and not isinstance(node.arg, nodes.Const):
             yield node.arg
@@ -187,22 +187,22 @@ def _other_parts(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def text_of(value: object) -> str:
-    """What a value prints as inside a template.
+    """Return the text of a value in a template.
 
-    A class may define a static method `__template_text__(value) -> str | None`. It is asked for objects of
-    the class and for lists that begin with one, such as the content parts of a message; so a model output can
-    print the text of its first choice. Everything else, and what it answers with `None`, prints as in Jinja:
-    `str(value)`.
+    A class may define a static method `__template_text__(value) -> str | None`. It is called for objects of
+    the class and for lists that start with one, such as the content parts of a message. For example, a model
+    output is printed as the text of its first choice. Other values, and values for which it returns `None`,
+    are printed as in Jinja: `str(value)`.
     """
     if isinstance(value, str):
-        # `str` of a member of an enumeration of texts is `Role.user`.
+        # `str` of a text enumeration member would be `Role.user`.
         return str(value.value) if isinstance(value, Enum) else str(value)
     text = own_text(value)
     return str(value) if text is None else text
 
 
 def own_text(value: object) -> str | None:
-    """The text that a value of such a class prints as; `None` for what prints as in Jinja."""
+    """Return the text from a value's `__template_text__`; `None` for values that are printed as in Jinja."""
     item = value[0] if isinstance(value, list) and value else value
     text_for = getattr(type(item), "__template_text__", None)
     text = None if text_for is None else text_for(value)
@@ -210,7 +210,7 @@ def own_text(value: object) -> str | None:
 
 
 class UnknownNameError(UndefinedError):
-    """A template reads a name that does not exist; `missing` knows which."""
+    """Read of a name that does not exist; `missing` identifies it."""
 
     def __init__(self, missing: MissingName):
         super().__init__(missing.explain())
@@ -218,16 +218,16 @@ class UnknownNameError(UndefinedError):
 
 
 class MissingName(Undefined):
-    """Undefined as AI GO needs it: an error when used, but `default` and `is defined` reach through it.
+    """Undefined value that raises an error on use, but supports `default` and `is defined` through several
+    levels.
 
-    Jinja's own strict class raises already on the dot in `sample.meta.lang | default("en")` when `meta`
-    is missing.
+    Jinja's strict class already fails at the dot in `sample.meta.lang | default("en")` if `meta` is missing.
     """
 
     __slots__ = ()
 
     def explain(self) -> str:
-        """Jinja's wording."""
+        """Return Jinja's error message."""
         return self._undefined_message
 
     def _fail(self, *_: Any, **__: Any) -> NoReturn:
@@ -242,22 +242,22 @@ class MissingName(Undefined):
 
     @property
     def name(self) -> str | None:
-        """The name that does not exist."""
+        """Name that does not exist."""
         return None if self._undefined_name is None else str(self._undefined_name)
 
     @property
     def hint(self) -> str | None:
-        """Jinja's own explanation, when the cause is not an unknown name."""
+        """Jinja's explanation if the cause is not an unknown name."""
         return self._undefined_hint
 
     @property
     def owner(self) -> object:
-        """The object that lacks the name."""
+        """Object without the name."""
         return self._undefined_obj
 
     @property
     def owner_is_unknown(self) -> bool:
-        """Whether the missing name is a variable of the template rather than a part of something."""
+        """Whether the missing name is a template variable instead of a part of a value."""
         return self._undefined_obj is missing
 
     def __getattr__(self, name: str) -> Any:

@@ -1,10 +1,10 @@
-"""Which templates are plain, and what a plain one may do while it is rendered.
+"""Plain templates: recognition, and checks while they are rendered.
 
-A plain template is rendered where it is asked for, in the runner; any other in a process that can be killed
-(`rendering`). So both halves are lists of what is allowed, and what stands on neither is not plain: the
-*kinds* of nodes, filters, tests and methods, by the text alone (`is_plain`), and the *operands* that they
-meet (`allow_…`): what is slower than in proportion to what it is given, or has no price, raises
-`NotPlainError`. Rendering changes nothing, so it begins anew in that process and gives what it gives.
+A plain template is rendered directly in the runner; any other template in a process that can be killed
+(`rendering`). Both checks are lists of allowed elements. `is_plain` checks the *kinds* of nodes, filters,
+tests and methods in the text. The `allow_…` functions check the *operands* at run time. They raise
+`NotPlainError` for operations whose time is not proportional to their input or whose cost is unknown.
+Rendering has no side effects, so it then starts again in the other process with the same result.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from jinja2.sandbox import safe_range
 from aigo_bridge.templates.budget import ITEM, POINTER, Budget, OverBudgetError, add, multiply
 
 MOST_NODES = 2_000
-"""Nodes of a plain template's tree: so long is the way between two looks at the budget."""
+"""Maximum nodes in the tree of a plain template; it limits the work between two budget checks."""
 MOST_LOOPS = 6
 SMALL_BITS = 64
-"""Length of an integer that operators may meet."""
+"""Maximum bits of integer operands."""
 SHORT = 32
-"""Characters of a text argument: searching and stripping cost the product of both lengths."""
+"""Maximum characters of a text argument: searching and stripping cost the product of both lengths."""
 SMALL_NUMBER = 1_000
-"""Largest number that a filter or method may be given as an argument."""
+"""Maximum number as an argument of a filter or method."""
 
 FILTERS = frozenset(
     {
@@ -48,14 +48,14 @@ FILTERS = frozenset(
         *("round", "select", "selectattr", "string", "to_json", "tojson", "trim", "truncate", "upper"),
     }
 )
-"""Filters whose work is in proportion to what they pay for."""
+"""Filters whose work is proportional to their cost."""
 TESTS = frozenset(
     {
         *("boolean", "defined", "even", "false", "float", "integer", "iterable", "mapping", "none", "number"),
         *("odd", "sequence", "string", "true", "undefined"),
     }
 )
-"""Tests that look at the type, or at the last bit; those that compare are in `_COMPARISONS`."""
+"""Tests that check the type or the last bit; comparing tests are in `_COMPARISONS`."""
 METHODS: Mapping[type, frozenset[str]] = {
     str: frozenset(
         {
@@ -76,7 +76,7 @@ METHODS: Mapping[type, frozenset[str]] = {
     ),
     dict: frozenset({"get", "items", "keys", "values"}),
 }
-"""Methods whose work is in proportion to what they pay for, where their arguments are short."""
+"""Methods whose work is proportional to their cost if their arguments are short."""
 
 _COMPARISONS = {
     "==": "eq",
@@ -96,13 +96,11 @@ _CONTAINERS = (list, tuple, dict)
 
 
 class NotPlainError(OverBudgetError):
-    """Something came up in a plain template that is rendered in a process of its own; nobody is ever told
-    so.
-    """
+    """Operation of a plain template that requires a separate process; users never see this error."""
 
 
 def is_plain(tree: Sequence[nodes.Node]) -> bool:
-    """Whether all nodes of a template are on the list of what is rendered in the runner."""
+    """Return whether all nodes of a template are allowed in the runner."""
     if len(tree) > MOST_NODES:
         return False
     loops = 0
@@ -118,7 +116,7 @@ def is_plain(tree: Sequence[nodes.Node]) -> bool:
 
 
 def allow_operator(budget: Budget, operator: str, left: Any, right: Any) -> None:
-    """Pay for `left operator right`, or leave it to another process."""
+    """Pay for `left operator right`, or leave it to the other process."""
     if isinstance(left, Undefined) or isinstance(right, Undefined):
         return
     if _is_number(left) and _is_number(right) and operator != "**":
@@ -132,7 +130,7 @@ def allow_operator(budget: Budget, operator: str, left: Any, right: Any) -> None
 
 
 def allow_comparison(budget: Budget, operator: str, left: Any, right: Any) -> None:
-    """Pay for comparing, or leave it to another process."""
+    """Pay for a comparison, or leave it to the other process."""
     if isinstance(left, Undefined) or isinstance(right, Undefined):
         return
     if operator in ("in", "notin"):
@@ -148,7 +146,7 @@ def allow_comparison(budget: Budget, operator: str, left: Any, right: Any) -> No
 
 
 def allow_slice(budget: Budget, value: Any) -> None:
-    """Pay for a part of a text or list, as if it were the whole."""
+    """Pay for a slice of a text or list as for the whole value."""
     if type(value) is str:
         budget.spend(len(value))
     elif type(value) in (list, tuple):
@@ -158,7 +156,7 @@ def allow_slice(budget: Budget, value: Any) -> None:
 
 
 def allow_call(budget: Budget, called: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Let a method of a text or map pass, with short arguments."""
+    """Allow methods of texts or maps with short arguments."""
     if called is safe_range:
         return
     owner = getattr(called, "__self__", None)
@@ -177,7 +175,7 @@ def allow_call(budget: Budget, called: Any, args: tuple[Any, ...], kwargs: Mappi
 def allow_filter(
     budget: Budget, name: str, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    """Let a filter pass that is known to be quick with such arguments."""
+    """Allow filters that are known to be fast with such arguments."""
     if name not in FILTERS:
         raise NotPlainError(name)
     kind = type(value)
@@ -186,7 +184,7 @@ def allow_filter(
         if not (short or value is None or _is_number(value) or isinstance(value, Undefined)):
             raise NotPlainError(name)
     elif kind in _CONTAINERS:
-        # What is lazy is walked through later, and asks nobody then.
+        # A lazy value is walked later without another check.
         budget.spend((ITEM if name in _LAZY else POINTER) * len(value))
     if args or kwargs:
         if name == "join" and (len(args) > 1 or "attribute" in kwargs):
@@ -196,7 +194,7 @@ def allow_filter(
 
 
 def allow_test(budget: Budget, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Let a test pass that is known to be quick with such a value."""
+    """Allow tests that are known to be fast with such a value."""
     comparison = _COMPARISONS.get(name)
     if kwargs or len(args) != (1 if comparison is None else 2):
         raise NotPlainError(name)
@@ -282,4 +280,4 @@ _NODES: Mapping[type[nodes.Node], Callable[[Any], bool]] = {
     nodes.Dict: _dictionary,
     nodes.Assign: _assignment,
 }
-"""What may stand in a plain template."""
+"""Nodes that a plain template may contain."""

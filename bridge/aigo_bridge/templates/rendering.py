@@ -1,10 +1,8 @@
-"""Rendering what is not plain: in a process of ours, which the kernel ends when a template computes for too
-long.
+"""Rendering of templates that are not plain, in processes that the kernel ends if a template runs too long.
 
-The process has none of the runner's environment (no keys). Processor time is counted by the kernel, so that a
-busy machine fails no sample; only a process that gives nothing for much longer than that is ended by the
-clock. One process to begin with, more where several threads render at the same time; they live as long as the
-runner.
+The process has none of the runner's environment (no keys). The kernel counts processor time, so that a busy
+machine does not fail samples. A process without an answer for much longer is ended by wall clock time. There
+is one process at first, and more if several threads render at the same time. They live as long as the runner.
 """
 
 from __future__ import annotations
@@ -36,10 +34,10 @@ _PLAIN = (str, int, float, bool, types.NoneType)
 
 
 def pickled(job: Any) -> bytes:
-    """A job for the process, or the values for one.
+    """Pickle a job, or its values, for the process.
 
     Raises:
-        TypeError: one of the values is of no kind that can be sent.
+        TypeError: the type of a value is not supported.
     """
     buffer = io.BytesIO()
     try:
@@ -64,20 +62,20 @@ class _Pickler(pickle.Pickler):
 
 
 def written(value: Any) -> bytes:
-    """A value that a template gave, as JSON.
+    """Return a template's value as JSON.
 
     Raises:
-        TypeError: it is no value, but for instance a macro.
-        RecursionError: it is nested too deeply.
+        TypeError: it is not a value but, for example, a macro.
+        RecursionError: the value is nested too deeply.
     """
     return json.dumps(_tagged(value), separators=(",", ":")).encode()
 
 
 def read(data: bytes) -> Any:
-    """Back from `written`.
+    """Reverse `written`.
 
     Raises:
-        ValueError: it was not written by `written`.
+        ValueError: the data was not created by `written`.
     """
     try:
         return _untagged(json.loads(data))
@@ -134,7 +132,7 @@ def _untagged(value: Any) -> Any:
 
 
 def _ours(module: str, name: str, base: type) -> Any:
-    """A type of ours that is known already: nothing is imported for an answer."""
+    """Return a loaded type of aigo-bridge; an answer never triggers an import."""
     kind = getattr(sys.modules.get(module), name, None) if module.startswith(_OUR_PACKAGE) else None
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise TypeError(f"no type of a value: {module}.{name}")
@@ -159,41 +157,41 @@ _SIMPLE: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda parts: dt.timedelta(*parts),
     ),
 }
-"""Type → its name, what is written of it, what is made of that."""
+"""Type → its name, function to write it, function to restore it."""
 _MAKERS = {name: make for name, _, make in _SIMPLE.values()}
 
 
 MOST_WORKERS = 4
-"""Processes that render at the same time; who comes later waits."""
+"""Maximum number of processes that render at the same time; further jobs wait."""
 CPU_SECONDS = 2.0
-"""Processor time of one job, in which a template is compiled and rendered."""
+"""Maximum processor seconds of one job (compilation and rendering)."""
 WALL_SECONDS = 30.0
-"""Time after which a job is given up, however little of a processor it got."""
+"""Maximum wall clock seconds of a job, independent of its processor time."""
 MEMORY_BYTES = 2 * 1024**3
-"""Address space of a process."""
+"""Maximum address space of a process in bytes."""
 LARGEST_ANSWER = 1 << 30
-"""Bytes of an answer; the budget of a rendering ends long before."""
+"""Maximum bytes of an answer; the budget of a rendering ends long before."""
 FRAME = struct.Struct("!Q")
-"""Length of what follows, on both pipes."""
+"""Length prefix of messages on both pipes."""
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""Variables that a process gets."""
+"""Environment variables that a process gets."""
 
 
 _HERE = {"all": False}
 
 
 def render_here() -> None:
-    """From now on this process is one that can be killed, and renders everything itself."""
+    """Mark this process as one that can be killed; it renders everything itself."""
     _HERE["all"] = True
 
 
 def renders_here() -> bool:
-    """Whether this process is one that can be killed."""
+    """Return whether this process can be killed."""
     return _HERE["all"]
 
 
 class RenderingStoppedError(Exception):
-    """A job was ended, or could not be begun; the message says why."""
+    """Job that was ended or could not be started; the message contains the reason."""
 
     def __init__(self, message: str, *, slow: bool = False):
         super().__init__(message)
@@ -202,20 +200,20 @@ class RenderingStoppedError(Exception):
 
 
 def exchange(request: bytes) -> bytes:
-    """Have one job done and return its answer. Thread-safe.
+    """Run one job and return its answer. Thread-safe.
 
     Raises:
-        RenderingStoppedError: there is no answer.
+        RenderingStoppedError: there was no answer.
     """
     with _POOL.worker() as worker:
         return worker.exchange(request)
 
 
 class _Worker:
-    """A process that renders.
+    """Process that renders templates.
 
     Raises:
-        RenderingStoppedError: it cannot be started.
+        RenderingStoppedError: the process cannot be started.
     """
 
     def __init__(self) -> None:
@@ -223,7 +221,8 @@ class _Worker:
             raise RenderingStoppedError(
                 f"it is rendered in its own process, which needs a Unix system, found {sys.platform}"
             )
-        # -I: neither PYTHON* variables nor the user's site-packages; it imports from where this process does.
+        # -I: ignore PYTHON* variables and the user's site-packages. The process imports from the same paths
+        # as this one.
         paths = [str(Path(path).absolute()) for path in sys.path]
         start = f"from {__package__}.worker import main; main({CPU_SECONDS!r})"
         try:
@@ -244,7 +243,7 @@ class _Worker:
         for descriptor in (self._requests, self._answers):
             os.set_blocking(descriptor, False)
         self.end = weakref.finalize(self, _end, self.process, os.getpid())
-        """Kills the process; also when it is garbage collected."""
+        """Function that kills the process; garbage collection also calls it."""
 
     def exchange(self, request: bytes) -> bytes:
         deadline = time.monotonic() + WALL_SECONDS
@@ -285,7 +284,7 @@ class _Worker:
             raise TimeoutError
 
     def _cause(self) -> RenderingStoppedError:
-        """Why the process has ended."""
+        """Return why the process has ended."""
         try:
             code = self.process.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -298,19 +297,19 @@ class _Worker:
 
 
 class _Pool:
-    """The processes of this one. Thread-safe."""
+    """Rendering processes of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, in a copy of the process: what the other started is the other's."""
+        """Forget all processes, in a forked copy: they belong to the original process."""
         self._free: list[_Worker] = []
         self._turns = threading.BoundedSemaphore(MOST_WORKERS)
 
     @contextmanager
     def worker(self) -> Iterator[_Worker]:
-        """A process for one job; one that did not finish it is ended."""
+        """Yield a process for one job; a process that did not finish its job is killed."""
         turns = self._turns
         with turns:
             worker = self._take()
@@ -319,7 +318,7 @@ class _Pool:
                 yield worker
                 finished = True
             finally:
-                # Also after an interrupt: its answer would be taken for that to the next job.
+                # Also after an interrupt, because its answer would be read as the answer to the next job.
                 if finished:
                     self._free.append(worker)
                 else:

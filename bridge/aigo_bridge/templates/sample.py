@@ -1,4 +1,4 @@
-"""`{{ sample.x }}`: templates rendered once per sample."""
+"""Sample templates: `{{ sample.x }}` is rendered once per sample."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from aigo_bridge.templates.names import MissingName, NamePath
 from aigo_bridge.templates.sandbox import AdapterEnvironment, SampleEnvironment
 
 LONGEST_LITERAL = 100_000
-"""Characters of a list spelt in Python's form; JSON has no such limit."""
+"""Maximum characters of a list in Python notation; JSON has no such limit."""
 
 _STRICT = SampleEnvironment("strict", undefined=MissingName)
 _LENIENT = SampleEnvironment("lenient", undefined=ChainableUndefined)
 _ADAPTER = AdapterEnvironment("adapter", undefined=ChainableUndefined)
 ENVIRONMENTS = {environment.name: environment for environment in (_STRICT, _LENIENT, _ADAPTER)}
-"""By name, for the process that renders what is not plain."""
+"""Environments by name, for the process that renders templates that are not plain."""
 
 
 class SampleTemplate:
-    """A compiled template of one field, rendered for every sample.
+    """Compiled template of one field, rendered for every sample.
 
-    Compiling the same text again costs a look-up. A template holds no state of a rendering: any number of
+    Compiling the same text again only takes a look-up. A template stores no rendering state, so several
     threads may render it at the same time.
 
-    With `lenient=True` a name that does not exist prints as nothing; otherwise it is an error unless the
-    template asks with `is defined` or supplies a `default`. Rendering is bounded (see `bounds`).
+    With `lenient=True`, an unknown name is printed as an empty text. Otherwise it is an error unless the
+    template checks it with `is defined` or supplies a `default`. Rendering is limited (see `budget`).
 
-    Raises `TemplateError` when the text is not a template; the issue has line and column inside the text.
+    Raises `TemplateError` if the text is not a valid template; the issue has line and column in the text.
     """
 
     __slots__ = ("_compiled", "lenient", "source")
@@ -70,49 +70,49 @@ class SampleTemplate:
 
     @property
     def lone_path(self) -> NamePath | None:
-        """The name that the text's one expression looks up, where it does nothing else with it."""
+        """Name that the text's single expression looks up without further operations; otherwise `None`."""
         return self._compiled.lone_path
 
     @property
     def is_constant(self) -> bool:
-        """Whether the text has no expression at all."""
+        """Whether the text contains no expressions."""
         return self._compiled.constant
 
     def line_of(self, path: NamePath) -> int | None:
-        """1-based line of the first use of a name in `reads` or `optional_reads`."""
+        """Return the line, from 1, of the first use of a name in `reads` or `optional_reads`."""
         return self._compiled.lines.get(path)
 
     def render(self, /, **variables: Any) -> str:
-        """The text for one sample.
+        """Render the text for one sample.
 
-        Raises `TemplateError` naming the expression, its line and what there is instead.
+        Raises `TemplateError` with the expression, its line and the available names.
         """
         return self._compiled.render(variables)
 
     def evaluate(self, /, **variables: Any) -> Any:
-        """The value itself when the whole text is one `{{ expression }}`, otherwise the rendered text.
+        """Return the value if the whole text is one `{{ expression }}`, otherwise the rendered text.
 
-        Raises `TemplateError` as `render` does.
+        Raises `TemplateError` like `render`.
         """
         return self._compiled.evaluate(variables)
 
     def exists(self, /, **variables: Any) -> bool:
-        """Whether what the text's one expression names is there, whatever its value; other texts always
-        exist.
+        """Return whether the name in the text's single expression exists, with any value; for other texts,
+        return true.
 
-        Raises `TemplateError` as `render` does, for other reasons than an unknown name.
+        Raises `TemplateError` like `render`, except for unknown names.
         """
         return self._compiled.exists(variables)
 
 
 class AdapterTemplate:
-    """A model adapter's template: builds request text or reads response text.
+    """Template of a model adapter: builds a request or parses a response.
 
-    Published adapters fill lists and maps with `append` and `update` while they render, which sample
-    templates may not. What does so is rendered in another process, so what the caller passed stays as it was.
-    Unknown names print as nothing: adapters probe for fields that not every model sends.
+    Published adapters change lists and maps with `append` and `update` during rendering, unlike sample
+    templates. Such templates are rendered in another process, so the caller's values stay unchanged. Unknown
+    names are printed as an empty text, because adapters check for fields that only some models send.
 
-    Raises `TemplateError` when the text is not a template.
+    Raises `TemplateError` if the text is not a valid template.
     """
 
     __slots__ = ("_compiled", "source")
@@ -122,14 +122,14 @@ class AdapterTemplate:
         self._compiled = compile_template(source, _ADAPTER)
 
     def render(self, /, **variables: Any) -> str:
-        """The text. Raises `TemplateError`."""
+        """Render the text; raise `TemplateError` on failure."""
         return self._compiled.render(variables)
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list-valued field after `evaluate`: a list as it is, or the list that a JSON or Python text spells.
+    """Return the list of a field after `evaluate`: a list itself, or the list in a JSON or Python text.
 
-    Raises `TemplateError` saying what was found.
+    Raises `TemplateError` with the found value.
     """
     if isinstance(value, list):
         return value

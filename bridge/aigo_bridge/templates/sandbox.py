@@ -1,15 +1,15 @@
 # ruff: noqa: N802  # the visitors are named by Jinja
-"""The Jinja environment of AI GO templates: a sandbox with a budget, strict names, columns before methods.
+"""Jinja environment of AI GO templates: a sandbox with a budget, strict names, and columns before methods.
 
-Beyond Jinja's own sandbox:
+Differences from Jinja's own sandbox:
 
-* what may be called is a list of what is allowed, not of what is forbidden. Jinja lets a template call any
-  public method of any object it can reach; pydantic's `parse_raw` unpickles and `parse_file` opens files.
-* every operation that can grow pays a `Budget` first (`bounds`), which needs a code generator of our own:
-  Jinja offers hooks for operators and calls, not for literals, `~`, loops and captured output.
-* nothing random (`random`, `lipsum`): evidence must be reproducible. No includes, imports, blocks: a prompt
-  is one text.
-* `sample.items` is the column `items` if there is one. Jinja asks for attributes first.
+* Calls are checked against a list of allowed functions instead of forbidden ones. Jinja lets templates call
+any public method of any reachable object; pydantic's `parse_raw` unpickles, and `parse_file` opens files.
+* Every operation that can grow pays a `Budget` first (see `budget`). This needs a custom code generator,
+because Jinja has hooks for operators and calls, but not for literals, `~`, loops and captured output.
+* There are no random functions (`random`, `lipsum`), because evidence must be reproducible. There are no
+includes, imports or blocks, because a prompt is one text.
+* `sample.items` is the column `items` if it exists. Jinja looks up attributes first.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from aigo_bridge.templates.names import text_of
 
 
 class BoundedContext(Context):
-    """The variables of one rendering, and its budget, which is given to it before anything is rendered."""
+    """Variables of one rendering and its budget, which is set before rendering starts."""
 
     budget: Budget
 
 
 class PayingGenerator(CodeGenerator):
-    """Emits the calls by which loops, macros, literals and `~` pay."""
+    """Code generator that adds payments to loops, macros, literals and `~`."""
 
     def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
         self.write("environment.join_texts(context, (")
@@ -89,7 +89,7 @@ class PayingGenerator(CodeGenerator):
         self.writeline("context.budget.tick()")
         node.body.insert(0, _tick_statement(node))
         if node.test is not None:
-            # Also for the items that are passed over.
+            # This also counts skipped items.
             node.test = nodes.And(nodes.ContextReference(), node.test, lineno=node.test.lineno)
         super().visit_For(node, frame)
 
@@ -127,7 +127,7 @@ class PayingGenerator(CodeGenerator):
         self.write(")")
 
     def visit_ContextReference(self, node: nodes.ContextReference, frame: Frame) -> None:
-        # Jinja's node types cannot be added to; no template text parses to a bare context reference.
+        # Jinja's node types cannot be extended, and no template text parses to a bare context reference.
         self.write("context.budget.tick()")
 
 
@@ -136,7 +136,7 @@ def _tick_statement(node: nodes.Node) -> nodes.ExprStmt:
 
 
 def _with_constant(left: nodes.Expr, operand: nodes.Operand) -> bool:
-    """Whether comparing costs no more than a constant of the template is long."""
+    """Return whether the cost of a comparison is limited by the length of a constant in the template."""
     right = operand.expr
     if operand.op in ("in", "notin"):
         return isinstance(right, nodes.List | nodes.Tuple) and all(
@@ -168,7 +168,7 @@ _CHANGES_EVIDENCE = re.compile(r"append|extend|add_|set_|insert|clear|pop|remove
 
 
 class BoundedNamespace(Namespace):
-    """`namespace()` whose print does not walk into what it holds."""
+    """`namespace()` whose printed form does not include its content."""
 
     def __repr__(self) -> str:
         return "<namespace>"
@@ -194,7 +194,7 @@ def _finalize(context: BoundedContext, value: Any) -> str:
 
 
 class SampleEnvironment(ImmutableSandboxedEnvironment):
-    """Where sample templates run: nothing they are given can be changed."""
+    """Environment of sample templates: their values cannot be changed."""
 
     code_generator_class = PayingGenerator
     context_class = BoundedContext
@@ -204,8 +204,8 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
 
     def __init__(self, name: str, undefined: type[Undefined]):
         self.name = name
-        """By which the process that renders knows it."""
-        # Constant folding would run operators and filters while compiling, before there is a budget.
+        """Name of the environment in the rendering process."""
+        # Constant folding would run operators and filters during compilation, before a budget exists.
         super().__init__(
             undefined=undefined,
             finalize=_finalize,
@@ -239,7 +239,7 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
-        # At once, not on first use: a lenient template would print it as nothing.
+        # Raise immediately: a lenient template would print an empty text.
         raise SecurityError(f"access to attribute {attribute!r} of {type(obj).__name__!r} object is unsafe")
 
     def wrap_str_format(self, value: Any) -> Any:
@@ -252,7 +252,7 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
         return None
 
     def join_texts(self, context: BoundedContext, values: tuple[Any, ...]) -> str:
-        """`a ~ b`."""
+        """Compute `a ~ b`."""
         texts = []
         for value in values:
             context.budget.spend_value(value)
@@ -260,7 +260,7 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
         return "".join(texts)
 
     def pay_for(self, context: BoundedContext, value: Any) -> Any:
-        """Pay for a list, tuple or map that was just written down."""
+        """Pay for a list, tuple or map literal."""
         context.budget.spend_value(value)
         return value
 
@@ -277,13 +277,13 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
         return result
 
     def compare(self, context: BoundedContext, operator: str, left: Any, right: Any) -> Any:
-        """`left operator right`, where neither is a constant."""
+        """Compute `left operator right` if neither is a constant."""
         if context.budget.plain:
             plain.allow_comparison(context.budget, operator, left, right)
         return _COMPARE[operator](left, right)
 
     def slice(self, context: BoundedContext, value: Any, start: Any, stop: Any, step: Any) -> Any:
-        """`value[start:stop:step]`."""
+        """Compute `value[start:stop:step]`."""
         if context.budget.plain:
             plain.allow_slice(context.budget, value)
         else:
@@ -329,7 +329,7 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
 
 
 class AdapterEnvironment(SampleEnvironment):
-    """Where model adapters run: the published ones build their result with `list.append` and
+    """Environment of model adapters; published adapters build their result with `list.append` and
     `dict.update`.
     """
 
@@ -385,7 +385,7 @@ def _first_argument(passes: Any, context: BoundedContext) -> tuple[Any, ...]:
 
 
 def _guarded_filter(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that pays for its input, its work and its result."""
+    """Wrap a filter so that it pays for its input, its work and its result."""
     passes = getattr(call, "jinja_pass_arg", None)
     prepays = prepay(name)
 
@@ -414,7 +414,7 @@ def _guarded_filter(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def source_line(error: BaseException) -> int | None:
-    """The line in the template at which an error came up, from its traceback."""
+    """Return the template line of an error from its traceback."""
     line = None
     traceback = error.__traceback__
     while traceback is not None:

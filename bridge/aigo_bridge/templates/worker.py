@@ -1,7 +1,7 @@
-"""The process that renders templates which are not plain (see `rendering`, which starts it).
+"""Process that renders templates that are not plain (started by `rendering`).
 
-It runs our code alone: templates in the same sandbox, with the same budget as anywhere. What a budget cannot
-bound, the kernel does: a timer of processor time ends the process, and memory is limited.
+It only runs aigo-bridge's code: templates in the usual sandbox with the usual budget. The kernel limits
+everything else: a timer of processor time ends the process, and memory is limited.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ TEXT, VALUE, ERROR = b"t", b"v", b"e"
 
 
 def main(cpu_seconds: float) -> None:
-    """Do jobs until standard input ends."""
+    """Run jobs until standard input ends."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(ValueError, OSError):  # a container may allow less than we ask for
+    with contextlib.suppress(ValueError, OSError):  # A container may allow less than requested.
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     render_here()
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -53,7 +53,7 @@ def _answer(request: bytes) -> bytes:
     try:
         job, environment, source, names, values = pickle.loads(request)  # noqa: S301  # made by the runner, of its own data
         variables = dict.fromkeys(names) | pickle.loads(values)  # noqa: S301
-    # A type whose module cannot be found, or that does not let itself be made anew.
+    # The module of a type is missing, or the type cannot be restored.
     except Exception as error:  # noqa: BLE001
         return _problem(
             TemplateError(
@@ -68,7 +68,7 @@ def _answer(request: bytes) -> bytes:
     except (MemoryError, RecursionError) as error:
         what = "takes too much memory" if isinstance(error, MemoryError) else "is nested too deeply"
         return _problem(TemplateError(f"the template or its result {what}", code=Code.TEMPLATE_TOO_COSTLY))
-    except TypeError as error:  # a value that no field can hold
+    except TypeError as error:  # A value that no field can contain.
         return _problem(TemplateError(str(error), code=Code.TEMPLATE_FAILED))
 
 
