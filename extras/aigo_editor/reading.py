@@ -25,6 +25,7 @@ from aigo_bridge.reading import environment, read
 from aigo_bridge.reading.locating import find_dataset
 from aigo_bridge.reading.reader import FileReport, upgrade_text, validate_paths
 from aigo_bridge.spec import DatasetSpec, TaskSpec
+from aigo_bridge.text.plurals import plural
 
 LONGEST_VALUE = 300
 """Maximum number of characters to show of a row's value."""
@@ -111,7 +112,7 @@ def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
             reason = "; ".join(issue.message for issue in issues) or str(error) or "its rows are not at hand"
             return f"The prompt cannot be shown: {reason}"
     if not previews:
-        return f"Row {row} does not exist: the dataset has {len(plan.samples):,} rows."
+        return f"Row {row} does not exist: the dataset has {plural(len(plan.samples), 'row', form=',')}."
     return markdown(previews[0], row, len(plan.samples))
 
 

@@ -101,7 +101,7 @@ def test_a_file_that_is_no_log_is_an_error_with_a_hint(
     (tmp_path / name).write_bytes(content)
     done = aigo("import", name, *engine)
     assert (done.code, done.out) == (2, "")
-    assert f"error: '{name}' is no log of an engine" in done.err
+    assert f"error: '{name}' is not an engine log" in done.err
     assert said in done.err
     assert "(" in done.err
     assert not (tmp_path / "out").exists()

@@ -273,7 +273,7 @@ def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Pat
         (("run", TASK, "--model", f"scripted/{TASK}"), "must be local"),
         (("run", TASK, "--model", MODEL, "--out", "ftp://host/x"), "begins with s3://, gs://"),
         (("run", TASK, "--model", MODEL, "--out", "s3:/bucket/x"), "looks like an address"),
-        (("run", TASK, "--model", MODEL, "--out", "s3://elsewhere/x"), "no bucket 'elsewhere'"),
+        (("run", TASK, "--model", MODEL, "--out", "s3://elsewhere/x"), "bucket 'elsewhere' does not exist"),
         (("run", f"s3://{BUCKET}/tasks/nothing.yaml", "--model", MODEL), f"s3://{BUCKET}/tasks/nothing.yaml"),
         (("stats", f"{out}/nothing.tasklog.json"), f"{out}/nothing.tasklog.json"),
         (("validate", f"{out}/nothing"), f"{out}/nothing"),

@@ -101,9 +101,9 @@ def test_another_scorer_is_free(aigo: Run, tmp_path: Path) -> None:
         (("--record", "new", "--replay", "c.cassette"), "cannot be recorded again"),
         (("--record", "c.cassette"), "already exists"),
         (("--record", "new", "--engine", "inspect,lighteval"), "on one engine"),
-        (("--replay", "c.cassette", "--resume"), "not with --resume"),
-        (("--replay", "c.cassette", "--cache", "reuse"), "not with --resume or --cache reuse"),
-        (("--replay", "none"), "there is no such file"),
+        (("--replay", "c.cassette", "--resume"), "cannot be combined with --resume"),
+        (("--replay", "c.cassette", "--cache", "reuse"), "cannot be combined with --resume or --cache reuse"),
+        (("--replay", "none"), "the file does not exist"),
         (("--record", "no/folder/c"), "cannot be written"),
     ],
 )

@@ -280,7 +280,7 @@ def test_without_landlock_the_run_says_that_there_is_no_jail(tmp_path: Path) -> 
 def test_where_nothing_holds_no_code_runs(tmp_path: Path) -> None:
     done = ran("a user without namespaces, no Landlock", opened(tmp_path))
     assert done.returncode == 2
-    assert "error: snippets cannot be confined here (Landlock: not offered" in done.stderr
+    assert "error: snippets cannot be confined on this machine (Landlock: not offered" in done.stderr
     assert "--snippets in-process" in done.stderr
     assert not (tmp_path / "out").exists()
 

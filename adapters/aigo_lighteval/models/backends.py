@@ -270,7 +270,7 @@ def check_packages(model: BackendModel) -> None:
     looks_like_path = model.model.startswith(("/", "./", "../", "~"))
     if backend.loads_weights and looks_like_path and not model.is_local:
         raise UsageError(
-            f"model {model.name!r}: {model.model!r} is no folder", code=Code.UNKNOWN_MODEL_ENTITY
+            f"model {model.name!r}: {model.model!r} is not a folder", code=Code.UNKNOWN_MODEL_ENTITY
         )
 
 

@@ -67,7 +67,9 @@ def _obstacles(folder: Path, name: str) -> list[Issue]:
     for place in path.parents:
         if place.exists():
             return (
-                [] if place.is_dir() else [Issue("is no folder", file=str(place), code=Code.UNUSABLE_OUTPUT)]
+                []
+                if place.is_dir()
+                else [Issue("is not a folder", file=str(place), code=Code.UNUSABLE_OUTPUT)]
             )
         if os.path.lexists(place):
             return [Issue("is a link to nothing", file=str(place), code=Code.UNUSABLE_OUTPUT)]

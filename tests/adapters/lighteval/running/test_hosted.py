@@ -252,7 +252,7 @@ def test_likelihoods_that_were_never_asked_alone_are_not_made_up(
 
     scored = next(iter(engine.read(log.path).trials()))
     with pytest.raises(
-        SampleError, match="no log-likelihoods of these continuations behind the unconditioned"
+        SampleError, match="no log-likelihoods of these continuations after the unconditioned"
     ):
         asyncio.run(MostLikelyChoice(made.benchmark.scorers[0])(Sample(0, ROWS[0]), scored.solver, {}))  # type: ignore[arg-type]
 
@@ -512,7 +512,7 @@ def test_explain_shows_the_continuations(aigo: Run, make_plan: MakePlan, tmp_pat
     assert done.code == 0, done.err
     shown = " ".join(done.out.split())
     assert '{"A": "red", "B": "the sea", "C": "é"}' in shown
-    assert "nothing is generated" in shown
+    assert "no text is generated" in shown
     assert "length_normalisation: 'characters'" in shown
     assert "the model's answer" not in shown
 

@@ -260,8 +260,8 @@ def test_connections_are_limited(make_plan: MakePlan, endpoint: Endpoint, tmp_pa
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (None, "none was given"),
-        ("gpt-4", "cannot be reached"),
+        (None, "choose one with --model"),
+        ("gpt-4", "is not available on the lighteval engine"),
         ("anthropic/claude", "--engine inspect"),
         ("vllm/x", "VLLM_BASE_URL"),
         ("openai/x", "OPENAI_API_KEY"),

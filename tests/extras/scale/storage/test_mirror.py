@@ -79,7 +79,7 @@ def test_a_file_that_is_being_written_waits(s3: S3, mirror: Mirror, monkeypatch:
 @pytest.mark.parametrize("key", ["task/../../outside", "task//x", "task/./x"])
 def test_a_key_that_is_no_path_is_refused(s3: S3, mirror: Mirror, key: str) -> None:
     s3.put(key, "x")
-    with pytest.raises(StorageError, match="no path below its folder"):
+    with pytest.raises(StorageError, match="is not a path in its folder"):
         mirror.take_folder(at("task"))
     assert not (mirror.folder / "outside").exists()
 
@@ -94,7 +94,7 @@ def test_an_object_that_is_a_folder_too_is_refused(s3: S3, mirror: Mirror) -> No
 def test_bytes_are_bounded(s3: S3, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LARGEST.variable, "0.001")
     s3.put("task/large", b"x" * 2000)
-    with pytest.raises(StorageError, match=f"set {LARGEST.variable}"):
+    with pytest.raises(StorageError, match=f"set the environment variable {LARGEST.variable}"):
         mirror.take_folder(at("task"))
 
 

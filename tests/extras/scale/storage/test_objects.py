@@ -90,7 +90,7 @@ def test_what_fails_for_a_moment_is_tried_again(
 def test_what_fails_for_good_says_so_at_once(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
-    with pytest.raises(StorageError, match="no bucket 'elsewhere'"):
+    with pytest.raises(StorageError, match="bucket 'elsewhere' does not exist"):
         put_bytes(parse("s3://elsewhere/x"), b"x")
     assert slept == []
 
