@@ -283,7 +283,7 @@ def test_a_fault_when_all_is_written(
     [
         "aigo_bridge.evaluation.writing:specification_of",
         "aigo_bridge.evaluation.writing:uncomputed",
-        "aigo_bridge.cli.outcomes:shown_rows",
+        "aigo_bridge.cli.metric_tables:shown_rows",
         "ADAPTER.running.evidence:logged_plan",
     ],
 )
@@ -298,7 +298,7 @@ def test_a_fault_in_the_run_of_one_task(
     assert "planted" in done.out + done.err
     assert native_logs(project) == 1
     log = result(project, BAD)
-    if "outcomes" in target or "uncomputed" in target:
+    if "metric_tables" in target or "uncomputed" in target:
         assert log["status"] == "success"
     else:
         assert log["status"] == "failure"
