@@ -157,7 +157,7 @@ def test_a_log_of_a_shard_by_itself_is_no_whole_result(folder: Path, aigo: Run, 
     (path,) = (folder / "imported").glob("*.tasklog.json")
     result = result_of(path)
     assert result["status"] == "failure"
-    assert "3 of 7 samples are there" in result["errors"][0]["message"]
+    assert "3 of 7 samples are complete" in result["errors"][0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def _conclude(
         log.status, log.error = failed.status, failed.error
     if part.missing is not None:
         number = len({summary["id"] for summary in gathered.summaries})
-        message = f"{part.missing}; {number} of {plural(len(run.samples), 'sample')} are there"
+        message = f"{part.missing}; {number} of {plural(len(run.samples), 'sample')} are complete"
         log.status, log.error = "error", EvalError(message=message, traceback="", traceback_ansi="")
 
 

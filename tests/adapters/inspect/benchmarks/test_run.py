@@ -118,7 +118,7 @@ def test_without_packages_the_list_says_where_benchmarks_come_from(
     done = aigo("list", "inspect", *options)
 
     assert done.code == 0
-    assert "no package with benchmarks for inspect is installed here" in done.err
+    assert "no package with benchmarks for inspect is installed" in done.err
     assert "pip install inspect-evals" in done.err
     assert "aigo-bridge run inspect:FILE.py" in done.err
     assert done.out.strip() == ("[]" if options else "")

@@ -215,7 +215,7 @@ def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> No
         assert not list((folder / "merged").glob("*.*log*"))
         return done.err
 
-    assert f"give --task {name}, with the options" in told()
+    assert f"pass --task {name} with the options" in told()
     assert "2 trials were asked for, the shards have 4 and 2" in told("--task", name)
     assert "data or arguments differ" in told("--task", name, "-n", "4", "-T", "word=maybe")
     assert "the shards do not contain 'few'" in told("--task", "inspect:tasks.py@few")

@@ -189,7 +189,7 @@ def test_changed_files_are_refused(changed: str, case: Make, export: Export) -> 
     target = file.parent / "of_parameters" / changed
     target.write_text(target.read_text() + "\n")
 
-    with pytest.raises(PrerequisiteError, match=f"not those that were exported: {changed} has changed"):
+    with pytest.raises(PrerequisiteError, match=f"were changed after the export: {changed} has changed"):
         evaluate(file, made.model)
 
 

@@ -166,7 +166,7 @@ def test_a_mistake_of_our_own_is_said_to_be_ours_and_costs_one_part(
     assert code_of_kind(error["error_type"]) == Code.UNMAPPED_LOG
     assert error["message"].startswith("header: aigo-bridge failed to map the header at ")
     assert "TypeError: odd" in error["message"]
-    assert "defect of aigo-bridge" in error["message"]
+    assert "report this error in aigo-bridge" in error["message"]
     # Said on the terminal, and in the loss report, as what it is.
     assert error["message"] in "\n".join(result.lines)
     assert result.loss_file is not None
