@@ -209,7 +209,7 @@ def test_another_data_set_is_not_in_the_export(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "there is no export.json"),
+        (None, "export.json is missing"),
         ("{", "is damaged"),
         ("[]", "is damaged"),
         ("{}", "is damaged: 'format'"),

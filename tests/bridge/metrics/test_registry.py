@@ -95,4 +95,4 @@ def test_it_is_explained(aigo: Run, written: Path) -> None:
 def test_it_is_a_gap_of_native_code(aigo: Run, written: Path, tmp_path: Path) -> None:
     export = aigo("export", written, "--to", "inspect", "--native", "--out", tmp_path / "out")
     assert "at_least)" in export.out + export.err
-    assert "it has no native form" in export.out + export.err
+    assert "no native equivalent" in export.out + export.err

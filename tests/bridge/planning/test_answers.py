@@ -166,7 +166,7 @@ def test_shipped_tasks_have_sound_answers(name: str) -> None:
         assert list(answer_issues(made.benchmark, made.samples)) == []
 
 
-FAULTY = {"data: ids of samples", "failures: templates that cannot be rendered", "scorers: string_equals"}
+FAULTY = {"data: sample ids", "failures: template errors", "scorers: string_equals"}
 """Compared with: ids, of which one is a blank; a ground truth that cannot be rendered; an empty text, which an empty answer equals."""
 
 

@@ -53,7 +53,7 @@ def test_the_first_run_on_all_rows_keeps_their_digest(tmp_path: Path, planned: P
     (again,) = compare_rows([planned(ROWS)], out)
 
     assert "is stored" in first
-    assert "are those of" in again
+    assert " match datasets.lock.json" in again
     assert entry == {"num_rows": 4, "digest": planned(ROWS).dataset.digest}  # type: ignore[union-attr]
 
 

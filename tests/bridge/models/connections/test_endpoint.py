@@ -252,7 +252,7 @@ GOOD = json.dumps(completion("packed")).encode()
             "encoded in 'gzip, gzip', which was not asked for",
         ),
         ("br", b"\x00", "encoded in 'br', which was not asked for"),
-        ("gzip", gzip.compress(GOOD)[:-9], "the response was cut off"),
+        ("gzip", gzip.compress(GOOD)[:-9], "the response was truncated"),
         ("gzip", GOOD, "the response is damaged"),
     ],
     ids=["one", "members", "zlib", "bomb", "bomb in a bomb", "unknown", "cut off", "none"],
