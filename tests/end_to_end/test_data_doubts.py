@@ -119,7 +119,7 @@ def test_rows_of_a_post_processor_are_known_in_the_run(aigo: Run, tmp_path: Path
 
     assert done.code == 0, done.err
     assert told(done) == [
-        "'string_equals_mcqa': the right choice is not one of the choices 2 times: 'E' (2 times), which counts as wrong"
+        "'string_equals_mcqa': the correct choice is not one of the choices 2 times: 'E' (2 times), which counts as wrong"
     ]
 
 

@@ -36,12 +36,12 @@ def test_a_task_runs_on_a_copy_of_its_real_rows(tmp_path: Path, aigo: Run) -> No
     assert "sample data, not the benchmark" not in json.dumps(result["specification"])
     assert len(result["evidence"]["samples"]) == 6
     assert "the digest of openai/gsm8k" in done.err
-    assert "is kept in datasets.lock.json" in done.err
+    assert "is stored in datasets.lock.json" in done.err
     assert changed.code == 2
     assert "out/datasets.lock.json" in changed.err
     assert "as in an earlier run" in changed.err
     assert (offline.code, alone.code, nowhere.code, others.code) == (2, 2, 2, 2)
     assert "--full --data-dir DIR with DIR/test.parquet" in offline.err
     assert "--data-dir: only with --full" in alone.err
-    assert "there is no folder 'nowhere'" in nowhere.err
+    assert "the folder 'nowhere' does not exist" in nowhere.err
     assert "found 6 rows, expected 1,319" in others.err

@@ -412,7 +412,7 @@ def test_specification_without_a_result_is_noted_and_fails_a_check(export: Path,
 
     assert shown.code == 0
     assert "the evaluation has no result for 'third'" in shown.err
-    assert "there is no result of 'third', so rules cannot be checked" in problems(checked)
+    assert "no result of 'third', so rules cannot be checked" in problems(checked)
 
 
 def test_folder_with_result_logs_does_not_need_its_run_file(export: Path, aigo: Run) -> None:

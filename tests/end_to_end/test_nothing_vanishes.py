@@ -46,7 +46,7 @@ def test_half_a_character_is_told_before_any_model_is_called(aigo: Run, tmp_path
     done = aigo("run", "t.yaml", "--model", "scripted/m.jsonl")
 
     assert done.code == 2
-    assert "half a character" in done.err
+    assert "half of a surrogate pair" in done.err
     assert not (tmp_path / "out").exists()
 
 

@@ -215,15 +215,15 @@ def test_a_run_is_recorded_and_answered_from_its_cassette(folder: Path, engine: 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"record": "a", "replay": "b"}, "record, replay: what is answered"),
-        ({"replay": "b", "resume": True}, "replay: runs all of it"),
-        ({"replay": "b", "cache": "reuse"}, "replay: runs all of it"),
+        ({"record": "a", "replay": "b"}, "record, replay: calls that are answered"),
+        ({"replay": "b", "resume": True}, "replay: always runs all samples"),
+        ({"replay": "b", "cache": "reuse"}, "replay: always runs all samples"),
     ],
 )
 def test_tapes_that_make_no_sense_are_refused(folder: Path, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, **options)
-    with pytest.raises(EvidenceError, match="no such file"):
+    with pytest.raises(EvidenceError, match="the file does not exist"):
         aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), replay="none")
 
 

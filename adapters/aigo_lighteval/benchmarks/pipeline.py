@@ -337,7 +337,7 @@ def local_splits(
         DatasetError: a file is not valid.
     """
     if not folder.is_dir():
-        raise UsageError(f"--data-dir: there is no folder {str(folder)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"--data-dir: the folder {str(folder)!r} does not exist", code=Code.NOTHING_THERE)
     places = _places(config, folder, alone=alone)
     splits: dict[str, SplitRows] = {}
     for split in _splits(config, shots):

@@ -331,7 +331,7 @@ def _with_copy(origin: PlanOrigin, key: str, copy: Path | None) -> PlanOrigin:
     if copy is None:
         return origin
     if not copy.is_dir():
-        raise UsageError(f"--data-dir: there is not a folder {str(copy)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"--data-dir: the folder {str(copy)!r} does not exist", code=Code.NOTHING_THERE)
     if key in origin.datasets:
         raise UsageError(
             f"--data-dir, --dataset {key}=…: both select the rows; use one of them",

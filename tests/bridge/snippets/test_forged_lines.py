@@ -135,7 +135,7 @@ def test_a_reply_has_a_bound_and_the_message_says_what_to_do(
             asyncio.run(host.call(Snippet(source, "f", "s.py"), callbacks=callbacks))
         return str(caught.value)
 
-    advice = "of JSON; return only the required data, such as counts, or the samples that differ"
+    advice = "of JSON; return only the required data, such as counts or the samples that differ"
     assert problem("def f(): return 'x' * 5_000_000") == f"s.py: returned more than 1,000,000 bytes {advice}"
     assert problem("def f(): return [[]] * 20_000") == f"s.py: returned more than 10,000 values {advice}"
     assert "nested too deeply" in problem(

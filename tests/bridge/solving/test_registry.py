@@ -92,4 +92,4 @@ def test_it_is_exported_hosted_and_has_no_native_form(aigo: Run, written: Path, 
     native = aigo("export", written, "--to", "inspect", "--native", "--out", tmp_path / "native")
     assert native.code == 1
     assert "solver (second_thought)" in native.err
-    assert "it has no native form" in native.err
+    assert "no native equivalent" in native.err
