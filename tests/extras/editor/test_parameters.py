@@ -78,7 +78,7 @@ def test_a_name_that_cannot_be_given_is_refused(folder: Path, name: str) -> None
 
 def test_a_text_that_others_include_is_not_changed_under_them(folder: Path) -> None:
     (folder / "second.yaml").write_text("definition:\n  a: !include prompt.md\n", encoding="utf-8")
-    with pytest.raises(RenameError, match=r"prompt\.md uses it, and belongs to second\.yaml"):
+    with pytest.raises(RenameError, match=r"prompt\.md also uses it and belongs to second\.yaml"):
         rename(folder, "tongue")
 
 
