@@ -144,7 +144,7 @@ def format_of(out: Path) -> str:
     kind = out.suffix.lower()
     if kind not in (".svg", ".png"):
         raise UsageError(
-            f"{out}: found the suffix {out.suffix!r}, expected .svg or .png", code=Code.WRONG_OPTION
+            f"{out}: found the extension {out.suffix!r}, expected .svg or .png", code=Code.WRONG_OPTION
         )
     return kind
 
