@@ -52,12 +52,12 @@ def test_quadratic_text_through_aliases(tmp_path: Path) -> None:
 
 
 def test_an_anchor_that_holds_itself(tmp_path: Path) -> None:
-    assert "holds itself" in message_of(written(tmp_path, f"{HEAD}tags: &t [*t]\n{TAIL}"))
-    assert "holds itself" in message_of(written(tmp_path, f"{HEAD}tags: &t {{a: *t}}\n{TAIL}"))
+    assert "contains itself" in message_of(written(tmp_path, f"{HEAD}tags: &t [*t]\n{TAIL}"))
+    assert "contains itself" in message_of(written(tmp_path, f"{HEAD}tags: &t {{a: *t}}\n{TAIL}"))
 
 
 def test_a_merge_key_that_holds_itself(tmp_path: Path) -> None:
-    assert "holds itself" in message_of(written(tmp_path, f"{HEAD}x: &t {{<<: *t}}\n{TAIL}"))
+    assert "contains itself" in message_of(written(tmp_path, f"{HEAD}x: &t {{<<: *t}}\n{TAIL}"))
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])

@@ -149,7 +149,7 @@ def test_a_private_result_is_no_data_set(stranger: Path, aigo: Run) -> None:
     task = (TASK % PLAIN).replace("{key: rows}", "{key: old, source: task_result}")
     (stranger / "task.yaml").write_text(task, encoding="utf-8")
     done = aigo("explain", stranger / "task.yaml")
-    assert "is ignored by git, a task may not read it" in done.out + done.err
+    assert "is ignored by git; a task may not read it" in done.out + done.err
 
 
 def test_what_the_user_names_is_read(stranger: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:

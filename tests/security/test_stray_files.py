@@ -161,7 +161,7 @@ def test_what_is_no_file_is_no_file_of_a_task(kind: str, tmp_path: Path) -> None
     task.write_text("key: t\ndisplay_name: T\ndescription: !include x.md\ndefinition: {scorers: []}\n")
     STRAY[kind](tmp_path / "x.md")
     with pytest.raises(
-        SpecError, match=r"is a folder|is not a regular file|does not exist|cannot be read|leads out"
+        SpecError, match=r"is a folder|is not a regular file|does not exist|cannot be read|is outside"
     ):
         read(TaskSpec, task)
     for name in ("rows.jsonl", "rows.csv", "rows.parquet", "rows.jsonl.gz"):

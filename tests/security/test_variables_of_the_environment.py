@@ -67,7 +67,7 @@ def test_a_variable_that_was_allowed_is_put_in(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("spelling", ["${}", "${{{}}}", "$${}", "${}/x"])
 def test_a_name_like_a_secret_s_is_refused_even_if_allowed(name: str, spelling: str, tmp_path: Path) -> None:
-    assert "is named like a secret" in refusal(
+    assert "looks like a secret" in refusal(
         task(tmp_path, f"'{spelling.format(name)}'"), {name: KEY}, name
     )
 
@@ -187,7 +187,7 @@ def test_a_run_file_gives_no_secret_to_anything_but_connections(old: str, new: s
     task(tmp_path, "x")
     assert old in RUN
     (tmp_path / "run.yaml").write_text(RUN.replace(old, new), encoding="utf-8")
-    assert "is named like a secret" in refusal(tmp_path / "run.yaml", ENV, "OPENAI_API_KEY")
+    assert "looks like a secret" in refusal(tmp_path / "run.yaml", ENV, "OPENAI_API_KEY")
 
 
 def test_a_task_that_a_run_file_includes_is_a_task(tmp_path: Path) -> None:
@@ -199,13 +199,13 @@ def test_a_task_that_a_run_file_includes_is_a_task(tmp_path: Path) -> None:
 def test_one_anchor_in_two_places_is_judged_in_each(tmp_path: Path) -> None:
     text = "config: {url: u, api_key: &k $OPENAI_API_KEY}\nkey: m\ndisplay_name: *k\n"
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
-    assert "is named like a secret" in refusal(tmp_path / "m.yaml", ENV)
+    assert "looks like a secret" in refusal(tmp_path / "m.yaml", ENV)
 
 
 def test_an_adapter_gets_no_secret(tmp_path: Path) -> None:
     text = "key: a\ndisplay_name: A\nprocess_input: {language: jinja, source_code: $OPENAI_API_KEY}\nprocess_output: {language: jinja, source_code: x}\n"
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
-    assert "is named like a secret" in refusal(tmp_path / "a.yaml", ENV)
+    assert "looks like a secret" in refusal(tmp_path / "a.yaml", ENV)
 
 
 def test_the_key_of_a_trace_service_is_not_read(tmp_path: Path) -> None:
