@@ -102,8 +102,8 @@ def test_a_model_for_a_task_that_asks_none_is_told(ran: Path, aigo: Run) -> None
 
     assert done.code == 0, done.err
     assert "--model is ignored" in done.err
-    assert "--num-samples is not used" in done.err
-    assert "--num-trials is not used" in done.err
+    assert "--num-samples is ignored" in done.err
+    assert "--num-trials is ignored" in done.err
 
 
 CHAIN = """
@@ -246,7 +246,7 @@ def test_a_task_whose_sibling_is_not_complete_is_not_run(aigo: Run, chain: Path)
     assert "not run, because the result of 'quiz' is incomplete and provides its rows [AB602]" in done.out
     result = json.loads((chain / "out" / "again.tasklog.json").read_text())
     assert result["status"] == "failure"
-    assert "it was not run" in result["errors"][0]["message"]
+    assert "not run, because the result of" in result["errors"][0]["message"]
 
 
 def test_a_stored_result_comes_before_a_sibling(aigo: Run, chain: Path) -> None:

@@ -186,6 +186,6 @@ def test_wrong_use_is_refused_and_writes_nothing(
 def test_options_of_a_task_need_the_task(folder: Path, aigo: Run) -> None:
     done = aigo("merge", "parts", "--out", "merged", "--config", "a=b", "-n", "3")
     assert done.code == 2
-    assert "--config, --num-samples: with --task only" in done.err
+    assert "--config, --num-samples: only with --task" in done.err
     assert aigo("merge", "parts", "--out", "merged").code == 2
     assert not (folder / "merged").exists()

@@ -60,7 +60,7 @@ def test_a_missing_file_is_reported_as_missing(words: tuple[str, ...], aigo: Run
     done = aigo(*words)
     assert done.code == 2
     assert MISSING in done.err
-    assert any(said in done.err for said in ("there is no ", "no logs at ")), done.err
+    assert any(said in done.err for said in ("there is no ", "no logs at ", "does not exist")), done.err
     assert "expected one that ends in" not in done.err
 
 

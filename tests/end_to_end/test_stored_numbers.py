@@ -368,7 +368,7 @@ evaluation:
     aigo("run", "run.yaml")
     (log,) = project.glob("out/*.eval")
 
-    assert "computed anew" in imported(aigo, log, "--recompute", "run.yaml")[0]
+    assert "recomputed with your own task" in imported(aigo, log, "--recompute", "run.yaml")[0]
     other = imported(aigo, ran_alone(aigo, project), "--recompute", "run.yaml", code=3)[0]
     assert "give the task's own file" in other
 

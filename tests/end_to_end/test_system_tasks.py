@@ -102,5 +102,5 @@ definition:
     done = aigo("run", "t.yaml", "--num-trials", 3, "-o", "out")
 
     assert done.code == 0, done.err
-    assert "--num-trials is not used" in done.err
+    assert "--num-trials is ignored" in done.err
     assert done.err.endswith("1/1 sample\n")

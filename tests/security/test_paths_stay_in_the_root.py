@@ -296,7 +296,10 @@ def test_a_folder_of_the_current_directory_stands_for_no_name_on_the_hub(
     (tmp_path / "cwd" / path / "train.jsonl").write_text(json.dumps({"q": SECRET}), encoding="utf-8")
     (tmp_path / "task").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
-    with granting(Grants(network=True)), pytest.raises(DatasetError, match="the current folder contains a folder with this name"):
+    with (
+        granting(Grants(network=True)),
+        pytest.raises(DatasetError, match="the current folder contains a folder with this name"),
+    ):
         hub_rows(tmp_path / "task", path=path)
 
 

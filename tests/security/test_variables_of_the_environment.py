@@ -67,9 +67,7 @@ def test_a_variable_that_was_allowed_is_put_in(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("spelling", ["${}", "${{{}}}", "$${}", "${}/x"])
 def test_a_name_like_a_secret_s_is_refused_even_if_allowed(name: str, spelling: str, tmp_path: Path) -> None:
-    assert "looks like a secret" in refusal(
-        task(tmp_path, f"'{spelling.format(name)}'"), {name: KEY}, name
-    )
+    assert "looks like a secret" in refusal(task(tmp_path, f"'{spelling.format(name)}'"), {name: KEY}, name)
 
 
 @pytest.mark.parametrize(

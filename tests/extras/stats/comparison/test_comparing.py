@@ -175,7 +175,7 @@ def test_numbers_that_one_result_has_not_are_named(tmp_path: Path) -> None:
 
     (metric,) = compared(base, new).metrics
 
-    assert metric.difference == NoInterval("new has no such number")
+    assert metric.difference == NoInterval("new does not have this metric")
 
 
 def test_text_scores_are_not_compared_and_say_why(tmp_path: Path) -> None:
