@@ -370,7 +370,7 @@ evaluation:
 
     assert "recomputed with your own task" in imported(aigo, log, "--recompute", "run.yaml")[0]
     other = imported(aigo, ran_alone(aigo, project), "--recompute", "run.yaml", code=3)[0]
-    assert "give the task's own file" in other
+    assert "pass the task file" in other
 
 
 def ran_alone(aigo: Run, project: Path) -> Path:
