@@ -274,7 +274,7 @@ class Session:
         """Return the document with deprecated syntax replaced; `None` if the syntax is current or it
         cannot be rewritten.
         """
-        if not any("old form" in issue.message for issue in self.issues_of(document.file)):
+        if not any(issue.code == Code.OLD_FORM for issue in self.issues_of(document.file)):
             return None
         text = await self.analysis.upgraded(document.file, self.texts)
         return None if text == document.text else text

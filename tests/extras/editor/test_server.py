@@ -262,7 +262,7 @@ def test_a_problem_is_mended_by_its_hint_and_old_forms_are_rewritten(folder: Pat
             assert opened.applied(action.edit)[TASK] == TEXT
             await opened.type(TASK, old)
             problems = await opened.until(
-                TASK, lambda problems: any("old form" in each.message for each in problems)
+                TASK, lambda problems: any("deprecated" in each.message for each in problems)
             )
             every = {each.kind: each for each in await actions(opened, TASK, problems[0])}
             rewritten = every[lsp.CodeActionKind.SourceFixAll].edit
@@ -294,7 +294,7 @@ async def _prompts(opened: Editor) -> None:
     assert "𝄞𝄞 Capital of Norway?" in shown.markdown
     row["row"] = 7
     shown = await opened.ask(opened.request("aigoBridge/prompt", row))
-    assert shown.markdown == "Row 7 does not exist: the dataset has 1 rows."
+    assert shown.markdown == "Row 7 does not exist: the dataset has 1 row."
 
 
 def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) -> None:
