@@ -56,7 +56,6 @@ class InspectRanges:
             with open_for_replacing(output, clean=False) as file, no_collections():
                 writer = DocumentWriter(file)
                 part = _write_range(reader, writer, options, first, end)
-                assert part is None or isinstance(part.totals, LogTotals)
                 if part is not None and isinstance(part.totals, LogTotals):
                     finish(writer, frame_of(reader.header, part.totals, [], LossReport()))
             return part

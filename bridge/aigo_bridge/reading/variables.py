@@ -204,7 +204,7 @@ class Variables:
         if trust == "granted" and not allows_variable(name):
             hint = (
                 f'to allow it, use --env {name}; to allow it permanently, add env = ["{name}"] '
-                "under [tool.aigo-bridge] in pyproject.toml of your own project"
+                "under [tool.aigo-bridge] in the pyproject.toml of your project"
             )
             return issue("is not allowed here", hint)
         if holds_secret(self.env[name], self.env):
