@@ -1,7 +1,7 @@
 """CPU seconds of each test, child processes included, compared with the budgets of `tests/durations.toml`.
 
-`make test` fails if all tests together cost more than their budget. `make durations` also fails for a single test over its budget that has no
-reason there. A busy machine makes a test longer, but hardly changes its CPU seconds.
+`make test` prints the sum and a warning if it is over the budget. `make durations` fails for it, and for a single test over its budget that
+has no reason there. A timed assertion does not decide a submission: CPU seconds differ by a fifth between machines.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Durations:
 
     limits: Budgets = field(default_factory=budgets)
     each: bool = True
-    """Whether a single test over its budget is a failure."""
+    """Whether the budgets of single tests are checked, and a cost over a budget is a failure."""
     seconds: dict[str, float] = field(default_factory=dict)
     units: set[str] = field(default_factory=set)
 
@@ -87,8 +87,8 @@ class Durations:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if not hasattr(session.config, "workerinput") and any(self.over_budget()) and not session.exitstatus:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self.each and not hasattr(session.config, "workerinput") and any(self.over_budget()):
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         REPORT.parent.mkdir(exist_ok=True)
