@@ -40,7 +40,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Write samples, scores or metrics as CSV, XLSX, Parquet or JSONL.",
         ),
         "sql": ("aigo_report.verbs.sql", "Query results in SQL."),
-        "plot": ("aigo_report.verbs.plot", "Draw results as charts for papers, in SVG or PNG."),
+        "plot": ("aigo_report.verbs.plot", "Draw results as charts for papers and slides."),
     },
     "Compare": {
         "stats": ("aigo_stats.verbs.stats", "Show metrics with confidence intervals and sample counts."),

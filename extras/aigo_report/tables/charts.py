@@ -1,11 +1,14 @@
-"""Charts of results for papers: Vega-Lite specifications, drawn offline by vl-convert, and their numbers.
+"""Charts of results for papers and slides: Vega-Lite specifications and their numbers, drawn offline by
+vl-convert.
 
-Names and labels are untrusted. They are used only as data values, never in an expression or a field name.
+Names and labels are untrusted. They are used only as data values and titles, never in an expression or as a
+field name.
 """
 
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,22 +22,104 @@ from aigo_bridge.metrics.grades import plain_number
 from aigo_bridge.process.extras import package
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.values import number_text
 from aigo_bridge.text.escapes import visible
+from aigo_bridge.text.numbers import shown_number, shown_range
 from aigo_report.tables.results import Results
 from aigo_report.tables.rows import Row
 
 ChartName = Literal["metrics", "scores", "stages", "tokens"]
 CHART_NAMES: tuple[ChartName, ...] = get_args(ChartName)
+ThemeName = Literal["paper", "dark"]
+THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
 VEGA_LITE = "5.20"
 """Vega-Lite version that vl-convert includes."""
-SCALE = 2
-"""Number of PNG pixels for each pixel of the drawing."""
+PPI = 300
+"""Resolution of PNG files in pixels per inch, as journals require."""
+SUFFIXES = (".svg", ".png", ".pdf")
 _BINS = 20
 _MOST_VALUES = 20
 """Maximum number of score values with a separate bar. More values are grouped in bins."""
 _MOST_BARS = 400
 _LABEL = 200
+_PROPORTION = (0.0, 1.0)
+
+FONT = "Arimo, 'Liberation Sans', Arial, Helvetica, sans-serif"
+"""vl-convert contains Liberation Sans, which has the same shapes and widths as the embedded Arimo."""
+FONTS = Path(__file__).with_name("fonts")
+_FACES = {
+    "latin": "U+0-FF,U+131,U+152-153,U+2BB-2BC,U+2C6,U+2DA,U+2DC,U+304,U+308,U+329,U+2000-206F,U+20AC,U+2122,"
+    "U+2191,U+2193,U+2212,U+2215,U+FEFF,U+FFFD",
+    "latin-ext": "U+100-2BA,U+2BD-2C5,U+2C7-2CC,U+2CE-2D7,U+2DD-2FF,U+1D00-1DBF,U+1E00-1E9F,U+1EF2-1EFF,"
+    "U+20A0-20AB,U+20AD-20C0,U+2113,U+2C60-2C7F,U+A720-A7FF",
+    "greek": "U+370-377,U+37A-37F,U+384-38A,U+38C,U+38E-3A1,U+3A3-3FF",
+    "cyrillic": "U+301,U+400-45F,U+490-491,U+4B0-4B1,U+2116",
+}
+"""Font files and their characters, as CSS writes them."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours and sizes of a chart."""
+
+    background: str
+    ink: str
+    grid: str
+    colors: tuple[str, ...]
+    """Colours of series that also color-blind readers can tell apart."""
+    size: int
+    """Font size in pixels. All other sizes follow from it."""
+
+    def config(self) -> dict[str, Any]:
+        """Return the Vega-Lite configuration."""
+        axis = {
+            **{f"{part}Color": self.ink for part in ("label", "title", "domain", "tick")},
+            **{f"{part}FontSize": self.size for part in ("label", "title")},
+            "titleFontWeight": "normal",
+            "gridColor": self.grid,
+            "labelLimit": 40 * self.size,
+            "labelFlush": False,
+        }
+        return {
+            "font": FONT,
+            "view": {"stroke": None},
+            "axis": axis,
+            "axisY": {"domain": False, "ticks": False, "grid": False, "labelPadding": self.size * 0.7},
+            "title": {
+                "color": self.ink,
+                "fontSize": self.size * 1.1,
+                "fontWeight": "normal",
+                "anchor": "start",
+                "frame": "group",
+                "limit": 60 * self.size,
+            },
+            "legend": {
+                "orient": "top",
+                "labelColor": self.ink,
+                "labelFontSize": self.size,
+                "labelLimit": 40 * self.size,
+            },
+            "range": {"category": list(self.colors)},
+        }
+
+
+THEMES: dict[ThemeName, Theme] = {
+    "paper": Theme(
+        "white",
+        "#1a1a1a",
+        "#e2e2e2",
+        ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#595959"),
+        10,
+    ),
+    "dark": Theme(
+        "#11161f",
+        "#eef1f6",
+        "#39424f",
+        ("#56b4e9", "#e69f00", "#35c79a", "#e59ac8", "#f0e442", "#ff8a4c", "#c3c9d4"),
+        16,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -44,39 +129,36 @@ class Chart:
     rows: list[Row]
     """Rows of numbers. Column names are the field names in the specification."""
     columns: tuple[str, ...]
-    encoding: dict[str, Any]
-    """Common encoding of the marks."""
-    layers: tuple[dict[str, Any], ...]
-    """Marks, each with its additional encoding."""
+    drawing: Callable[[list[Row], Theme], dict[str, Any]]
+    """Function that returns marks and axes for some rows."""
     facet: str | None = None
     """Field that splits the chart into several drawings, each with a separate scale."""
 
-    def specification(self) -> dict[str, Any]:
+    def specification(self, theme: ThemeName = "paper") -> dict[str, Any]:
         """Return the Vega-Lite specification, including the numbers."""
-        values = [{name: _shown(value) for name, value in row.items()} for row in redact_value(self.rows)]
-        drawing: dict[str, Any] = {
-            "width": 420,
-            "height": {"step": 18},
-            "encoding": self.encoding,
-            "layer": list(self.layers),
-        }
-        if self.facet is not None:
-            head = {"labelAngle": 0, "labelAlign": "left", "labelOrient": "top", "labelAnchor": "start"}
-            drawing = {
-                "facet": {"row": _axis(self.facet, "", sort=None, header={"title": None, **head})},
-                "spec": drawing,
-                "resolve": {"scale": {"x": "independent", "y": "independent"}},
+        look = THEMES[theme]
+        parts: dict[str, list[Row]] = {}
+        for row in redact_value(self.rows):
+            part = "" if self.facet is None else str(row[self.facet])
+            parts.setdefault(part, []).append({name: _shown(value) for name, value in row.items()})
+        drawings = [
+            {
+                **({"title": _shown(title)} if self.facet is not None else {}),
+                "data": {"values": rows},
+                "width": 32 * look.size,
+                **self.drawing(rows, look),
             }
+            for title, rows in parts.items()
+        ]
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-            "data": {"values": values},
-            "background": "white",
-            "config": {
-                "axis": {"labelLimit": 400, "titleFontWeight": "normal"},
-                "legend": {"labelLimit": 400},
-                "header": {"labelLimit": 400},
-            },
-            **drawing,
+            "background": look.background,
+            "padding": look.size,
+            "config": look.config(),
+            "vconcat": drawings,
+            "bounds": "flush",
+            "spacing": 7 * look.size,
+            "resolve": {"legend": {"color": "shared"}},
         }
 
 
@@ -111,12 +193,13 @@ def chart(name: ChartName, results: Results) -> Chart:
     return drawn
 
 
-def draw(drawn: Chart, out: Path) -> None:
-    """Write a chart as an image file.
+def draw(drawn: Chart, out: Path, theme: ThemeName = "paper") -> None:
+    """Write a chart as an image file. SVG and PDF files contain their fonts.
 
     Args:
         drawn: chart to draw.
-        out: path that ends in `.svg` or `.png`.
+        out: path that ends in `.svg`, `.png` or `.pdf`.
+        theme: colours and sizes.
 
     Raises:
         UsageError: the file extension is different, or vl-convert is not installed.
@@ -125,14 +208,39 @@ def draw(drawn: Chart, out: Path) -> None:
     kind = format_of(out)
     convert = package("vl_convert", "a chart", "plot")
     options = {"vl_version": VEGA_LITE, "allowed_base_urls": []}  # no external data
-    specification = drawn.specification()
+    specification = drawn.specification(theme)
     if kind == ".svg":
-        picture = convert.vegalite_to_svg(specification, **options).encode()
+        picture = _with_fonts(convert.vegalite_to_svg(specification, **options)).encode()
+    elif kind == ".png":
+        picture = convert.vegalite_to_png(specification, ppi=PPI, **options)
     else:
-        picture = convert.vegalite_to_png(specification, scale=SCALE, **options)
+        picture = convert.vegalite_to_pdf(specification, **options)
     # Remove secrets from texts before drawing.
     with open_for_replacing(out, clean=False) as file:
         file.write(picture)
+
+
+def _with_fonts(svg: str) -> str:
+    """Return an SVG drawing that contains the fonts of its characters."""
+    characters = {ord(character) for character in svg}
+    faces = [
+        f"@font-face{{font-family:Arimo;src:url({_data_url(name)}) format('woff2');unicode-range:{ranges}}}"
+        for name, ranges in _FACES.items()
+        if any(map(characters.__contains__, _codes(ranges)))
+    ]
+    end = svg.index(">") + 1
+    return f"{svg[:end]}<style>{''.join(faces)}</style>{svg[end:]}"
+
+
+def _data_url(face: str) -> str:
+    data = (FONTS / f"arimo-{face}.woff2").read_bytes()
+    return f"data:font/woff2;base64,{b64encode(data).decode()}"
+
+
+def _codes(ranges: str) -> Iterator[int]:
+    for part in ranges.split(","):
+        low, _, high = part[2:].partition("-")
+        yield from range(int(low, 16), int(high or low, 16) + 1)
 
 
 def format_of(out: Path) -> str:
@@ -142,9 +250,9 @@ def format_of(out: Path) -> str:
         UsageError: the file extension is not supported.
     """
     kind = out.suffix.lower()
-    if kind not in (".svg", ".png"):
+    if kind not in SUFFIXES:
         raise UsageError(
-            f"{out}: found the extension {out.suffix!r}, expected .svg or .png", code=Code.WRONG_OPTION
+            f"{out}: found the extension {out.suffix!r}, expected .svg, .png or .pdf", code=Code.WRONG_OPTION
         )
     return kind
 
@@ -158,30 +266,80 @@ def _number(field: str, title: str, **more: Any) -> dict[str, Any]:
 
 
 def _count(field: str) -> dict[str, Any]:
-    return _number(field, field, axis={"tickCount": 4, "tickMinStep": 1, "format": ",.10~g"})
+    return _number(field, field, axis={"tickCount": 4, "tickMinStep": 1, "format": ","})
+
+
+def _labels(results: Results, *, tasks: bool) -> list[str]:
+    """Return a label for each result: its model.
+
+    The task is added if the results have several tasks and `tasks` is set, and the file if labels are equal.
+    """
+    heads = []
+    for path, name in zip(results.paths, results.names, strict=True):
+        specification = LogReader(path).frame().specification
+        entity = specification.evaluated_entity
+        heads.append((specification.display_name, name if entity is None else entity.display_name))
+    several = len({task for task, _ in heads}) > 1
+    texts = [f"{task} · {model}" if tasks and several else model for task, model in heads]
+    # A chart of metrics has a part for each task, and each part has its own labels.
+    counts = Counter(zip((task for task, _ in heads), texts, strict=True))
+    return [
+        f"{text} ({name})" if counts[task, text] > 1 and text != name else text
+        for (task, _), text, name in zip(heads, texts, results.names, strict=True)
+    ]
 
 
 def _metrics(results: Results) -> Chart:
     """Return a chart of all metrics, with 95 % intervals if available."""
-    rows = list(_estimated(results))
-    title = "value and its 95 % interval"
-    layers = (
-        {
-            "mark": {"type": "rule", "clip": True},
-            "encoding": {
-                "x": _number("low", title, scale={"zero": False, "padding": 12}, axis={"tickCount": 6}),
-                "x2": {"field": "high"},
-            },
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {
-                "x": _number("value", title, scale={"zero": False, "padding": 12}, axis={"tickCount": 6})
-            },
-        },
+    columns = (
+        *("result", "label", "task", "model", "scorer", "metric", "name"),
+        *("value", "low", "high", "scored"),
     )
-    columns = ("result", "task", "model", "scorer", "metric", "name", "value", "low", "high", "scored")
-    return Chart(rows, columns, {"y": _axis("result", "", sort=None)}, layers, facet="name")
+    return Chart(list(_estimated(results)), columns, _intervals, facet="name")
+
+
+def _intervals(rows: list[Row], theme: Theme) -> dict[str, Any]:
+    percent = all(row["proportion"] for row in rows)
+    intervals = sum(row["low"] is not None for row in rows)
+    title = "value" if not intervals else "value and 95 % interval"
+    axis: dict[str, Any] = {"tickCount": 6, "format": ".6~g"}
+    scale: dict[str, Any] = {"zero": False, "padding": theme.size * 1.2, "nice": True}
+    if percent:
+        axis = {"tickCount": 6, "labelExpr": "format(datum.value * 100, '.6~g') + ' %'"}
+        scale = {"domain": _around(rows), "nice": True}
+    color = theme.colors[0]
+    x = {"scale": scale, "axis": axis}
+    return {
+        "height": {"step": theme.size * 1.9},
+        "encoding": {"y": _axis("label", "", sort=None)},
+        "layer": [
+            {
+                "mark": {"type": "rule", "clip": True, "color": color, "strokeWidth": theme.size * 0.17},
+                "encoding": {"x": _number("low", title, **x), "x2": {"field": "high"}},
+            },
+            {
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "size": theme.size * 5,
+                    "opacity": 1,
+                    "color": color,
+                },
+                "encoding": {"x": _number("value", title, **x)},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "color": theme.ink, "fontSize": theme.size},
+                "encoding": {"text": {"field": "text"}, "x": {"value": 33 * theme.size}},
+            },
+        ],
+    }
+
+
+def _around(rows: list[Row]) -> list[float]:
+    """Return the part of the scale 0 to 1 that contains all values and intervals."""
+    ends = [row[name] for row in rows for name in ("value", "low", "high") if row[name] is not None]
+    room = max(0.05 * (max(ends) - min(ends)), 0.01)
+    return [max(0.0, min(ends) - room), min(1.0, max(ends) + room)]
 
 
 def _estimated(results: Results) -> Iterator[Row]:
@@ -189,42 +347,63 @@ def _estimated(results: Results) -> Iterator[Row]:
     from aigo_stats.comparison.estimates import estimates
     from aigo_stats.statistics.intervals import NoInterval
 
-    for path, name in zip(results.paths, results.names, strict=True):
+    labels = _labels(results, tasks=False)
+    for path, name, label in zip(results.paths, results.names, labels, strict=True):
         columns = read_columns(path)
         specification = columns.frame.specification
         entity = specification.evaluated_entity
         for metric in estimates(columns):
             interval = None if isinstance(metric.estimate, NoInterval) else metric.estimate
+            value = plain_number(metric.value)
+            text = shown_number(value, metric.scale)
+            if interval is not None:
+                text += f"  ({shown_range(interval.low, interval.high, metric.scale)})"
             yield {
                 "result": name,
+                "label": label,
                 "task": specification.task.key,
                 "model": None if entity is None else entity.display_name,
                 "scorer": metric.scorer,
                 "metric": metric.metric,
-                "name": f"{specification.task.key}: {metric.label}",
-                "value": plain_number(metric.value),
+                "name": f"{specification.display_name}: {metric.label}",
+                "value": value,
                 "low": None if interval is None else interval.low,
                 "high": None if interval is None else interval.high,
                 "scored": None if metric.denominator is None else metric.denominator.scored,
+                "text": text,
+                "proportion": metric.scale == _PROPORTION,
             }
 
 
 def _scores(results: Results) -> Chart:
     """Return a chart of the score distribution. Many different values are grouped in ranges."""
+    labels = dict(zip(results.names, _labels(results, tasks=True), strict=True))
+    several = len(labels) > 1
     numbers: dict[tuple[str, str], Counter[float]] = {}
     for score in results.scores():
         if score["counted"] and score["value"] is not None:
             key = (score["result"], f"{score['scorer']}.{score['name']}")
             numbers.setdefault(key, Counter())[score["value"]] += 1
-    rows = [row for (result, name), counts in numbers.items() for row in _bars(result, name, counts)]
-    encoding = {
-        "y": _axis("value", "score", sort=None),
-        "x": _count("samples"),
-        "color": _axis("result", ""),
-        "yOffset": _axis("result", ""),
+    rows = [
+        {**row, "label": labels[result], "part": name if several else f"{name} · {labels[result]}"}
+        for (result, name), counts in numbers.items()
+        for row in _bars(result, name, counts)
+    ]
+    return Chart(rows, ("result", "label", "score", "value", "samples"), _distribution, facet="part")
+
+
+def _distribution(rows: list[Row], theme: Theme) -> dict[str, Any]:
+    several = len({row["label"] for row in rows}) > 1
+    series = {"color": _axis("label", "", sort=None), "yOffset": _axis("label", "", sort=None)}
+    return {
+        "height": {"step": theme.size * (1.1 if several else 1.8), **({"for": "offset"} if several else {})},
+        "mark": {"type": "bar", "color": theme.colors[0]},
+        "encoding": {
+            "y": _axis("value", "", sort=None),
+            "x": _count("samples"),
+            **(series if several else {}),
+        },
     }
-    columns = ("result", "score", "value", "samples")
-    return Chart(rows, columns, encoding, ({"mark": "bar"},), facet="score")
 
 
 def _bars(result: str, name: str, counts: Counter[float]) -> Iterator[Row]:
@@ -261,29 +440,40 @@ def _stages(results: Results) -> Chart:
     for sample in results.samples():
         state = f"failed: {sample['stage'] or 'unknown'}" if sample["failed"] else sample["state"]
         counts[sample["result"], state] += 1
-    rows = [{"result": result, "state": state, "samples": count} for (result, state), count in counts.items()]
-    encoding = {
-        "y": _axis("result", "", sort=None),
-        "x": _count("samples"),
-        "color": _axis("state", ""),
-    }
-    return Chart(rows, ("result", "state", "samples"), encoding, ({"mark": "bar"},))
+    return _stacked(results, counts, ("state", "samples"))
 
 
 def _tokens(results: Results) -> Chart:
     """Return a chart of the tokens of trials with known token counts."""
     counts = Counter[tuple[str, str]]()
     for trial in results.trials():
-        for kind in ("prompt", "completion"):
-            if trial[f"{kind}_tokens"] is not None:
-                counts[trial["result"], kind] += trial[f"{kind}_tokens"]
-    rows = [{"result": result, "kind": kind, "tokens": count} for (result, kind), count in counts.items()]
-    encoding = {
-        "y": _axis("result", "", sort=None),
-        "x": _count("tokens"),
-        "color": _axis("kind", ""),
-    }
-    return Chart(rows, ("result", "kind", "tokens"), encoding, ({"mark": "bar"},))
+        for kind, name in (("input", "prompt_tokens"), ("output", "completion_tokens")):
+            if trial[name] is not None:
+                counts[trial["result"], kind] += trial[name]
+    return _stacked(results, counts, ("kind", "tokens"))
+
+
+def _stacked(results: Results, counts: Counter[tuple[str, str]], names: tuple[str, str]) -> Chart:
+    """Return a chart with a bar for each result, made of its parts."""
+    part, number = names
+    labels = dict(zip(results.names, _labels(results, tasks=True), strict=True))
+    rows: list[Row] = [
+        {"result": result, "label": labels[result], part: name, number: count}
+        for (result, name), count in counts.items()
+    ]
+
+    def drawing(_: list[Row], theme: Theme) -> dict[str, Any]:
+        return {
+            "height": {"step": theme.size * 1.9},
+            "mark": "bar",
+            "encoding": {
+                "y": _axis("label", "", sort=None),
+                "x": _count(number),
+                "color": _axis(part, "", sort=None),
+            },
+        }
+
+    return Chart(rows, ("result", "label", part, number), drawing)
 
 
 _CHARTS: dict[ChartName, Callable[[Results], Chart]] = {
@@ -296,5 +486,5 @@ _NEEDED: dict[ChartName, str] = {
     "metrics": "metrics with a value",
     "scores": "scores that are numbers",
     "stages": "samples",
-    "tokens": "model calls that say their tokens",
+    "tokens": "model calls with token counts",
 }

@@ -1,9 +1,9 @@
-"""`aigo-bridge plot`: draws charts of results for papers."""
+"""`aigo-bridge plot`: draws charts of results for papers and slides."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated, cast
 
 import typer
 
@@ -19,6 +19,7 @@ app = typer.Typer(**VERB)
     cls=verb_command(
         "aigo-bridge plot out/*.tasklog.json --out metrics.svg",
         "aigo-bridge plot out --chart scores --out scores.png",
+        "aigo-bridge plot out --theme dark --out slide.svg",
         exit_codes={"0": "the chart was written", "2": "wrong arguments, or a result cannot be read"},
     ),
 )
@@ -33,7 +34,7 @@ def plot(
             "--out",
             "-o",
             metavar="FILE",
-            help="Chart file, .svg or .png. The numbers are written next to it as .csv.",
+            help="Chart file, .svg, .png or .pdf. The numbers are written next to it as .csv.",
         ),
     ],
     name: Annotated[
@@ -45,26 +46,42 @@ def plot(
             "stages (failed samples by stage) or tokens (of all model calls).",
         ),
     ] = "metrics",
+    theme: Annotated[
+        str,
+        typer.Option(
+            "--theme",
+            metavar="THEME",
+            help="Colours and sizes: paper, or dark for slides with a dark background.",
+        ),
+    ] = "paper",
 ) -> None:
-    """Draw a chart of results for a paper, and write its numbers as CSV."""
+    """Draw a chart of results for a paper or a slide, and write its numbers as CSV."""
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.result_arguments import note_missing
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.errors import UsageError
-    from aigo_report.tables.charts import ChartName, chart, draw, format_of
+    from aigo_report.tables.charts import (
+        CHART_NAMES,
+        THEME_NAMES,
+        ChartName,
+        ThemeName,
+        chart,
+        draw,
+        format_of,
+    )
     from aigo_report.tables.files import Sheet, write_tables
     from aigo_report.tables.results import results_at
 
     with reported():
-        if name not in get_args(ChartName):
-            raise UsageError(
-                f"no chart {name!r}, expected {', '.join(get_args(ChartName))}",
-                code=Code.UNKNOWN_CHOICE,
-            )
+        for kind, value, names in (("chart", name, CHART_NAMES), ("theme", theme, THEME_NAMES)):
+            if value not in names:
+                raise UsageError(
+                    f"no {kind} {value!r}, expected {', '.join(names)}", code=Code.UNKNOWN_CHOICE
+                )
         format_of(out)
         results = results_at(locations)
         drawn = chart(cast("ChartName", name), results)
-        draw(drawn, out)
+        draw(drawn, out, cast("ThemeName", theme))
         data = out.with_suffix(".csv")
         write_tables(data, [Sheet(name, drawn.columns, drawn.rows, lambda: None)])
     note_missing(results.missing)

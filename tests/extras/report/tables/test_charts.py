@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from tests.support.results import message, metric, question, result, sample, sco
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_report.tables.charts import CHART_NAMES, chart, draw
+from aigo_report.tables.charts import CHART_NAMES, THEMES, chart, draw
 from aigo_report.tables.results import results_at
 
 MEAN = {"type": "mean", "field": "is_correct"}
@@ -59,7 +61,7 @@ def test_many_values_are_counted_in_ranges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CHART_NAMES)
-@pytest.mark.parametrize("suffix", [".svg", ".png"])
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
 def test_every_chart_is_a_picture(quiz: Path, tmp_path: Path, name: str, suffix: str) -> None:
     if name == "tokens":
         call = {
@@ -75,9 +77,73 @@ def test_every_chart_is_a_picture(quiz: Path, tmp_path: Path, name: str, suffix:
     data = out.read_bytes()
     if suffix == ".svg":
         assert ET.fromstring(data).tag == "{http://www.w3.org/2000/svg}svg"
-        assert quiz.name in data.decode()
+        assert "some/model" in data.decode()
     else:
-        assert data.startswith(b"\x89PNG\r\n")
+        assert data.startswith(b"\x89PNG\r\n" if suffix == ".png" else b"%PDF-")
+
+
+def with_model(path: Path, name: str, title: str = "Quiz") -> Path:
+    """A result of a model, by its name."""
+    log = result([question(0, "a", "a")], [metric({"mean": 1.0})], title=title)
+    log["specification"]["evaluated_entity"]["display_name"] = name
+    return write_result(path, log)
+
+
+def test_labels_are_models_with_the_file_only_if_they_are_equal(tmp_path: Path) -> None:
+    names = {"one": "m/small", "two": "m/large", "three": "m/large"}
+    results = results_at(
+        [with_model(tmp_path / f"{file}.tasklog.json", name) for file, name in names.items()]
+    )
+
+    labels = [row["label"] for row in chart("metrics", results).rows]
+
+    assert labels == ["m/small", *(f"m/large ({name})" for name in results.names[1:])]
+
+
+def test_labels_have_the_task_if_there_are_several(tmp_path: Path) -> None:
+    paths = [with_model(tmp_path / f"{name}.tasklog.json", "m", name) for name in ("Quiz", "Test")]
+
+    assert [row["label"] for row in chart("stages", results_at(paths)).rows] == ["Quiz · m", "Test · m"]
+    assert [row["label"] for row in chart("metrics", results_at(paths)).rows] == ["m", "m"]
+
+
+def test_an_svg_contains_the_fonts_of_its_characters(tmp_path: Path) -> None:
+    for name, model in (("plain", "m"), ("greek", "μ-λ")):
+        path = with_model(tmp_path / f"{name}.tasklog.json", model)
+        draw(chart("stages", results_at([path])), tmp_path / f"{name}.svg")
+
+    plain, greek = ((tmp_path / f"{name}.svg").read_text() for name in ("plain", "greek"))
+    assert (plain.count("@font-face"), greek.count("@font-face")) == (1, 2)
+    fonts = re.findall(r"data:font/woff2;base64,([^)]+)\)", greek)
+    assert [base64.b64decode(font)[:4] for font in fonts] == [b"wOF2", b"wOF2"]
+    assert 'font-family="Arimo,' in plain
+
+
+def test_a_dark_chart_has_light_and_larger_text(quiz: Path, tmp_path: Path) -> None:
+    drawn = chart("metrics", results_at([quiz]))
+
+    for name, theme in THEMES.items():
+        draw(drawn, tmp_path / f"{name}.svg", name)
+        texts = [one for one in ET.parse(tmp_path / f"{name}.svg").iter() if one.tag.endswith("}text")]
+        assert {one.get("fill") for one in texts} == {theme.ink}
+        assert min(float(str(one.get("font-size", ""))[:-2]) for one in texts) == theme.size
+
+
+def test_the_axis_of_a_proportion_ends_at_100_percent(tmp_path: Path) -> None:
+    log = result([question(number, "a", "a") for number in range(4)], [metric({"mean": 1.0})])
+    log["specification"]["task"]["definition"]["scorers"] = [
+        {"type": "string_equals", "key": "exact", "ground_truth": "", "value": "", "metrics": [MEAN]}
+    ]
+    path = write_result(tmp_path / "all.tasklog.json", log)
+
+    draw(chart("metrics", results_at([path])), tmp_path / "all.svg")
+
+    texts = [
+        "".join(one.itertext()) for one in ET.parse(tmp_path / "all.svg").iter() if one.tag.endswith("}text")
+    ]
+    assert "100 %" in texts
+    assert "100 %  (51.01 to 100 %)" in [text.replace("\xa0", " ") for text in texts]
+    assert not [text for text in texts if text.startswith("110")]
 
 
 def test_results_of_one_beginning_stay_apart(tmp_path: Path) -> None:
@@ -85,10 +151,10 @@ def test_results_of_one_beginning_stay_apart(tmp_path: Path) -> None:
     for path in paths:
         write_result(path, result([question(0, "a", "a")]))
 
-    drawn = chart("stages", results_at(paths)).specification()["data"]["values"]
+    drawn = chart("stages", results_at(paths)).specification()["vconcat"][0]["data"]["values"]
 
-    assert len({row["result"] for row in drawn}) == 2
-    assert all(len(row["result"]) < 220 for row in drawn)
+    assert len({row["label"] for row in drawn}) == 2
+    assert all(len(row["label"]) < 220 for row in drawn)
 
 
 def test_hostile_names_are_drawn_as_texts(tmp_path: Path) -> None:
@@ -110,7 +176,9 @@ def test_hostile_names_are_drawn_as_texts(tmp_path: Path) -> None:
 
     tree = ET.parse(tmp_path / "h.svg")
     tags = {element.tag.rpartition("}")[2] for element in tree.iter()}
-    assert tags <= {"svg", "g", "path", "text", "tspan", "rect", "line", "defs", "clipPath", "title"}
+    assert tags <= {"svg", "style", "g", "path", "text", "tspan", "rect", "line", "defs", "clipPath", "title"}
+    (style,) = (element for element in tree.iter() if element.tag.endswith("}style"))
+    assert set(re.findall(r"url\((.{12})", style.text or "")) == {"data:font/wo"}
     names = {name.rpartition("}")[2].lower() for element in tree.iter() for name in element.attrib}
     assert not {name for name in names if name.startswith("on") or name in ("href", "src")}
     assert "<script>alert(document.domain)</script>" in "".join(tree.getroot().itertext())

@@ -22,17 +22,18 @@ def test_the_numbers_stand_beside_the_picture(aigo: Run, quiz: Path, tmp_path: P
     assert (done.code, done.err) == (0, "")
     assert done.out == "chart  fig.svg\ndata   fig.csv\n"
     assert (tmp_path / "fig.csv").read_text().splitlines() == [
-        "result,score,value,samples",
-        "quiz.tasklog.json,exact.is_correct,0.0,2",
-        "quiz.tasklog.json,exact.is_correct,1.0,2",
+        "result,label,score,value,samples",
+        "quiz.tasklog.json,some/model,exact.is_correct,0.0,2",
+        "quiz.tasklog.json,some/model,exact.is_correct,1.0,2",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quiz.tasklog.json", "-o", "fig.pdf"], "found the extension '.pdf', expected .svg or .png"),
+        (["quiz.tasklog.json", "-o", "fig.gif"], "found the extension '.gif', expected .svg, .png or .pdf"),
         (["quiz.tasklog.json", "-o", "f.svg", "--chart", "pie"], "no chart 'pie', expected metrics, scores"),
+        (["quiz.tasklog.json", "-o", "f.svg", "--theme", "blue"], "no theme 'blue', expected paper, dark"),
         (["none.tasklog.json", "-o", "f.svg"], "there is no result log 'none.tasklog.json'"),
         (
             ["quiz.tasklog.json", "-o", "f.svg"],
