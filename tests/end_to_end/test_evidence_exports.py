@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -301,6 +303,88 @@ def test_run_file_keeps_the_names_of_its_specifications(project: Path, aigo: Run
     assert specifications["second"]["task_config"]["greeting"] == "Bye"
     assert specifications["repeated"]["repeatability"] == {"num_runs": 2}
     assert len(exported.entities("tasks")) == len(exported.entities("models")) == 1
+
+
+TWO_MODELS = """
+models:
+  - {key: one, display_name: One, config: {connection_type: placeholder}}
+  - {key: two, display_name: Two, config: {connection_type: placeholder}}
+tasks:
+  - {$ref: task.yaml}
+evaluation:
+  key: pair
+  display_name: Pair
+  description: ""
+  task_specifications:
+    - {key: of-one, task_key: capitals, model_key: one}
+    - {key: of-two, task_key: capitals, model_key: two, repeatability: {num_runs: 2}}
+"""
+CAPITALS = REPOSITORY / "examples" / "capitals"
+
+
+def _several_models(aigo: Run, folder: Path) -> list[Path]:
+    shutil.copytree(CAPITALS, folder / "task")
+    (folder / "task" / "two.yaml").write_text(TWO_MODELS)
+    answers = f"scripted/{CAPITALS}/answers.jsonl"
+    aigo("run", folder / "task" / "two.yaml", "--model-map", f"one={answers}", "--model-map", f"two={answers}",
+         "--out", folder / "out")  # fmt: skip
+    return [folder / "out"]
+
+
+def _merged_shards(aigo: Run, folder: Path) -> list[Path]:
+    for shard in ("1/2", "2/2"):
+        aigo("run", CAPITALS / "task.yaml", "--model", f"scripted/{CAPITALS}/answers.jsonl", "--shard", shard,
+             "--out", folder / "shards")  # fmt: skip
+    aigo("merge", folder / "shards", "--out", folder / "out")
+    return [folder / "out"]
+
+
+def _agent_with_tools(aigo: Run, folder: Path) -> list[Path]:
+    task = REPOSITORY / "tasks" / "aigo_tasks" / "ctf-small"
+    aigo("run", task, "--model", f"scripted/{task}/answers.jsonl", "--out", folder / "out")
+    return [folder / "out", Path("--allow-gaps")]
+
+
+def _everything_in_one_folder(aigo: Run, folder: Path) -> list[Path]:
+    aigo("run", CAPITALS / "task.yaml", "--model", f"scripted/{CAPITALS}/answers.jsonl", "--engine", "lighteval",
+         "--out", folder / "lighteval")  # fmt: skip
+    aigo("import", GOLDEN / "inspect" / "0.3.240.eval", "--out", folder / "inspect")
+    return [folder / "lighteval", folder / "inspect"]
+
+
+@pytest.mark.parametrize(
+    "make", [_several_models, _merged_shards, _agent_with_tools, _everything_in_one_folder]
+)
+def test_exported_results_are_read_back_with_every_fact(make: Any, aigo: Run, tmp_path: Path) -> None:
+    results = make(aigo, tmp_path / "made")
+    sources = sorted((tmp_path / "made").glob("[!s]*/*.tasklog.json"))
+    assert sources
+
+    exported = _export(aigo, tmp_path / "first", *results)
+    again = _export(aigo, tmp_path / "second", *results)
+
+    _check(exported, sources, aigo)
+    assert _content(exported.folder) == _content(again.folder)
+    for table in ("samples", "metrics", "trials"):
+        rows = [
+            _rows(aigo, table, tmp_path / f"{table}-{number}.csv", *places)
+            for number, places in enumerate((sources, [exported.folder]))
+        ]
+        assert rows[0] == rows[1]
+        assert rows[0]
+    names = {f"{exported.folder}/run.yaml#{one['key']}" for one in exported.specifications}
+    assert {one["result"] for one in aigo("stats", exported.folder, "--json").json} == names
+
+
+def _rows(aigo: Run, table: str, out: Path, *places: Path) -> list[list[tuple[str, str]]]:
+    """Return the rows of a table of results without the names of the results, sorted."""
+    done = aigo("table", *places, "--table", table, "--out", out)
+    assert done.code == 0, done.err
+    with out.open(newline="") as file:
+        return sorted(
+            sorted((name, value) for name, value in row.items() if name not in ("result", "file"))
+            for row in csv.DictReader(file)
+        )
 
 
 def test_forms_of_aigo_bridge_become_those_of_the_platform(project: Path, aigo: Run) -> None:
