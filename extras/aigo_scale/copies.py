@@ -288,8 +288,12 @@ def _take(places: RemoteAddresses, params: Mapping[str, Any]) -> None:
                     _forget_if_empty(mirror.path(address))
             case "results":
                 _take_results(mirror, address)
+            case "proved results" if _is_run_file(address.name):
+                _take_results(mirror, address)
             case "proved results" if address.is_pattern or not mirror.take_file(address):
                 mirror.take_folder(address, depth=None if address.is_pattern else 1)
+                if not address.is_pattern:
+                    _take_results(mirror, address)
                 _forget_if_empty(mirror.path(address))
             case "proved results" | "result" | "beside":
                 _take_result(mirror, address)
@@ -345,21 +349,32 @@ def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> No
 
 
 def _take_results(mirror: Mirror, address: Address) -> None:
-    """Copy a result, all results that match a pattern, or the results in a folder. For an evaluation, also
-    copy subfolders.
+    """Copy a result, all results that match a pattern, or the results in a folder. For an evaluation, and for
+    a run file that links results, also copy subfolders.
     """
     from aigo_bridge.results.sources import EVALUATION, is_result
 
     if address.is_pattern:
         mirror.take_folder(address)
         return
+    if _is_run_file(address.name):
+        mirror.take_folder(address.parent)
+        return
     if mirror.take_file(address):
         if address.name == EVALUATION:
             mirror.take_folder(address.parent, wanted=is_result)
         return
     is_evaluation = mirror.take_file(address.below(EVALUATION))
-    mirror.take_folder(address, wanted=is_result, depth=None if is_evaluation else 1)
+    if mirror.take_folder(address, wanted=_is_run_file, depth=1):
+        mirror.take_folder(address)  # A run file may link results anywhere in its folder.
+    else:
+        mirror.take_folder(address, wanted=is_result, depth=None if is_evaluation else 1)
     _forget_if_empty(mirror.path(address))
+
+
+def _is_run_file(name: str) -> bool:
+    """Return whether a file may be a run file, or `FILE#KEY` for one of its results."""
+    return name.partition("#")[0].endswith((".yaml", ".yml"))
 
 
 def _take_result(mirror: Mirror, address: Address) -> None:

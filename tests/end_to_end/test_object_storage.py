@@ -85,6 +85,21 @@ def test_a_task_is_run_read_and_shown_in_a_storage(s3: S3, aigo: Run, tmp_path: 
     assert compared.code == 0, compared.err
     assert aigo("sql", "select count(*) as n from samples", f"{out}/*.tasklog.json").out.split()[-1] == "4"
 
+    evidence_folder = f"s3://{BUCKET}/for-aigo"
+    exported = aigo("export", out, "--to", "aigo", "--out", evidence_folder)
+    assert exported.code == 0, exported.err
+    assert aigo("export", "here", "--to", "aigo", "--out", "for-aigo").code == 0
+    stored = s3.take("for-aigo", tmp_path / "stored")
+    for folder in (stored, tmp_path / "for-aigo"):
+        names = [path.name for path in folder.rglob("*") if path.is_file()]
+        assert len(names) == 7
+        assert {"README.md", "run.yaml", "task_result_log.json"} <= set(names)
+    for place in (evidence_folder, f"{evidence_folder}/run.yaml"):
+        (read,) = aigo("stats", place, "--json").json
+        assert read["result"].startswith(f"{evidence_folder}/run.yaml#capitals-")
+    one = aigo("verify", evidence_folder, "--json")
+    assert one.code == 0, one.err
+
     again = aigo("run", TASK, "--model", MODEL, "--out", out, "--resume")
     assert "the earlier run is complete" in again.err
     assert not (tmp_path / "s3:").exists()
