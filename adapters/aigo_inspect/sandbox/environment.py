@@ -23,7 +23,7 @@ from inspect_ai.util import (
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.sandbox.jailing import JailLimits, run_jailed
-from aigo_bridge.sandbox.judging import Judging
+from aigo_bridge.sandbox.judging import JudgingProgram
 from aigo_bridge.sandbox.workspace import Workspace
 from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult
 
@@ -99,22 +99,22 @@ class LocalSandbox(SandboxEnvironment):
         code = result.code if result.code is not None else 1
         return ExecResult(code == 0, code if code >= 0 else 128 - code, stdout, stderr)
 
-    async def judge(self, programs: Judging, seconds: float) -> CodeResult:
-        """Run code and its tests as two programs that share one socket and the sample's files.
+    async def judge(self, program: JudgingProgram, seconds: float) -> CodeResult:
+        """Run code and its tests in a new jail with the sample's own files, without files of an agent.
 
         Raises:
             JailRefusedError: this machine cannot run the sandbox.
         """
         result = await run_jailed(
-            programs.judge,
-            stdin=programs.stdin.encode(),
+            program.command,
+            stdin=program.stdin.encode(),
             folder=self._workspace.folder,
             limits=JailLimits(seconds=seconds),
-            companion=programs.answer,
         )
         stdout, stderr = (text.decode(errors="replace") for text in (result.stdout, result.stderr))
         ended = cast("Literal['exit', 'time', 'memory', 'output']", result.ended)
-        return CodeResult(ended, result.code, stdout, stderr, result.companion)
+        code = result.code if result.code is None or result.code >= 0 else 128 - result.code
+        return CodeResult(ended, code, stdout, stderr)
 
     def remove(self) -> None:
         """Remove the sandbox files."""
@@ -171,10 +171,8 @@ def _judging_box() -> SandboxEnvironment:
 class SandboxCodeRunner:
     """Implementation of the core's `CodeRunner` in the sandbox of the running task, docker or local."""
 
-    async def run(self, programs: Judging, *, time_limit: float = TIME_LIMIT) -> CodeResult:
-        """Run the judge program with the sandbox's `python3`.
-
-        The local sandbox starts the answer program next to it. In other sandboxes the judge starts it.
+    async def run(self, program: JudgingProgram, *, time_limit: float = TIME_LIMIT) -> CodeResult:
+        """Run the program with the sandbox's `python3`.
 
         Raises:
             SampleError: the sandbox is missing or failed.
@@ -184,8 +182,8 @@ class SandboxCodeRunner:
             try:
                 local = box.as_type(LocalSandbox)
             except TypeError:
-                return await _alone(box, programs, time_limit)
-            return await local.judge(programs, time_limit)
+                return await _run_elsewhere(box, program, time_limit)
+            return await local.judge(program, time_limit)
         except TimeoutError:
             return CodeResult("time", None, "", "")
         except OutputLimitExceededError:
@@ -194,9 +192,10 @@ class SandboxCodeRunner:
             raise SampleError(f"the sandbox failed: {error}", stage="score", kind="SandboxError") from error
 
 
-async def _alone(box: SandboxEnvironment, programs: Judging, time_limit: float) -> CodeResult:
+async def _run_elsewhere(box: SandboxEnvironment, program: JudgingProgram, time_limit: float) -> CodeResult:
+    """Run the program in a sandbox of Inspect."""
     result = await box.exec(
-        list(programs.judge), input=programs.stdin_alone, timeout=math.ceil(time_limit), timeout_retry=False
+        list(program.command), input=program.stdin, timeout=math.ceil(time_limit), timeout_retry=False
     )
     if result.returncode in (126, 127) and "python3" in result.stderr:
         raise SampleError(

@@ -101,10 +101,11 @@ def reason_of(path: Path, root: Path, own: Path | None = None) -> str | None:
     return next(filter(None, reasons), None)
 
 
-def _reason(place: Path, root: Path, own: Path | None) -> str | None:
-    owns = () if own is None else (_plain(own), _real(own))
+def _reason(place: Path, root: Path, owner_folder: Path | None) -> str | None:
+    owner_folders = () if owner_folder is None else (_plain(owner_folder), _real(owner_folder))
     start = next(
-        (folder for folder in owns if place.is_relative_to(folder) and folder.is_relative_to(root)), None
+        (folder for folder in owner_folders if place.is_relative_to(folder) and folder.is_relative_to(root)),
+        None,
     )
     if any(part.startswith(".") for part in place.relative_to(start or root).parts):
         return "a hidden file or in a hidden folder"

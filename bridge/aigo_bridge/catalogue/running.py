@@ -129,7 +129,7 @@ ENTRIES = (
     Entry(
         Code.FAILED_SANDBOX,
         "The sandbox failed",
-        "Code written by a model runs in a sandbox. The sandbox broke, or the tests ended without a verdict.",
+        "Code written by a model runs in a sandbox. The sandbox did not run the tests, or the tests cannot judge the code.",
         "Read docs/reference/sandbox.md for the requirements of the sandbox.",
         test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_there_is_no_score",
     ),

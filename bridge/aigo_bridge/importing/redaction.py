@@ -43,10 +43,10 @@ class Format:
     """Returns whether a match is a key; `None` if every match is."""
 
 
-def _prefixed(prefixes: str, rest: str) -> Format:
+def _prefixed(prefixes: str, suffix: str) -> Format:
     """Return the format of keys with one of several prefixes, separated by spaces."""
     starts = "|".join(map(re.escape, prefixes.split()))
-    return Format(starts, f"{START}(?:{starts}){rest}")
+    return Format(starts, f"{START}(?:{starts}){suffix}")
 
 
 OWN: dict[str, Format] = {

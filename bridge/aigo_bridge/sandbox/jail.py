@@ -9,11 +9,6 @@ the namespace.
 
 Argument: a descriptor to read the settings from, as JSON (`jailing` makes them). How it ended is written as
 JSON to the descriptor `report`.
-
-With the setting `companion` a second program runs beside it in the same files, with a socket between the two
-as their descriptor 3. It has no other descriptor of the first one's but standard error, sees no process but
-its own, and is another user where root runs the jail: neither can it signal the first one, nor read anything
-of it.
 """
 
 from __future__ import annotations
@@ -38,9 +33,7 @@ PDEATHSIG, CAPBSET_DROP, NO_NEW_PRIVS, DUMPABLE, SET_SECCOMP = 1, 24, 38, 4, 22
 GLANCE = 0.01
 FOLDERS = ("/tmp", "/work")  # noqa: S108  # of the jail
 OUTER_USERS = 1 << 24
-"""Outside of root's jails their programs are users from this number on, two for each: the limit of processes
-counts by user."""
-PEER = 3
+"""First user number, outside the jails of root, of their programs: the limit of processes counts by user."""
 LIBRARIES = 32 << 20
 
 
@@ -84,15 +77,14 @@ def enter_namespaces() -> int:
         write("/proc/self/uid_map", f"{user} {user} 1")
         write("/proc/self/gid_map", f"{group} {group} 1")
         return user
-    # Two users can be mapped only from outside the new namespace.
+    # Another user can be mapped only from outside the new namespace.
     jailed, ready = os.getpid(), os.pipe()
     helper = os.fork()
     if helper == 0:
         os.close(ready[1])
         if os.read(ready[0], 1):
-            outer = OUTER_USERS + 2 * jailed
             for name in ("uid_map", "gid_map"):
-                write(f"/proc/{jailed}/{name}", f"0 0 1\n1000 {outer} 2")
+                write(f"/proc/{jailed}/{name}", f"0 0 1\n1000 {OUTER_USERS + jailed} 1")
         os._exit(0)
     check(LIBC.unshare(NEW_ALL), "unshare")
     os.write(ready[1], b"!")
@@ -130,10 +122,11 @@ def watch(settings: dict[str, Any], report: int, inner: int) -> None:
     except OSError as error:
         tell(report, ended="refused", reason=f"{error.filename}: {error.strerror}")
         os._exit(125)
-    program, companion = begin(settings, report, inner)
+    program = os.fork()
+    if program == 0:
+        start(settings, report, inner)
     ended = "exit"
     code: int | None = None
-    companion_code: int | None = None
     deadline = time.monotonic() + settings["seconds"]
     for descriptor in (0, 1, 2):
         os.close(descriptor)
@@ -141,10 +134,7 @@ def watch(settings: dict[str, Any], report: int, inner: int) -> None:
         done, status = os.waitpid(-1, os.WNOHANG)
         if done == program:
             code = os.waitstatus_to_exitcode(status)
-            companion_code = last_word(companion) if companion and companion_code is None else companion_code
             break
-        if done and done == companion:
-            companion_code = os.waitstatus_to_exitcode(status)
         if done == 0:
             if time.monotonic() > deadline:
                 ended = "time"
@@ -153,60 +143,8 @@ def watch(settings: dict[str, Any], report: int, inner: int) -> None:
                 ended = "memory"
                 break
             time.sleep(GLANCE)
-    tell(report, ended=ended, code=code, companion=companion_code)
+    tell(report, ended=ended, code=code)
     os._exit(0)
-
-
-def begin(settings: dict[str, Any], report: int, inner: int) -> tuple[int, int]:
-    """Start the program and its companion, if it has one (else 0)."""
-    if settings["companion"] is None:
-        program = os.fork()
-        if program == 0:
-            start(settings, report, inner)
-        return program, 0
-    ends = (ctypes.c_int * 2)()
-    check(LIBC.socketpair(1, 1 | os.O_CLOEXEC, 0, ends), "socketpair")
-    program = os.fork()
-    if program == 0:
-        start(settings, report, inner, ends[0])
-    companion = os.fork()
-    if companion == 0:
-        os.close(ends[0])
-        accompany(settings, report, inner, ends[1])
-    for end in ends:
-        os.close(end)
-    return program, companion
-
-
-def last_word(companion: int) -> int | None:
-    """How the companion ended, if it does so soon after the program: it may even have been first."""
-    for _ in range(20):
-        done, status = os.waitpid(companion, os.WNOHANG)
-        if done == companion:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(GLANCE / 2)
-    return None
-
-
-def accompany(settings: dict[str, Any], report: int, inner: int, peer: int) -> None:
-    """The process above the companion, which is the first one of a pid namespace: never returns."""
-    try:
-        check(LIBC.unshare(0x20000000 | 0x00020000), "unshare")
-        companion = os.fork()
-        if companion == 0:
-            check(LIBC.mount(b"proc", b"/proc", b"proc", NOSUID | NODEV | NOEXEC, b"hidepid=2"), "/proc")
-            nowhere = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(nowhere, 0)
-            os.dup2(2, 1)
-            companion_settings = {**settings, "command": settings["companion"]}
-            start(companion_settings, report, inner + 1 if os.geteuid() == 0 else inner, peer)
-        for descriptor in (0, 1, 2, peer, report):
-            os.close(descriptor)
-        code = os.waitstatus_to_exitcode(os.waitpid(companion, 0)[1])
-        os._exit(code if code >= 0 else 128 - code)
-    except OSError as error:
-        tell(report, ended="refused", reason=f"{error.filename}: {error.strerror}")
-    os._exit(125)
 
 
 def build(settings: dict[str, Any], inner: int) -> None:
@@ -229,7 +167,7 @@ def build(settings: dict[str, Any], inner: int) -> None:
         for path in (folder, *(os.path.join(folder, name) for name in names)):
             os.chown(path, inner, -1)
     for name in ("tmp", "work"):  # copying has given it the mode of the folder that was copied
-        os.chmod(f"{root}/{name}", 0o1777)  # noqa: S103  # inside, there are but the program and its companion
+        os.chmod(f"{root}/{name}", 0o1777)  # noqa: S103  # only the program uses them
     os.mkdir(f"{root}/proc")
     check(
         LIBC.mount(b"proc", f"{root}/proc".encode(), b"proc", NOSUID | NODEV | NOEXEC, b"hidepid=2"), "/proc"
@@ -271,8 +209,8 @@ def show(path: str, target: str) -> None:
     check(LIBC.mount(None, target.encode(), None, remounted, None), path)
 
 
-def start(settings: dict[str, Any], report: int, inner: int, peer: int | None = None) -> None:
-    """The program: gives up everything, then becomes it; `peer` is its end of a socket."""
+def start(settings: dict[str, Any], report: int, inner: int) -> None:
+    """Drop all privileges and become the program."""
     try:
         os.setsid()
         check(LIBC.prctl(NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
@@ -302,9 +240,6 @@ def start(settings: dict[str, Any], report: int, inner: int, peer: int | None = 
     except OSError as error:
         tell(report, ended="refused", reason=f"{error.filename}: {error.strerror}")
         os._exit(125)
-    if peer is not None:
-        os.dup2(peer, PEER)
-        os.set_inheritable(PEER, True)
     try:
         os.execvpe(settings["command"][0], settings["command"], settings["environment"])  # noqa: S606
     except OSError as error:

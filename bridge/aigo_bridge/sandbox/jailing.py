@@ -141,8 +141,6 @@ class JailResult:
     """Exit code; minus the signal that killed it; `None` when a limit ended it."""
     stdout: bytes
     stderr: bytes
-    companion: int | None = None
-    """Exit code of the second program, if it ended by itself before the first."""
 
 
 class JailRefusedError(UnsupportedPlanError):
@@ -159,7 +157,6 @@ async def run_jailed(
     cwd: str = ".",
     environment: Mapping[str, str] | None = None,
     limits: JailLimits | None = None,
-    companion: Sequence[str] | None = None,
     descriptors: Sequence[int] = (),
 ) -> JailResult:
     """Run a command without network, with a read-only root and nothing of the runner's but Python itself.
@@ -171,9 +168,6 @@ async def run_jailed(
         cwd: where it starts, below `/work`.
         environment: its variables, beside `PATH`, `HOME` and `LANG`.
         limits: what it may use.
-        companion: a second program beside it, which can reach it by one socket alone (descriptor 3 of both);
-            its outputs are part
-            of standard error, and it ends with the first.
         descriptors: open files that it has besides, under the same numbers.
 
     Raises:
@@ -196,7 +190,6 @@ async def run_jailed(
             "folder": str(folder or Path(base) / "empty"),
             "cwd": cwd,
             "command": list(command),
-            "companion": None if companion is None else list(companion),
             "environment": {
                 "PATH": f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin",
                 "HOME": "/tmp",  # noqa: S108  # its own
@@ -299,7 +292,7 @@ def _result(report: bytes, outputs: tuple[bytes, bytes], limit: str | None) -> J
     reports = [json.loads(line) for line in report.splitlines()]
     for refused in (entry for entry in reports if entry["ended"] == "refused"):
         raise JailRefusedError(f"the local sandbox is not allowed here: {refused['reason']}")
-    return JailResult(reports[0]["ended"], reports[0]["code"], *outputs, reports[0]["companion"])
+    return JailResult(reports[0]["ended"], reports[0]["code"], *outputs)
 
 
 @cache

@@ -15,7 +15,7 @@ from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.post_processing import post_process
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.sandbox.judging import Verdict, judging
+from aigo_bridge.sandbox.judging import Verdict, judging_program
 from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult, CodeRunner, RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text, render, variables
 from aigo_bridge.spec.scorers import CodeExecScorer
@@ -32,19 +32,17 @@ async def code_exec(code: str, tests: Sequence[str], runner: CodeRunner) -> Scor
     """Return `{"code_exec": 1.0}` if the code and then every test run without an exception, otherwise 0.0
     with the reason in the metadata.
 
-    The code runs once, as `__main__`, in its own process. The tests run after it in another process, in
-        order,
-    and use its global names. Code that ends its process before the tests have run fails. Exceeding a
-    limit also gives 0.0.
+    The code runs once, as `__main__`. The tests run after it in the same process, in order, and use its
+    global names. Code that ends the process before the tests have run fails. Exceeding a limit also gives
+    0.0.
 
     Raises:
-        SampleError: there is no score: the sandbox itself failed, or only the answer could decide whether
-            a test holds (stage
-            `score`).
+        SampleError: there is no score: the sandbox itself failed, or the tests cannot judge the code
+            (stage `score`).
     """
-    programs = judging(code, tests)
-    result = await runner.run(programs, time_limit=TIME_LIMIT)
-    failure = _limit(result) or _failure(programs.verdict(result.stdout), result)
+    program = judging_program(code, tests)
+    result = await runner.run(program, time_limit=TIME_LIMIT)
+    failure = _limit(result) or _failure(program.verdict(result.stdout), result)
     metadata: dict[str, Any] = {"prediction": code}
     if failure is not None:
         metadata["failure"] = failure[-SHOWN:]
@@ -86,20 +84,18 @@ def _failure(verdict: Verdict | None, result: CodeResult) -> str | None:
     """
     if verdict is None:
         reason = result.stderr.strip()[-200:] or f"exit code {result.exit_code}"
-        raise SampleError(f"the tests ended without a verdict: {reason}", stage="score", kind="SandboxError")
-    if verdict.verdict == "broken":
-        raise SampleError(f"the sandbox failed: {verdict.reason}", stage="score", kind="SandboxError")
+        raise SampleError(f"the sandbox did not run the tests: {reason}", stage="score", kind="SandboxError")
     if verdict.verdict == "unjudged":
         raise SampleError(
             f"the tests cannot judge this code: {verdict.reason}",
             stage="score",
             kind="UnjudgedCode",
-            hint="docs/reference/sandbox.md says what tests can do with objects of the code's own classes",
+            hint="docs/reference/sandbox.md lists code that tests cannot judge",
         )
     if verdict.verdict == "passed":
         return None
-    if result.answer_exit:
-        return f"{result.stderr.strip()}\n{verdict.reason}, with exit code {result.answer_exit}".strip()
+    if result.exit_code:
+        return f"{result.stderr.strip()}\n{verdict.reason}, with exit code {result.exit_code}".strip()
     return verdict.reason
 
 

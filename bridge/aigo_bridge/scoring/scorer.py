@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from aigo_bridge.dtypes import ChatCompletionInput, SolverOutput
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.sandbox.judging import Judging
+from aigo_bridge.sandbox.judging import JudgingProgram
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorer import ScorerSpec
 
@@ -44,24 +44,21 @@ class ScoreFunction(Protocol):
 
 @dataclass(frozen=True)
 class CodeResult:
-    """Results of the two programs that run and judge code."""
+    """Result of the program that runs code and its tests."""
 
     ended: Literal["exit", "time", "memory", "output"]
-    """End of the programs: a normal exit, or the limit that was exceeded."""
+    """End of the program: a normal exit, or the limit that was exceeded."""
     exit_code: int | None
-    """Exit code of the judging program; `None` if a limit ended it."""
+    """Exit code of the program, more than 128 for a signal; `None` if a limit ended it."""
     stdout: str
-    """Standard output of the judging program."""
     stderr: str
-    answer_exit: int | None = None
-    """Exit code of the process with the answer's code, if known."""
 
 
 class CodeRunner(Protocol):
-    """Runner of the two programs in a sandbox."""
+    """Runner of code and its tests in a sandbox."""
 
-    async def run(self, programs: Judging, *, time_limit: float = TIME_LIMIT) -> CodeResult:
-        """Run the programs without network and without access to the runner's files or environment, under
+    async def run(self, program: JudgingProgram, *, time_limit: float = TIME_LIMIT) -> CodeResult:
+        """Run the program without network and without access to the runner's files or environment, under
         limits.
 
         Raises:

@@ -1,9 +1,8 @@
-"""Code that wants to pass its tests without doing what they ask. None of it may."""
+"""Wrong code that tries to pass its tests. None of it may pass."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from textwrap import dedent
 
 ADD = ("assert add(1, 2) == 3", "assert add(4, 5) == 9")
 
@@ -17,757 +16,171 @@ class Forgery:
     tests: tuple[str, ...] = ADD
 
 
-MOCK = ("from unittest.mock import Mock\nadd(m := Mock())\nm.assert_called_once_with(3)",)
-MOCK_COUNTS = (
-    "from unittest.mock import MagicMock\nadd(m := MagicMock())\nassert m.called and m.call_count == 1",
-)
-PARENT = dedent(
-    """
-    class Parent:
-        def same(self, other): return True
-    class Node(Parent):
-        def __init__(self, value): self.value = value
-        def same(self, other): return self.value == other
-    """
-)
-NODE = (f"{PARENT}assert add(Node(1)).same(9)",)
+WRONG = "def add(a, b): return 0\n"
+LIAR = """
+class Liar:
+    def __eq__(s, o): return True
+    def __ne__(s, o): return False
+    def __hash__(s): return 3
+    def __lt__(s, o): return True
+    __le__ = __gt__ = __ge__ = __lt__
+    def __sub__(s, o): return 0.0
+    __rsub__ = __sub__
+    def __abs__(s): return 0.0
+    def __bool__(s): return True
+"""
 UNITTEST = (
-    dedent(
-        """
-        import unittest
-        class Case(unittest.TestCase):
-            def test(self): self.assertEqual(add(1, 2), 3)
-        assert unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(Case)).wasSuccessful()
-        """
-    ),
+    """
+import unittest
+class Case(unittest.TestCase):
+    def test(self): self.assertEqual(add(1, 2), 3)
+assert unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(Case)).wasSuccessful()
+""",
 )
+
+ENDS = {
+    "os._exit(0) in the function": "import os\ndef add(a, b): os._exit(0)",
+    "sys.exit(0) while the code loads": "import sys\nsys.exit(0)",
+    "SystemExit in the function": "def add(a, b): raise SystemExit(0)",
+    "GeneratorExit in the function": "def add(a, b): raise GeneratorExit",
+    "exit by atexit": f"{WRONG}import atexit, os\natexit.register(lambda: os._exit(0))",
+    "exit by a thread": f"import os, threading, time\n{WRONG}threading.Thread(target=os._exit, args=(0,)).start()\ntime.sleep(5)",
+    "exit by a signal": f"import os, signal\n{WRONG}signal.signal(15, lambda *a: os._exit(0))\nos.kill(os.getpid(), 15)",
+    "exit by exec": "import os\ndef add(a, b): os.execv('/bin/true', ['true'])",
+    "exit with printed verdicts": "import os\ndef add(a, b):\n    print('passed \\n' * 9, flush=True)\n    os._exit(0)",
+    "a closed output": f"import os\nos.closerange(0, 64)\n{WRONG}",
+}
+PATCHES = {
+    "exec and compile": "import builtins\nbuiltins.exec = builtins.compile = lambda *a, **k: None\n" + WRONG,
+    "the exception of assert": (
+        "import builtins\nbuiltins.AssertionError = type('X', (BaseException,), {})\nAssertionError = ValueError\n"
+        "def add(a, b): raise ValueError"
+    ),
+    "trace functions": f"import sys, threading\nsys.settrace(lambda *a: None)\nsys.setprofile(lambda *a: None)\n{WRONG}",
+    "json": f"import json\njson.dumps = json.JSONEncoder.encode = lambda *a, **k: 'passed'\n{WRONG}",
+    "os.write and os.getpid": f"import os\nos.write = os.getpid = lambda *a: 0\n{WRONG}",
+    "traceback": f"import traceback\ntraceback.extract_tb = lambda *a: 1 / 0\n{WRONG}",
+}
+READS = {
+    "random texts of the process": """
+import gc, sys
+def texts(value):
+    if isinstance(value, dict): value = list(value.values())
+    return [x for x in value if isinstance(x, str) and len(x) == 32] if isinstance(value, (list, tuple)) else []
+def add(a, b):
+    frame, values = sys._getframe(), gc.get_objects()
+    while frame:
+        values += [frame.f_locals, frame.f_globals]
+        frame = frame.f_back
+    for text in [text for value in values for text in texts(value)]: print(text, 'passed ')
+    return 0
+""",
+    "standard input": f"import os, sys\nprint(sys.stdin.read() + os.read(0, 99).decode(), 'passed ')\n{WRONG}",
+    "every descriptor": WRONG
+    + """
+import os
+for descriptor in range(64):
+    try: os.write(descriptor, b'\\npassed \\n')
+    except OSError: pass
+""",
+}
+LIES = {
+    "object": "def add(a, b): return Liar()",
+    "int": "class I(int):\n    __eq__ = lambda s, o: True\n    __hash__ = int.__hash__\ndef add(a, b): return I(0)",
+    "class": (
+        "class M(type):\n    def __eq__(s, o): return True\n    __hash__ = type.__hash__\nclass A(metaclass=M): pass\n"
+        "def add(a, b): return A"
+    ),
+    "class of a function": "def add(a, b):\n    class L:\n        def __eq__(s, o): return True\n    return L()",
+    "reduce": "class R:\n    def __reduce__(s): return (int, (3,))\n    def __deepcopy__(s, m): return 3\ndef add(a, b): return R()",
+    "getattr": "class R:\n    def __getattribute__(s, n): return lambda *a: True\ndef add(a, b): return R()",
+}
+LIES_IN_TESTS = {
+    "str": (
+        "class I(str):\n    def __eq__(s, o): return True\n    __hash__ = str.__hash__",
+        "I('x')",
+        "{} == 'abc'",
+    ),
+    "list": ("class I(list):\n    def __eq__(s, o): return True", "I([1])", "{} == [3]"),
+    "dict": ("class I(dict):\n    def __eq__(s, o): return True", "I(a=1)", "{} == {{3: 3}}"),
+    "tuple": ("class I(tuple):\n    def __eq__(s, o): return True", "I((1,))", "{} == (3, 4)"),
+    "approximate": (LIAR, "Liar()", "abs({} - 3) < 1e-6"),
+    "approximate, less": (
+        "class L:\n    def __sub__(s, o): return s\n    __abs__ = lambda s: s\n    def __lt__(s, o): return True",
+        "L()",
+        "abs({} - 3) < 1e-6",
+    ),
+    "approximate, unittest": (
+        "class L:\n    def __sub__(s, o): return 0.0\n    def __eq__(s, o): return NotImplemented",
+        "L()",
+        "not __import__('unittest').TestCase().assertAlmostEqual({}, 3)",
+    ),
+    "isclose": ("class L:\n    def __float__(s): return 0.0", "L()", "__import__('math').isclose({}, 3)"),
+    "one of a list": (LIAR, "Liar()", "{} in [3, 4]"),
+    "in a list": (LIAR, "[Liar()]", "{} == [3]"),
+    "in a tuple": (LIAR, "{'a': (Liar(),)}", "{} == {{'a': (3,)}}"),
+    "in a set": (LIAR, "{Liar()}", "{} == {{3}}"),
+    "counted": (LIAR, "[Liar()]", "{}.count(3) == 1"),
+    "reflected": (LIAR, "Liar()", "3 == {}"),
+    "hashed": (LIAR, "Liar()", "{{3: True}}[{}]"),
+}
 
 FORGERIES = [
+    *(Forgery(f"end: {name}", code) for name, code in ENDS.items()),
     Forgery(
-        "frame token",
-        dedent(
-            """
-            import sys
-            def add(a,b):
-                f=sys._getframe()
-                while f:
-                    for d in (f.f_locals,f.f_globals):
-                        if 'token' in d or 'tests' in d: print('FOUND')
-                    f=f.f_back
-                return 0
-            """
-        ),
+        "end: bare except",
+        "def add(a, b): import os; os._exit(0)",
+        ("try:\n    add(1, 2)\nexcept:\n    pass",),
     ),
     Forgery(
-        "exec patch",
-        dedent(
-            """
-            import builtins
-            builtins.exec=lambda *a: None
-            builtins.compile=lambda *a: None
-            builtins.AssertionError=type('X',(BaseException,),{})
-            def add(a,b): return 0
-
-            """
-        ),
+        "end: a copy of the process that passes",
+        "import os\ndef add(a, b): return 3 if os.fork() == 0 else os.wait()[0]",
+        ADD[:1],
+    ),
+    Forgery("end: unittest", "def add(a, b): raise SystemExit(0)", UNITTEST),
+    *(Forgery(f"patch: {name}", code) for name, code in PATCHES.items()),
+    Forgery(
+        "patch: unittest",
+        "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\n"
+        f"unittest.TestResult.wasSuccessful = lambda *a: True\n{WRONG}",
+        UNITTEST,
     ),
     Forgery(
-        "liar",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return Liar()
-            """
-        ),
+        "patch: a module of the tests",
+        f"import math\nmath.isclose = lambda *a: True\n{WRONG}",
+        ("import math\nassert math.isclose(add(1, 2), 3)",),
     ),
     Forgery(
-        "liar int",
-        dedent(
-            """
-            class I(int):
-                def __eq__(s,o): return True
-                __hash__=int.__hash__
-            def add(a,b): return I(0)
-            """
-        ),
+        "patch: names of Python",
+        "def sorted(x): return [1, 2]\nlen = all = any = sum = sorted\ndef f(): return [2, 1]",
+        ("assert sorted(f()) == [2, 2]",),
     ),
     Forgery(
-        "liar str",
-        dedent(
-            """
-            class I(str):
-                def __eq__(s,o): return True
-                __hash__=str.__hash__
-            def add(a,b): return I('x')
-            """
-        ),
-        ("assert add(1,2)=='abc'",),
+        "patch: abs",
+        f"abs = lambda x: 0\n{WRONG}",
+        ("def check(candidate):\n    assert abs(candidate(1, 2) - 3) < 1e-6", "check(add)"),
     ),
     Forgery(
-        "liar list",
-        dedent(
-            """
-            class I(list):
-                def __eq__(s,o): return True
-            def add(a,b): return I([1])
-            """
-        ),
-        ("assert add(1,2)==[3]",),
+        "patch: __builtins__",
+        f"__builtins__ = {{'__build_class__': __build_class__, 'abs': lambda x: 0}}\n{WRONG}",
+        ("def check(candidate):\n    assert abs(candidate(1, 2) - 3) < 1e-6", "check(add)"),
     ),
     Forgery(
-        "liar dict",
-        dedent(
-            """
-            class I(dict):
-                def __eq__(s,o): return True
-                def items(s): return {3:3}.items()
-            def add(a,b): return I(a=1)
-            """
-        ),
-        ("assert add(1,2)=={3:3}",),
+        "patch: two names of Python",
+        "def abs(x): return 0\ndef sum(*a): return 0",
+        ("assert abs(sum(1, 2) - 3) < 1e-6",),
     ),
-    Forgery(
-        "liar tuple",
-        dedent(
-            """
-            class I(tuple):
-                def __eq__(s,o): return True
-                def __iter__(s): return iter((3,4))
-            def add(a,b): return I((1,))
-            """
-        ),
-        ("assert add(1,2)==(3,4)",),
-    ),
-    Forgery(
-        "liar meta",
-        dedent(
-            """
-            class M(type):
-                def __eq__(s,o): return True
-                __hash__=type.__hash__
-            class A(metaclass=M): pass
-            def add(a,b): return A
-            """
-        ),
-    ),
-    Forgery(
-        "liar approx",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return Liar()
-            """
-        ),
-        ("assert abs(add(1,2)-3)<1e-6",),
-    ),
-    Forgery(
-        "liar approx2",
-        dedent(
-            """
-            class L:
-                def __sub__(s,o): return s
-                def __abs__(s): return 0.0
-            def add(a,b): return L()
-            """
-        ),
-        ("assert abs(add(1,2)-3)<1e-6",),
-    ),
-    Forgery(
-        "liar approx3",
-        dedent(
-            """
-            class L:
-                def __sub__(s,o): return s
-                def __abs__(s): return s
-                def __lt__(s,o): return True
-            def add(a,b): return L()
-            """
-        ),
-        ("assert abs(add(1,2)-3)<1e-6",),
-    ),
-    Forgery(
-        "liar isclose",
-        dedent(
-            """
-            class L:
-                def __float__(s): return 0.0
-            def add(a,b): return L()
-            """
-        ),
-        (
-            dedent(
-                """
-                import math
-                assert math.isclose(add(1,2),3)
-                """
-            ),
-        ),
-    ),
-    Forgery(
-        "liar in",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return Liar()
-            """
-        ),
-        ("assert 3 in add(1,2)",),
-    ),
-    Forgery(
-        "liar in2",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return Liar()
-            """
-        ),
-        ("assert add(1,2) in [3,4]",),
-    ),
-    Forgery(
-        "liar in list",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return [Liar()]
-            """
-        ),
-        ("assert add(1,2)==[3]",),
-    ),
-    Forgery(
-        "liar in tuple",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return {'a':(Liar(),)}
-            """
-        ),
-        ("assert add(1,2)=={'a':(3,)}",),
-    ),
-    Forgery(
-        "liar set",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return {Liar()}
-            """
-        ),
-        ("assert add(1,2)=={3}",),
-    ),
-    Forgery(
-        "liar count",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return [Liar()]
-            """
-        ),
-        ("assert add(1,2).count(3)==1",),
-    ),
-    Forgery(
-        "liar reflected",
-        dedent(
-            """
-            class Liar:
-                def __eq__(s,o): return True
-                def __ne__(s,o): return False
-                def __hash__(s): return 3
-                def __lt__(s,o): return True
-                __le__=__gt__=__ge__=__lt__
-                def __sub__(s,o): return 0.0
-                __rsub__=__sub__
-                def __abs__(s): return 0.0
-                def __contains__(s,o): return True
-                def __bool__(s): return True
-            def add(a,b): return Liar()
-            """
-        ),
-        ("assert 3 == add(1,2)",),
-    ),
-    Forgery(
-        "class lie",
-        dedent(
-            """
-            class L:
-                __class__=int
-                def __eq__(s,o): return True
-            def add(a,b): return L()
-            """
-        ),
-        ("assert isinstance(add(1,2), int)",),
-    ),
-    Forgery(
-        "mock any",
-        dedent(
-            """
-            from unittest.mock import ANY
-            def add(a,b): return ANY
-            """
-        ),
-    ),
-    Forgery(
-        "sorted",
-        dedent(
-            """
-            def sorted(x): return [1,2]
-            len=all=any=sum=sorted
-            def f(): return [2,1]
-            """
-        ),
-        ("assert sorted(f())==[2,2]",),
-    ),
-    Forgery(
-        "eval decode",
-        dedent(
-            """
-            decode=eval
-            def encode(s): return "__import__('os').write(1,b'x') or 'abc'"
-            """
-        ),
-        ("assert decode(encode('abc'))=='abc'",),
-    ),
-    Forgery(
-        "fake math",
-        dedent(
-            """
-            class math:
-                pi=3
-                @staticmethod
-                def isclose(*a): return True
-            def add(a,b): return 0
-
-            """
-        ),
-        ("assert math.isclose(add(1,2),3)",),
-    ),
-    Forgery(
-        "exit0",
-        dedent(
-            """
-            import os
-            def add(a,b): os._exit(0)
-            """
-        ),
-    ),
-    Forgery(
-        "sysexit",
-        dedent(
-            """
-            import sys
-            sys.exit(0)
-            """
-        ),
-    ),
-    Forgery(
-        "atexit",
-        dedent(
-            """
-            import atexit,os
-            atexit.register(lambda: os._exit(0))
-            def add(a,b): return 0
-
-            """
-        ),
-    ),
-    Forgery(
-        "json",
-        dedent(
-            """
-            import json
-            json.dumps=lambda *a,**k:'["value",[[],[],[]],3]'
-            json.JSONEncoder.encode=lambda *a:'3'
-            def add(a,b): return 0
-
-            """
-        ),
-    ),
-    Forgery(
-        "modules",
-        dedent(
-            """
-            import sys
-            for m in list(sys.modules):
-                if 'judging' in m: sys.modules[m]=None
-            def add(a,b): return 0
-
-            """
-        ),
-    ),
-    Forgery(
-        "forged frames fd",
-        dedent(
-            """
-            import os,json
-            def add(a,b): return 0
-            m=json.dumps(['value',[[],[],[]],3]).encode()
-            for fd in range(3,20):
-                try: os.write(fd,len(m).to_bytes(4,'big')+m)
-                except OSError: pass
-            """
-        ),
-    ),
-    Forgery(
-        "forged stdout",
-        dedent(
-            """
-            import os
-            def add(a,b): return 0
-            print('{"token": "x", "verdict": "passed", "reason": ""}')
-            os.write(1,b'{"verdict": "passed"}')
-            os.write(2,b'passed')
-            """
-        ),
-    ),
-    Forgery(
-        "settrace",
-        dedent(
-            """
-            import sys,threading
-            sys.settrace(lambda *a:None)
-            sys.setprofile(lambda *a:None)
-            def add(a,b): return 0
-
-            """
-        ),
-    ),
-    Forgery(
-        "huge reply",
-        "def add(a,b): return 'x'*(1<<28)",
-    ),
-    Forgery(
-        "huge frame",
-        "import os\ndef add(a,b): return 0\nos.write(3,b'\\xff\\xff\\xff\\xff'+b'x'*1000)",
-    ),
-    Forgery(
-        "deep frame",
-        dedent(
-            """
-            import os
-            def add(a,b): return 0
-            m=b'['*100000+b']'*100000
-            os.write(3,len(m).to_bytes(4,'big')+m)
-            """
-        ),
-    ),
-    Forgery(
-        "deep value",
-        dedent(
-            """
-            def add(a,b):
-                x=[]
-                for _ in range(100000): x=[x]
-                return x
-            """
-        ),
-    ),
-    Forgery(
-        "nan frame",
-        dedent(
-            """
-            import os
-            def add(a,b): return 0
-            m=b'["value",[[],[],[]],NaN]'
-            os.write(3,len(m).to_bytes(4,'big')+m)
-            """
-        ),
-    ),
-    Forgery(
-        "1e999",
-        dedent(
-            """
-            import os
-            def add(a,b): return 0
-            m=b'["value",[[],[],[]],1e999]'
-            os.write(3,len(m).to_bytes(4,'big')+m)
-            """
-        ),
-        ("assert add(1,2)==3",),
-    ),
-    Forgery(
-        "ask exec",
-        dedent(
-            """
-            import os,json
-            def add(a,b): return 0
-            m=json.dumps(['ask',[[],[],[]],'call',[['known','builtins','eval'],['tuple',['1']],['dict',2,[],None]]]).encode()
-            os.write(3,len(m).to_bytes(4,'big')+m)
-            """
-        ),
-    ),
-    Forgery(
-        "ask getattr",
-        dedent(
-            """
-            import os,json
-            def add(a,b): return 0
-            m=json.dumps(['ask',[[],[],[]],'getattr',[['mine',1],'__globals__']]).encode()
-            os.write(3,len(m).to_bytes(4,'big')+m)
-            """
-        ),
-    ),
-    Forgery(
-        "callback globals",
-        dedent(
-            """
-            def add(f,b):
-                return f.__globals__['expected']
-            """
-        ),
-        (
-            dedent(
-                """
-                expected=3
-                def h(x): return x
-                assert add(h,1)==3
-                """
-            ),
-        ),
-    ),
-    Forgery(
-        "obj globals",
-        dedent(
-            """
-            def add(f,b):
-                return f.__init__.__globals__['expected']
-            """
-        ),
-        (
-            dedent(
-                """
-                expected=3
-                class H:
-                    def __init__(self): self.v=1
-                assert add(H(),1)==3
-                """
-            ),
-        ),
-    ),
-    Forgery(
-        "global name",
-        "def add(a,b): return expected",
-        (
-            dedent(
-                """
-                expected=3
-                assert add(1,2)==expected
-                """
-            ),
-        ),
-    ),
-    Forgery(
-        "reduce",
-        dedent(
-            """
-            class R:
-                def __reduce__(s): return (int,(3,))
-                def __reduce_ex__(s,p): return (int,(3,))
-                def __deepcopy__(s,m): return 3
-            def add(a,b): return R()
-            """
-        ),
-    ),
-    Forgery(
-        "getattr hook",
-        dedent(
-            """
-            class R:
-                def __getattr__(s,n): return lambda *a: True
-                def __getattribute__(s,n): return lambda *a: True
-            def add(a,b): return R()
-            """
-        ),
-    ),
-    Forgery(
-        "raise",
-        "def add(a,b): raise SystemExit(0)",
-    ),
-    Forgery(
-        "genexit",
-        "def add(a,b): raise GeneratorExit",
-    ),
-    Forgery(
-        "bare except",
-        "def add(a,b): import os; os._exit(0)",
-        (
-            dedent(
-                """
-                try:
-                    add(1,2)
-                except:
-                    pass
-                """
-            ),
-        ),
-    ),
-    Forgery(
-        "assert name",
-        dedent(
-            """
-            AssertionError=ValueError
-            def add(a,b): raise ValueError
-            """
-        ),
-    ),
-    Forgery(
-        "class with a lying metaclass",
-        dedent(
-            """
-            class Meta(type):
-                def __contains__(cls, item): return True
-                def __iter__(cls): return iter([3])
-                def __sub__(cls, other): return 0.0
-            class Liar(metaclass=Meta): pass
-            def add(a, b): return Liar
-            """
-        ),
-        ("assert 3 in add(1, 2)",),
-    ),
-    Forgery(
-        "value of a class of the tests",
-        "def add(a, b): return Expected.sum",
-        ("class Expected:\n    sum = 3", ADD[0]),
-    ),
-    Forgery(
-        "method of a class of the tests",
-        "def add(a, b): return Case().expected()",
-        ("class Case:\n    def expected(self): return 3", ADD[0]),
-    ),
-    Forgery(
-        "approximate",
-        "class L:\n    def __sub__(s, o): return 0.0\n    def __eq__(s, o): return NotImplemented\ndef add(a, b): return L()",
-        ("import unittest\nunittest.TestCase().assertAlmostEqual(add(1, 2), 3)",),
-    ),
-    Forgery(
-        "hash",
-        "class L:\n    def __hash__(s): return 3\n    def __eq__(s, o): return True\ndef add(a, b): return L()",
-        ("assert {3: True}[add(1, 2)]",),
-    ),
-    *(
-        Forgery(f"the tests' own means: {code}", f"def add(a, b=None, *c):\n    {code}\n    return a", tests)
-        for code, tests in (
-            ("a.assert_called_once_with = lambda *given, **named: None", MOCK),
-            ("a.called = True; a.call_count = 1; a.call_args = ((3,), {})", MOCK_COUNTS),
-            (
-                "a.mock_calls.append(3)",
-                ("from unittest.mock import Mock\nassert len(add(Mock()).mock_calls) == 1",),
-            ),
-            (
-                "a.method_calls.append(3)",
-                ("from unittest.mock import Mock\nassert add(Mock()).method_calls",),
-            ),
-            (
-                "a.save(1); a.reset_mock()",
-                ("from unittest.mock import MagicMock\nadd(m := MagicMock())\nm.save.assert_not_called()",),
-            ),
-            ("a.same = lambda other: True", NODE),
-            ("type(a).same = lambda *given: True", NODE),
-            ("del type(a).same", (f"{PARENT}add(node := Node(1))\nassert node.same(9)",)),
-        )
-    ),
+    *(Forgery(f"read: {name}", code) for name, code in READS.items()),
+    *(Forgery(f"lie: {name}", LIAR + code) for name, code in LIES.items()),
     *(
         Forgery(
-            f"raised: {error}",
-            f"import unittest\nclass Own(unittest.SkipTest): pass\ndef add(a, b):\n    raise {error}",
-            tests,
+            f"lie: {name}", f"{code}\ndef add(a, b): return {value}", (f"assert {test.format('add(1, 2)')}",)
         )
-        for error, tests in (
-            ("unittest.SkipTest('no')", UNITTEST),
-            ("Own('no')", UNITTEST),
-            ("StopIteration", ("assert all(map(lambda case: add(*case[:2]) == case[2], [(1, 2, 3)]))",)),
-            ("StopIteration", ("import itertools\nassert all(itertools.starmap(add, [(1, 2)]))",)),
-        )
+        for name, (code, value, test) in LIES_IN_TESTS.items()
     ),
-    *(
-        Forgery(f"an array that compares itself: {check}", code, (f"import numpy as np\nassert np.{check}",))
-        for code in (
-            (
-                "class L:\n    def __array_function__(s, *a, **k): return True\n    __array_ufunc__ = __array_function__\n"
-                "def add(a, b): return L()"
-            ),
-            (
-                "import numpy as np\nclass L(np.ndarray):\n    def __array_function__(s, *a, **k): return True\n"
-                "    __array_ufunc__ = __array_function__\ndef add(a, b): return np.array([1.0]).view(L)"
-            ),
-        )
-        for check in ("allclose(add(1, 2), np.array([3.0]))", "array_equal(add(1, 2), np.array([3.0]))")
+    Forgery(
+        "eval of what was encoded",
+        "decode = eval\ndef encode(s): return \"__import__('os').write(1, b'passed') or 'abc'\"",
+        ("assert decode(encode('abc')) == 'abc'",),
     ),
 ]

@@ -1,4 +1,4 @@
-"""Solutions and tests as benchmarks of code have them: all of these are right, and pass."""
+"""Correct solutions with tests as in benchmarks of code. All of them pass."""
 
 from __future__ import annotations
 
@@ -27,83 +27,6 @@ SOLUTIONS = [
         ("assert sum(10,15) == 6",),
     ),
     Solution(
-        "values of every plain kind",
-        "def f(x): return (x, [x], {x: {x}}, 1+2j, b'a', float('inf'), 10**50, None, True)",
-        ("assert f(1) == (1,[1],{1:{1}},1+2j,b'a',float('inf'),10**50,None,True)",),
-    ),
-    Solution(
-        "an argument changed in place",
-        "def s(l): l.sort()",
-        (
-            dedent(
-                """
-                x=[3,1,2]
-                s(x)
-                assert x==[1,2,3]
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "an argument given back",
-        "def s(l): l.sort(); return l",
-        (
-            dedent(
-                """
-                x=[3,1,2]
-                assert s(x) is x
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "a class with methods and state",
-        dedent(
-            """
-            class Stack:
-                def __init__(self): self.items=[]
-                def push(self,x): self.items.append(x)
-                def pop(self): return self.items.pop()
-                def __len__(self): return len(self.items)
-
-            """
-        ),
-        (
-            dedent(
-                """
-                s=Stack()
-                s.push(1); s.push(2)
-                assert len(s)==2 and s.items==[1,2]
-                assert s.pop()==2
-                s.items.append(5)
-                assert s.pop()==5
-                assert isinstance(s, Stack) and type(s).__name__=='Stack'
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "exceptions of Python's",
-        dedent(
-            """
-            def f(x):
-                if x<0: raise ValueError('neg')
-                return x
-            """
-        ),
-        (
-            dedent(
-                """
-                try:
-                    f(-1)
-                    assert False
-                except ValueError as e:
-                    assert str(e)=='neg' and e.args==('neg',)
-                """
-            ),
-        ),
-    ),
-    Solution(
         "exceptions of its own",
         dedent(
             """
@@ -120,23 +43,6 @@ SOLUTIONS = [
                 except E as e:
                     assert e.code==3 and str(e)=='code 3'
                 else: assert 0
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "generators",
-        dedent(
-            """
-            def g(n):
-                for i in range(n): yield i
-            """
-        ),
-        (
-            dedent(
-                """
-                assert list(g(3))==[0,1,2]
-                it=g(5); assert next(it)==0 and next(it)==1
                 """
             ),
         ),
@@ -266,44 +172,6 @@ SOLUTIONS = [
         ),
     ),
     Solution(
-        "a cached function",
-        dedent(
-            """
-            from functools import lru_cache
-            @lru_cache(None)
-            def fib(n): return n if n<2 else fib(n-1)+fib(n-2)
-            """
-        ),
-        (
-            dedent(
-                """
-                assert fib(30)==832040
-                assert fib.cache_info().hits>0
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "nodes that tests tie together",
-        dedent(
-            """
-            class Node:
-                def __init__(s,v): s.v=v; s.left=None; s.right=None
-            def h(n): return 0 if n is None else 1+max(h(n.left),h(n.right))
-            """
-        ),
-        (
-            dedent(
-                """
-                root=Node(1)
-                root.left=Node(2)
-                root.left.left=Node(3)
-                """
-            ),
-            "assert h(root)==3 and root.left.left.v==3 and root.right is None",
-        ),
-    ),
-    Solution(
         "a class that the tests define",
         dedent(
             """
@@ -354,35 +222,6 @@ SOLUTIONS = [
         ),
     ),
     Solution(
-        "context managers",
-        dedent(
-            """
-            from contextlib import contextmanager
-            log=[]
-            @contextmanager
-            def c():
-                log.append('in')
-                yield 5
-                log.append('out')
-            class M:
-                def __enter__(s): return s
-                def __exit__(s,t,v,tb): s.t=t; return t is ValueError
-            """
-        ),
-        (
-            dedent(
-                """
-                with c() as x:
-                    assert x==5 and log==['in']
-                assert log==['in','out']
-                m=M()
-                with m: raise ValueError(3)
-                assert m.t is ValueError
-                """
-            ),
-        ),
-    ),
-    Solution(
         "global variables",
         dedent(
             """
@@ -426,44 +265,6 @@ SOLUTIONS = [
         ),
     ),
     Solution(
-        "functions as arguments",
-        dedent(
-            """
-            def app(f, xs): return [f(x) for x in xs]
-            def curry(f): return lambda a: lambda b: f(a,b)
-            """
-        ),
-        (
-            dedent(
-                """
-                assert app(lambda x:x+1,[1,2])==[2,3]
-                assert curry(lambda a,b:a+b)(1)(2)==3
-                assert app(len,['a','bb'])==[1,2]
-                assert app(str,[1])==['1']
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "iterators as arguments",
-        dedent(
-            """
-            def first(it): return next(iter(it))
-            def tot(it): return sum(it)
-            """
-        ),
-        (
-            dedent(
-                """
-                assert first(iter([4,5]))==4
-                assert tot(x for x in [1,2,3])==6
-                assert tot(range(4))==6
-                assert tot({1:2,3:4}.values())==6
-                """
-            ),
-        ),
-    ),
-    Solution(
         "a check with a candidate and a helper of the answer",
         dedent(
             """
@@ -488,95 +289,6 @@ SOLUTIONS = [
         ),
     ),
     Solution(
-        "sets, sorting, membership",
-        "def f(x): return [3,1,2,1]",
-        (
-            dedent(
-                """
-                assert set(f(0))=={1,2,3}
-                assert sorted(f(0))==[1,1,2,3]
-                assert 3 in f(0)
-                assert isinstance(f(0), list)
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "a default argument that is kept",
-        dedent(
-            """
-            def f(x, acc=[]):
-                acc.append(x)
-                return acc
-            """
-        ),
-        (
-            dedent(
-                """
-                a=f(1)
-                b=f(2)
-                assert a is b and a==[1,2]
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "attributes and methods of classes",
-        dedent(
-            """
-            class A:
-                n=0
-                @staticmethod
-                def s(x): return x
-                @classmethod
-                def c(cls): cls.n+=1; return cls.n
-                @property
-                def p(self): return 7
-                @p.setter
-                def p(self, v): raise AttributeError('no')
-            """
-        ),
-        (
-            dedent(
-                """
-                assert A.s(3)==3 and A.c()==1 and A.n==1 and A().p==7
-                A.n=5
-                assert A.c()==6
-                try:
-                    A().p=3
-                except AttributeError: pass
-                else: assert 0
-                assert not hasattr(A(),'zz') and hasattr(A,'s')
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "abstract classes",
-        dedent(
-            """
-            from abc import ABC, abstractmethod
-            class S(ABC):
-                @abstractmethod
-                def area(self): ...
-            class Q(S):
-                def __init__(s,a): s.a=a
-                def area(s): return s.a**2
-            """
-        ),
-        (
-            dedent(
-                """
-                assert issubclass(Q,S) and isinstance(Q(2),S) and Q(2).area()==4
-                try:
-                    S()
-                except TypeError: pass
-                else: assert 0
-                """
-            ),
-        ),
-    ),
-    Solution(
         "a class derived from dict",
         dedent(
             """
@@ -590,27 +302,6 @@ SOLUTIONS = [
         ),
     ),
     Solution(
-        "exceptions of a library",
-        dedent(
-            """
-            import json
-            def p(s): return json.loads(s)
-            """
-        ),
-        (
-            dedent(
-                """
-                import json
-                try:
-                    p('{')
-                except json.JSONDecodeError: pass
-                else: assert 0
-                assert p('[1, 2.5, null]')==[1,2.5,None]
-                """
-            ),
-        ),
-    ),
-    Solution(
         "a class derived from str",
         dedent(
             """
@@ -619,94 +310,6 @@ SOLUTIONS = [
             """
         ),
         ("assert f()=='abc' and f().upper()=='ABC' and isinstance(f(),str) and {f():1}['abc']==1",),
-    ),
-    Solution(
-        "files of both",
-        dedent(
-            """
-            def lines(p):
-                with open(p) as f: return len(f.readlines())
-            def w(p):
-                open(p,'w').write('x')
-            """
-        ),
-        (
-            "open('/tmp/a.txt','w').write('1\\n2\\n')\nassert lines('/tmp/a.txt')==2\nw('/tmp/b.txt')\nassert open('/tmp/b.txt').read()=='x'",
-        ),
-    ),
-    Solution(
-        "iterators of its own",
-        dedent(
-            """
-            class It:
-                def __init__(s,n): s.n=n
-                def __iter__(s): return s
-                def __next__(s):
-                    if not s.n: raise StopIteration
-                    s.n-=1
-                    return s.n
-            class Seq:
-                def __getitem__(s,i):
-                    if i>2: raise IndexError
-                    return i
-            """
-        ),
-        (
-            dedent(
-                """
-                assert list(It(3))==[2,1,0]
-                assert list(Seq())==[0,1,2]
-                assert sum(It(4))==6
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "items of its own",
-        dedent(
-            """
-            class L:
-                def __init__(s): s.d={}
-                def __contains__(s,k): return k in s.d
-                def __setitem__(s,k,v): s.d[k]=v
-                def __getitem__(s,k): return s.d[k]
-                def __delitem__(s,k): del s.d[k]
-            """
-        ),
-        (
-            dedent(
-                """
-                l=L()
-                l['a']=1
-                assert 'a' in l and l['a']==1
-                del l['a']
-                assert 'a' not in l
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "dates, decimals, fractions",
-        dedent(
-            """
-            from datetime import datetime, date, timedelta
-            from decimal import Decimal
-            from fractions import Fraction
-            def f(d): return d+timedelta(days=1)
-            def g(): return Decimal('1.10'), Fraction(1,3)
-            """
-        ),
-        (
-            dedent(
-                """
-                from datetime import date, datetime
-                from decimal import Decimal
-                from fractions import Fraction
-                assert f(date(2020,1,1))==date(2020,1,2)
-                assert g()==(Decimal('1.1'),Fraction(1,3))
-                """
-            ),
-        ),
     ),
     Solution(
         "a main program",
@@ -720,86 +323,9 @@ SOLUTIONS = [
         ("assert f()==1",),
     ),
     Solution(
-        "closures",
-        dedent(
-            """
-            def make():
-                n=0
-                def c():
-                    nonlocal n
-                    n+=1
-                    return n
-                return c
-            """
-        ),
-        (
-            dedent(
-                """
-                c=make()
-                assert c()==1 and c()==2
-                d=make()
-                assert d()==1 and callable(d)
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "all kinds of parameters",
-        "def f(a,/,b=2,*args,c,**kw): return (a,b,args,c,kw)",
-        (
-            dedent(
-                """
-                assert f(1,c=3,z=4)==(1,2,(),3,{'z':4})
-                assert f.__name__=='f'
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "lists in lists, changed",
-        dedent(
-            """
-            def f(m):
-                for r in m: r.reverse()
-                m.append([0])
-            """
-        ),
-        (
-            dedent(
-                """
-                m=[[1,2],[3]]
-                row=m[0]
-                f(m)
-                assert m==[[2,1],[3],[0]] and row==[2,1] and row is m[0]
-                """
-            ),
-        ),
-    ),
-    Solution(
         "odd characters",
         "def f(): return '\\ud800', 'é\\n\\0'",
         ("assert f()==('\\ud800','é\\n\\0')",),
-    ),
-    Solution(
-        "deep nesting",
-        dedent(
-            """
-            def f(n):
-                x=[]
-                for _ in range(n): x=[x]
-                return x
-            """
-        ),
-        (
-            dedent(
-                """
-                x=f(1000)
-                d=0
-                while x: x=x[0]; d+=1
-                assert d==1000
-                """
-            ),
-        ),
     ),
     Solution(
         "recursion",
@@ -861,31 +387,7 @@ SOLUTIONS = [
         ("assert par(lambda x:x+1, range(20))==list(range(1,21))",),
     ),
     Solution(
-        "asynchronous generators",
-        dedent(
-            """
-            class A:
-                async def __aenter__(s): return 1
-                async def __aexit__(s,*a): return False
-            async def ag():
-                yield 1
-                yield 2
-            """
-        ),
-        (
-            dedent(
-                """
-                import asyncio
-                async def m():
-                    async with A() as x: assert x==1
-                    return [v async for v in ag()]
-                assert asyncio.run(m())==[1,2]
-                """
-            ),
-        ),
-    ),
-    Solution(
-        "what belongs to the tests is used as it is meant",
+        "objects of the tests, used as intended",
         dedent(
             """
             def change(node): node.value = 3; node.next = None; return node
@@ -919,5 +421,19 @@ SOLUTIONS = [
                 """
             ),
         ),
+    ),
+    Solution(
+        "a redefined built-in name that the code needs",
+        "def max(xs):\n    best = xs[0]\n    for x in xs:\n        best = x if x > best else best\n    return best\ndef top(xs): return max(xs)",
+        ("assert top([1, 3, 2]) == max(3, 1)",),
+    ),
+    Solution(
+        "comparisons with plain data inside the code",
+        "class Size:\n    def __init__(s, n): s.n = n\n    def __eq__(s, o): return s.n == getattr(o, 'n', o)\n"
+        "def same(n): return Size(n) == n and n in [Size(1), Size(n)]",
+        ("assert same(3)",),
+    ),
+    Solution(
+        "names that the code patches", "import builtins\nbuiltins.answer = 42", ("assert answer == 42",)
     ),
 ]
