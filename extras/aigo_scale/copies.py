@@ -288,14 +288,9 @@ def _take(places: RemoteAddresses, params: Mapping[str, Any]) -> None:
                     _forget_if_empty(mirror.path(address))
             case "results":
                 _take_results(mirror, address)
-            case "proved results" if _is_run_file(address.name):
-                _take_results(mirror, address)
-            case "proved results" if address.is_pattern or not mirror.take_file(address):
-                mirror.take_folder(address, depth=None if address.is_pattern else 1)
-                if not address.is_pattern:
-                    _take_results(mirror, address)
-                _forget_if_empty(mirror.path(address))
-            case "proved results" | "result" | "beside":
+            case "proved results":
+                _take_proved_results(mirror, address)
+            case "result" | "beside":
                 _take_result(mirror, address)
                 if role == "beside":
                     mirror.open_target(mirror.path(address).parent)
@@ -370,6 +365,16 @@ def _take_results(mirror: Mirror, address: Address) -> None:
     else:
         mirror.take_folder(address, wanted=is_result, depth=None if is_evaluation else 1)
     _forget_if_empty(mirror.path(address))
+
+
+def _take_proved_results(mirror: Mirror, address: Address) -> None:
+    """Copy results with the files that prove them."""
+    if not address.is_pattern and not _is_run_file(address.name):
+        if mirror.take_file(address):
+            _take_result(mirror, address)
+            return
+        mirror.take_folder(address, depth=1)
+    _take_results(mirror, address)
 
 
 def _is_run_file(name: str) -> bool:
