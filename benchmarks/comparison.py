@@ -27,7 +27,7 @@ from ratios import record
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.comparing import Comparison, compare
 from aigo_stats.statistics.intervals import Interval
-from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.paired import PairedDifference
 from aigo_stats.statistics.quantiles import special_functions
 
 NAMES = ("base", "new")
@@ -114,7 +114,7 @@ def compared(paths: Sequence[Path]) -> None:
     comparison: Comparison = compare(read_columns(paths[0]), read_columns(paths[1]))
     assert len(comparison.metrics) == 2
     for metric in comparison.metrics:
-        assert isinstance(metric.difference, Difference)
+        assert isinstance(metric.difference, PairedDifference)
         assert isinstance(metric.difference.estimate, Interval)
 
 

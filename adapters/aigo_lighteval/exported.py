@@ -24,7 +24,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan
 from aigo_bridge.results.specification import slug
@@ -246,10 +246,10 @@ def _with_failures(run: HostedRun, place: int) -> str:
     """
     value = run.metric_value(place)
     solved = [run.solution((place, trial)) for trial in range(run.plan.num_trials)]
-    if not any(isinstance(solution, Failure) for solution in solved):
+    if not any(isinstance(solution, SampleFailure) for solution in solved):
         return value
     values = [
-        {"failure": solution.to_json()} if isinstance(solution, Failure) else scored
+        {"failure": solution.to_json()} if isinstance(solution, SampleFailure) else scored
         for solution, scored in zip(solved, json.loads(value), strict=True)
     ]
     return json.dumps(values)

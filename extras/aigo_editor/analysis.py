@@ -24,7 +24,7 @@ Texts = Mapping[str, str]
 """Texts open in the editor, by the real path of their file."""
 
 
-class StoppedError(Exception):
+class AnalysisStoppedError(Exception):
     """Missing answer: the process was stopped or cannot be started."""
 
 
@@ -55,10 +55,10 @@ class Process:
                 raise
             except TimeoutError as error:
                 await self._let_end(exchange, 0)
-                raise StoppedError(f"it took more than {self._deadline:g} s") from error
+                raise AnalysisStoppedError(f"it took more than {self._deadline:g} s") from error
             except (OSError, ValueError) as error:
                 await self.stop()
-                raise StoppedError(str(error)) from error
+                raise AnalysisStoppedError(str(error)) from error
 
     async def _let_end(self, exchange: asyncio.Task[Any], grace: float) -> None:
         """Keep the lock until the process is idle again or has ended."""
@@ -87,7 +87,7 @@ class Process:
             raise OSError("the process that reads files has ended")
         answer = json.loads(line)
         if "error" in answer:
-            raise StoppedError(answer["error"])
+            raise AnalysisStoppedError(answer["error"])
         return answer["result"]
 
     async def _start(self) -> asyncio.subprocess.Process:
@@ -129,7 +129,7 @@ class Analysis:
     async def start(self) -> None:
         """Start both processes before the first request."""
         for process in (self.quick, self.thorough):
-            with contextlib.suppress(StoppedError):
+            with contextlib.suppress(AnalysisStoppedError):
                 await process.ask(job="ready", file="", texts={})
 
     async def problems(self, file: Path, texts: Texts, *, planned: bool) -> list[Issue]:
@@ -146,7 +146,7 @@ class Analysis:
         """Return the result of `reading.columns`, or an empty one without an answer."""
         try:
             answer = await self.thorough.ask(job="columns", file=str(file), texts=texts, keys=list(keys))
-        except StoppedError:
+        except AnalysisStoppedError:
             return {}
         return dict(answer)
 
@@ -154,7 +154,7 @@ class Analysis:
         """Return the result of `reading.prompt`."""
         try:
             answer = await self.thorough.ask(job="prompt", file=str(file), texts=texts, row=row)
-        except StoppedError as error:
+        except AnalysisStoppedError as error:
             return f"The prompt cannot be shown: {error}"
         return str(answer)
 
@@ -162,7 +162,7 @@ class Analysis:
         """Return the result of `reading.upgraded`."""
         try:
             answer = await self.quick.ask(job="upgraded", file=str(file), texts=texts)
-        except StoppedError:
+        except AnalysisStoppedError:
             return None
         return None if answer is None else str(answer)
 

@@ -16,7 +16,7 @@ from aigo_editor import fields
 from aigo_editor.context import Context
 from aigo_editor.fields import FieldNote, ValueChoice
 from aigo_editor.parameters import Parameter
-from aigo_editor.positions import Span
+from aigo_editor.positions import TextRange
 
 MOST_FILES = 200
 """Maximum number of files of a folder to suggest."""
@@ -31,7 +31,7 @@ class Suggestion:
     label: str
     text: str
     what: What
-    replaced: Span
+    replaced: TextRange
     detail: str = ""
     notes: str = ""
     """Description in Markdown."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 from aigo_editor.outline import (
     Mapping,
+    MappingEntry,
     Node,
-    Pair,
     Path,
     Scalar,
     Spot,
@@ -18,7 +18,7 @@ from aigo_editor.outline import (
     outline,
     spot_at,
 )
-from aigo_editor.positions import START, Span
+from aigo_editor.positions import START, TextRange
 
 MARK = "\ue000"
 """Placeholder for the cursor while the surrounding text is parsed. This character is never typed."""
@@ -43,7 +43,7 @@ class Context:
     subject: Subject
     path: Path = ()
     """Path of the value. For a key, path of its mapping."""
-    replaced: Span = START
+    replaced: TextRange = START
     """Span that a completion replaces."""
     prefix: str = ""
     """Written part of the element."""
@@ -78,7 +78,7 @@ def context_at(text: str, offset: int) -> Context:
     prefix = marked[start:offset]
     if spot.node.style in {"|", ">"} or "\n" in prefix:
         return NOTHING
-    replaced = Span(start, offset)
+    replaced = TextRange(start, offset)
     if spot.node.tag == "!include" or spot.path[-1:] == ("$ref",):
         return Context("file", spot.path, replaced, prefix, data)
     if spot.path and isinstance(spot.path[-1], int):
@@ -100,12 +100,12 @@ def in_text(written: str, offset: int, path: Path, data: object) -> Context | No
         data: content of the document.
     """
     if (match := _PARAMETER.search(written)) is not None:
-        replaced = Span(offset - len(match[2]), offset)
+        replaced = TextRange(offset - len(match[2]), offset)
         return Context("parameter", path, replaced, match[2], data, owner=match[1] or "")
     expression = _open_expression(written)
     if expression is None:
         if (match := _IN_CODE.search(written)) is not None:
-            return Context("column", path, Span(offset - len(match[1]), offset), match[1], data)
+            return Context("column", path, TextRange(offset - len(match[1]), offset), match[1], data)
         return None
     for pattern, subject in (
         (_COLUMN, "column"),
@@ -116,7 +116,7 @@ def in_text(written: str, offset: int, path: Path, data: object) -> Context | No
         if (match := pattern.search(expression)) is not None:
             prefix = match[match.lastindex or 1] or ""
             owner = (match[1] or "") if subject == "scores" else ""
-            replaced = Span(offset - len(prefix), offset)
+            replaced = TextRange(offset - len(prefix), offset)
             return Context(_SUBJECTS[subject], path, replaced, prefix, data, owner=owner)
     return NOTHING
 
@@ -137,11 +137,11 @@ _SUBJECTS: dict[str, Subject] = {
 }
 
 
-def _of_key(root: Node, spot: Spot, pair: Pair, offset: int, data: object, marked: str) -> Context:
+def _of_key(root: Node, spot: Spot, pair: MappingEntry, offset: int, data: object, marked: str) -> Context:
     assert isinstance(spot.node, Mapping)
     siblings = frozenset(sibling.key for sibling in spot.node.pairs if sibling is not pair)
     prefix = marked[pair.start : offset]
-    replaced = Span(pair.start, offset)
+    replaced = TextRange(pair.start, offset)
     return Context("key", spot.path, replaced, prefix, data, siblings, needs_colon=pair.value is None)
 
 

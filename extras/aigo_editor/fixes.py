@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aigo_bridge.errors import Issue
 from aigo_editor.outline import Mapping, Node, Scalar, node_at
-from aigo_editor.positions import Lines, Span
+from aigo_editor.positions import Lines, TextRange
 
 _MEANT = re.compile(r"did you mean (?:'([^'\n]+)'|`([^`\n]+)`)\?")
 _WRITE = re.compile(r"^write (?:'([^'\n]+)'|`([^`\n]+)`)$")
@@ -25,7 +25,7 @@ class Fix:
     """Change of one file."""
 
     title: str
-    span: Span
+    span: TextRange
     text: str
 
 
@@ -67,7 +67,7 @@ def _meant(issue: Issue, lines: Lines) -> Iterator[Fix]:
             return
 
 
-def _written(word: str, issue: Issue, lines: Lines) -> Span | None:
+def _written(word: str, issue: Issue, lines: Lines) -> TextRange | None:
     """Return the position of the word of an issue: its first whole-word match from the issue's column on."""
     assert issue.line is not None
     text = lines.line(issue.line - 1)
@@ -76,7 +76,7 @@ def _written(word: str, issue: Issue, lines: Lines) -> Span | None:
     if match is None:
         return None
     start = lines.starts[issue.line - 1]
-    return Span(start + match.start(), start + match.end())
+    return TextRange(start + match.start(), start + match.end())
 
 
 def _function(issue: Issue, lines: Lines) -> Iterator[Fix]:
@@ -87,7 +87,7 @@ def _function(issue: Issue, lines: Lines) -> Iterator[Fix]:
     pattern = re.compile(rf"\bdef {re.escape(like[1])}\b")
     match = pattern.search(lines.text, lines.starts[min(issue.line - 1, len(lines.starts) - 1)])
     if match is not None:
-        span = Span(match.start() + len("def "), match.end())
+        span = TextRange(match.start() + len("def "), match.end())
         yield Fix(f"Rename the function to {wanted[1]!r}", span, wanted[1])
 
 
@@ -109,13 +109,13 @@ def _quoted(issue: Issue, lines: Lines) -> Iterator[Fix]:
         yield Fix("Put it in quotes", span, f'"{written}"')
 
 
-def _scalar(text: str, issue: Issue, lines: Lines) -> Span | None:
+def _scalar(text: str, issue: Issue, lines: Lines) -> TextRange | None:
     """Return the position of a scalar, including its quotes."""
     span = _written(text, issue, lines)
     if span is None:
         return None
     around = lines.text[span.start - 1 : span.start], lines.text[span.end : span.end + 1]
-    return Span(span.start - 1, span.end + 1) if around in {('"', '"'), ("'", "'")} else span
+    return TextRange(span.start - 1, span.end + 1) if around in {('"', '"'), ("'", "'")} else span
 
 
 def _missing(issue: Issue, lines: Lines, root: Node) -> Iterator[Fix]:
@@ -129,12 +129,12 @@ def _missing(issue: Issue, lines: Lines, root: Node) -> Iterator[Fix]:
     if isinstance(node, Mapping) and node.pairs:
         offset = node.pairs[0].start
         if node.column < 0:
-            yield Fix(f"Add {key!r}", Span(offset, offset), f"{key}: , ")
+            yield Fix(f"Add {key!r}", TextRange(offset, offset), f"{key}: , ")
         else:
             indent = " " * node.column
-            yield Fix(f"Add {key!r}", Span(offset, offset), f"{key}: \n{indent}")
+            yield Fix(f"Add {key!r}", TextRange(offset, offset), f"{key}: \n{indent}")
     elif isinstance(node, Scalar) and node.is_empty and not path:
-        yield Fix(f"Add {key!r}", Span(0, 0), f"{key}: \n")
+        yield Fix(f"Add {key!r}", TextRange(0, 0), f"{key}: \n")
 
 
 def words_of(issue: Issue) -> str:

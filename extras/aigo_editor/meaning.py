@@ -9,7 +9,7 @@ from pathlib import Path
 from aigo_editor import fields, parameters
 from aigo_editor.completion import VARIABLES, Knowledge, describe, describe_parameter
 from aigo_editor.outline import Mapping, Node, Scalar, Spot, data_of, spot_at
-from aigo_editor.positions import Span
+from aigo_editor.positions import TextRange
 from aigo_editor.project import Project, inner_span
 
 PROMPTED = frozenset(
@@ -26,7 +26,7 @@ class Note:
 
     text: str
     """Description in Markdown."""
-    span: Span
+    span: TextRange
     has_prompt: bool = False
     """Whether the hover includes the prompt of a row."""
 
@@ -61,7 +61,7 @@ def _of_key(spot: Spot, data: object, knowledge: Knowledge) -> Note | None:
     note = fields.field_at(knowledge.root, (*spot.path, spot.pair.key), data)
     if note is None:
         return None
-    return Note(describe(note), Span(spot.pair.start, spot.pair.end), spot.pair.key in PROMPTED)
+    return Note(describe(note), TextRange(spot.pair.start, spot.pair.end), spot.pair.key in PROMPTED)
 
 
 def _of_value(spot: Spot, node: Scalar, data: object, knowledge: Knowledge) -> Note | None:
@@ -74,7 +74,7 @@ def _of_value(spot: Spot, node: Scalar, data: object, knowledge: Knowledge) -> N
     return None
 
 
-def read_at(text: str, node: Scalar, offset: int) -> tuple[str, str | None, Span] | None:
+def read_at(text: str, node: Scalar, offset: int) -> tuple[str, str | None, TextRange] | None:
     """Return the variable and the attribute name of the template expression at an offset of a scalar."""
     opening = max(text.rfind("{{", node.start, offset + 1), text.rfind("{%", node.start, offset + 1))
     if opening < 0:
@@ -88,11 +88,11 @@ def read_at(text: str, node: Scalar, offset: int) -> tuple[str, str | None, Span
         return None
     for match in _READ.finditer(text, opening + 2, closing):
         if match.start() <= offset <= match.end() and text[match.start() - 1] not in "\"'":
-            return match[1], match[2] or match[3], Span(*match.span())
+            return match[1], match[2] or match[3], TextRange(*match.span())
     return None
 
 
-def _of_read(variable: str, name: str | None, span: Span, knowledge: Knowledge) -> Note | None:
+def _of_read(variable: str, name: str | None, span: TextRange, knowledge: Knowledge) -> Note | None:
     if variable not in VARIABLES:
         return None
     if variable != "sample" or name is None:

@@ -46,7 +46,7 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MappingEntry:
     """Entry of a mapping."""
 
     key: str
@@ -63,7 +63,7 @@ class Mapping:
 
     start: int
     end: int
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MappingEntry, ...]
     column: int
     """Column of the keys; -1 in a flow collection."""
     tag: str = ""
@@ -96,7 +96,7 @@ class Spot:
     """Path of the value. For a key, path of its mapping."""
     node: Node
     """Value, or mapping that contains the key."""
-    pair: Pair | None = None
+    pair: MappingEntry | None = None
     """Entry whose key is at the offset; `None` inside a value."""
 
 
@@ -256,19 +256,19 @@ class _Reader:
         return Sequence(start, max(items[-1].end, start), tuple(items), column)
 
     def _mapping(self, start: int, column: int) -> Mapping:
-        pairs: list[Pair] = []
+        pairs: list[MappingEntry] = []
         offset = start
         while True:
             match = self._key(offset)
             line = self._lines[self._at]
             if match is None:
                 end = offset + len(_without_comment(self._text[offset : line.end]))
-                pairs.append(Pair(_unquoted(self._text[offset:end]), offset, end, None))
+                pairs.append(MappingEntry(_unquoted(self._text[offset:end]), offset, end, None))
                 self._at += 1
             else:
                 key = _unquoted(match[1])
                 value = self._value_of_key(match.end(), column)
-                pairs.append(Pair(key, offset, match.end(1), value))
+                pairs.append(MappingEntry(key, offset, match.end(1), value))
             next_column = self._next_column()
             while next_column > column:
                 self._at += 1  # deeper than all open nodes: skip the wrong indentation and continue
@@ -404,7 +404,7 @@ class _Flow:
     def _collection(self, start: int, tag: str) -> tuple[Node, int]:
         is_mapping = self._text[start] == "{"
         closing = "}" if is_mapping else "]"
-        pairs: list[Pair] = []
+        pairs: list[MappingEntry] = []
         items: list[Node] = []
         offset = start + 1
         while True:
@@ -422,7 +422,7 @@ class _Flow:
             match = _FLOW_KEY.match(self._text, offset, self._limit)
             if match is not None and (is_mapping or "\n" not in match[0]):
                 value, stop = self._node_after(match.end())
-                pair = Pair(_unquoted(match[1]), offset, match.end(1), value)
+                pair = MappingEntry(_unquoted(match[1]), offset, match.end(1), value)
                 if is_mapping:
                     pairs.append(pair)
                 else:
@@ -431,7 +431,7 @@ class _Flow:
             else:
                 node, offset = self._node(offset)
                 if is_mapping and isinstance(node, Scalar):
-                    pairs.append(Pair(node.text, node.start, node.end, None))
+                    pairs.append(MappingEntry(node.text, node.start, node.end, None))
                 elif not is_mapping:
                     items.append(node)
             if offset <= begin:

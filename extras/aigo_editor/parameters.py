@@ -10,7 +10,7 @@ from pathlib import Path
 from aigo_bridge.access.opening import is_below
 from aigo_editor import outline as trees
 from aigo_editor.outline import Node, Scalar, Sequence
-from aigo_editor.positions import Span
+from aigo_editor.positions import TextRange
 from aigo_editor.project import Project, ProjectFile, inner_span
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*\Z")
@@ -29,18 +29,18 @@ class Parameter:
 
     key: str
     file: Path
-    span: Span
+    span: TextRange
     """Span of its key."""
     fields: Mapping[str, str]
     """Text fields of the declaration: `type`, `display_name`, `description`, `default_value`."""
 
 
 @dataclass(frozen=True)
-class Edit:
+class Replacement:
     """Replacement of a text."""
 
     file: Path
-    span: Span
+    span: TextRange
     text: str
 
 
@@ -67,13 +67,13 @@ def visible(file: Path, project: Project) -> tuple[Parameter, ...]:
     return tuple({parameter.key: parameter for parameter in every}.values())
 
 
-def markers(text: str) -> Iterator[tuple[str, Span]]:
+def markers(text: str) -> Iterator[tuple[str, TextRange]]:
     """Yield the name and the span of each parameter that a text uses."""
     for match in _MARKER.finditer(text):
-        yield match[1], Span(*match.span(1))
+        yield match[1], TextRange(*match.span(1))
 
 
-def at(source_text: str, offset: int) -> tuple[str, Span] | None:
+def at(source_text: str, offset: int) -> tuple[str, TextRange] | None:
     """Return the parameter name in `<< config.NAME >>` at an offset."""
     near = source_text.rfind("<<", max(offset - 300, 0), offset + 2)
     if near < 0:
@@ -81,10 +81,10 @@ def at(source_text: str, offset: int) -> tuple[str, Span] | None:
     match = _MARKER.match(source_text, near)
     if match is None or not match.start() <= offset <= match.end():
         return None
-    return match[1], Span(*match.span(1))
+    return match[1], TextRange(*match.span(1))
 
 
-def parameter_at(file: Path, text: str, offset: int, project: Project) -> tuple[Parameter, Span] | None:
+def parameter_at(file: Path, text: str, offset: int, project: Project) -> tuple[Parameter, TextRange] | None:
     """Return the declared parameter at an offset of its use or declaration, with the span of its name."""
     source = project.sources.get(file)
     for parameter in declared(source) if source is not None else ():
@@ -97,7 +97,7 @@ def parameter_at(file: Path, text: str, offset: int, project: Project) -> tuple[
     return next(((candidate, span) for candidate in visible(file, project) if candidate.key == name), None)
 
 
-def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -> list[Edit]:
+def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -> list[Replacement]:
     """Return all edits that rename a parameter: its declaration, its uses, and its values in run files.
 
     Raises:
@@ -109,17 +109,17 @@ def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -
         raise RenameError(f"{name!r} cannot be a parameter: letters, digits, '_' and '-', no digit first")
     if any(peer.key == name for peer in declared(source)):
         raise RenameError(f"{source.file.name} has a parameter {name!r} already")
-    edits = [Edit(parameter.file, parameter.span, name)]
+    edits = [Replacement(parameter.file, parameter.span, name)]
     for file in _parts(source, project):
         text = source.text if file == source.file else read(file)
         uses = [span for key, span in markers(text or "") if key == parameter.key]
         if uses and file != source.file:
             _require_no_other_owner(file, source, project)
-        edits += [Edit(file, span, name) for span in uses]
+        edits += [Replacement(file, span, name) for span in uses]
     key = _key_of(source)
     if key is not None:
         for peer in project.sources.values():
-            edits += [Edit(peer.file, span, name) for span in _values(peer.root, key, parameter.key)]
+            edits += [Replacement(peer.file, span, name) for span in _values(peer.root, key, parameter.key)]
     return edits
 
 
@@ -147,7 +147,7 @@ def _key_of(source: ProjectFile) -> str | None:
     return key.text if isinstance(key, Scalar) and key.text else None
 
 
-def _values(node: Node | None, task: str, parameter: str) -> Iterator[Span]:
+def _values(node: Node | None, task: str, parameter: str) -> Iterator[TextRange]:
     """Yield the positions where specifications of a task set a parameter."""
     if isinstance(node, Sequence):
         for item in node.items:
@@ -155,7 +155,7 @@ def _values(node: Node | None, task: str, parameter: str) -> Iterator[Span]:
     elif isinstance(node, trees.Mapping):
         key, config = node.get("task_key"), node.get("task_config")
         if isinstance(key, Scalar) and key.text == task and isinstance(config, trees.Mapping):
-            yield from (Span(pair.start, pair.end) for pair in config.pairs if pair.key == parameter)
+            yield from (TextRange(pair.start, pair.end) for pair in config.pairs if pair.key == parameter)
         for pair in node.pairs:
             if isinstance(pair.value, trees.Mapping | Sequence):
                 yield from _values(pair.value, task, parameter)

@@ -13,7 +13,7 @@ from aigo_editor import parameters
 from aigo_editor.meaning import read_at
 from aigo_editor.outline import Mapping as MappingNode
 from aigo_editor.outline import Node, Scalar, Sequence, Spot, node_at, spot_at
-from aigo_editor.positions import START, Span
+from aigo_editor.positions import START, TextRange
 from aigo_editor.project import Project, inner_span
 
 _KINDS: Mapping[str, Kind] = {
@@ -29,7 +29,7 @@ class Declaration:
     """Target of "go to definition"."""
 
     file: Path
-    span: Span = START
+    span: TextRange = START
 
 
 def declarations(

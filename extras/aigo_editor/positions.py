@@ -14,14 +14,14 @@ Unit = Literal["utf-8", "utf-16", "utf-32"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextRange:
     """Range of characters from `start` up to and excluding `end`."""
 
     start: int
     end: int
 
 
-START = Span(0, 0)
+START = TextRange(0, 0)
 """Empty span at the start of a text."""
 
 
@@ -66,12 +66,12 @@ class Lines:
         start = self.starts[line]
         return line, units(self.text[start:offset], unit)
 
-    def span_of(self, issue: Issue) -> Span:
+    def span_of(self, issue: Issue) -> TextRange:
         """Return the span to underline for an issue: the word or quoted text at its position, or the rest of
         its line.
         """
         if issue.line is None:
-            return Span(0, self._end(0))
+            return TextRange(0, self._end(0))
         line = min(max(issue.line - 1, 0), len(self.starts) - 1)
         text = self.line(line)
         column = min(max((issue.column or 1) - 1, 0), len(text))
@@ -79,7 +79,7 @@ class Lines:
         end = start + _width(text[column:])
         if end == start and column:  # at the end of a line, underline its last character
             start -= 1
-        return Span(start, end)
+        return TextRange(start, end)
 
 
 def _width(text: str) -> int:

@@ -17,7 +17,7 @@ from aigo_bridge.reading.loading import with_line_feeds
 from aigo_editor import outline as trees
 from aigo_editor.fields import kind_of
 from aigo_editor.outline import Node, Scalar, Sequence, data_of, outline
-from aigo_editor.positions import Span
+from aigo_editor.positions import TextRange
 
 MOST_FILES = 500
 """Maximum number of YAML files of a project to read."""
@@ -47,19 +47,19 @@ class Entity:
     kind: Kind
     key: str
     file: Path
-    span: Span
+    span: TextRange
     """Span of the key in the file."""
     title: str = ""
 
 
 @dataclass(frozen=True)
-class Reference:
+class FileReference:
     """Path in a file that names another file."""
 
     path: trees.Path
     """Path of the value that the other file provides."""
     target: Path
-    span: Span
+    span: TextRange
     """Span of the written path."""
     is_text: bool
     """Whether the reference is an `!include`."""
@@ -74,7 +74,7 @@ class ProjectFile:
     root: Node
     kind: Kind | None
     entities: tuple[Entity, ...]
-    references: tuple[Reference, ...]
+    references: tuple[FileReference, ...]
 
     @property
     def data(self) -> object:
@@ -95,7 +95,7 @@ class Project:
             entity for source in self.sources.values() for entity in source.entities if entity.kind == kind
         )
 
-    def owners(self, file: Path) -> list[tuple[ProjectFile, Reference]]:
+    def owners(self, file: Path) -> list[tuple[ProjectFile, FileReference]]:
         """Return the files that directly include or reference a file."""
         return [
             (source, reference)
@@ -257,7 +257,7 @@ def _entity(kind: Kind, node: Node, file: Path) -> Iterator[Entity]:
         yield Entity(kind, key.text, file, inner_span(key), words)
 
 
-def _references(node: Node | None, file: Path, path: trees.Path) -> Iterator[Reference]:
+def _references(node: Node | None, file: Path, path: trees.Path) -> Iterator[FileReference]:
     if isinstance(node, Scalar):
         if node.tag == "!include" and node.text.strip():
             yield _reference(node, file, path, is_text=True)
@@ -272,13 +272,13 @@ def _references(node: Node | None, file: Path, path: trees.Path) -> Iterator[Ref
                 yield from _references(pair.value, file, (*path, pair.key))
 
 
-def _reference(node: Scalar, file: Path, path: trees.Path, *, is_text: bool) -> Reference:
+def _reference(node: Scalar, file: Path, path: trees.Path, *, is_text: bool) -> FileReference:
     target = Path(os.path.normpath(file.parent / node.text.strip()))
-    return Reference(path, target, inner_span(node), is_text)
+    return FileReference(path, target, inner_span(node), is_text)
 
 
-def inner_span(node: Scalar) -> Span:
+def inner_span(node: Scalar) -> TextRange:
     """Return the span of a scalar without its quotes."""
     if node.style in {'"', "'"}:
-        return Span(node.start + 1, max(node.end - 1, node.start + 1))
-    return Span(node.start, node.end)
+        return TextRange(node.start + 1, max(node.end - 1, node.start + 1))
+    return TextRange(node.start, node.end)

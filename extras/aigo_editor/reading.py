@@ -38,7 +38,7 @@ _AT_HAND = Surroundings(at_hand_only=True)
 
 
 @dataclass(frozen=True)
-class Columns:
+class SampleColumns:
     """Columns of a sample, available in templates."""
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def problems(file: Path, texts: Mapping[str, str], *, planned: bool) -> list[Iss
         return list(dict.fromkeys((*report.issues, *more)))
 
 
-def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> Columns:
+def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> SampleColumns:
     """Return the columns of a task's datasets. Datasets that are not local or not readable are skipped.
 
     The task may be invalid, because it is being edited.
@@ -88,8 +88,8 @@ def columns(file: Path, texts: Mapping[str, str], keys: Sequence[str]) -> Column
             }
             values[key] = {str(name): values[key].get(str(name), "") for name in rows.columns}
     if len(keys) == 1:
-        return Columns(values.get(keys[0], {}), {}, files, total)
-    return Columns({}, values, files, total)
+        return SampleColumns(values.get(keys[0], {}), {}, files, total)
+    return SampleColumns({}, values, files, total)
 
 
 def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:

@@ -24,8 +24,8 @@ from aigo_bridge.version import __version__
 from aigo_editor.analysis import Analysis
 from aigo_editor.completion import Suggestion, What
 from aigo_editor.fixes import Fix, words_of
-from aigo_editor.parameters import Edit, RenameError
-from aigo_editor.positions import Lines, Span, Unit
+from aigo_editor.parameters import RenameError, Replacement
+from aigo_editor.positions import Lines, TextRange, Unit
 from aigo_editor.session import OpenDocument, Session
 
 NAME = "aigo-bridge"
@@ -108,7 +108,7 @@ class BridgeServer(LanguageServer):
         document = self.session.documents.get(Path(os.path.realpath(file)))
         return document.lines if document is not None else Lines(self.session.text_of(file) or "")
 
-    def range_of(self, lines: Lines, span: Span) -> lsp.Range:
+    def range_of(self, lines: Lines, span: TextRange) -> lsp.Range:
         """Convert a span to a range in the editor's units."""
         start, end = lines.place(span.start, self.unit), lines.place(span.end, self.unit)
         return lsp.Range(lsp.Position(*start), lsp.Position(*end))
@@ -157,7 +157,7 @@ class BridgeServer(LanguageServer):
             text_edit=edit,
         )
 
-    def workspace_edit(self, edits: Sequence[Edit]) -> lsp.WorkspaceEdit:
+    def workspace_edit(self, edits: Sequence[Replacement]) -> lsp.WorkspaceEdit:
         """Convert edits to a workspace edit."""
         changes: dict[str, list[lsp.TextEdit]] = {}
         for edit in edits:
@@ -171,7 +171,7 @@ class BridgeServer(LanguageServer):
             fix.title,
             kind=lsp.CodeActionKind.QuickFix,
             diagnostics=[self._diagnostic(issue, document)],
-            edit=self.workspace_edit([Edit(document.file, fix.span, fix.text)]),
+            edit=self.workspace_edit([Replacement(document.file, fix.span, fix.text)]),
             is_preferred=True,
         )
 
@@ -270,7 +270,7 @@ def _questions(server: BridgeServer) -> None:
         if document is None or place is None or not server.has_prompts:
             return []
         command = lsp.Command("prompt of row 1", SHOW_PROMPT, arguments=[params.text_document.uri, 1])
-        return [lsp.CodeLens(server.range_of(document.lines, Span(place, place)), command)]
+        return [lsp.CodeLens(server.range_of(document.lines, TextRange(place, place)), command)]
 
     @server.feature(PROMPT)
     async def prompt(params: Any) -> dict[str, str]:
@@ -318,7 +318,7 @@ def _changes(server: BridgeServer) -> None:
         ]
         text = await server.session.upgraded(document)
         if text is not None:
-            edit = server.workspace_edit([Edit(document.file, Span(0, len(document.text)), text)])
+            edit = server.workspace_edit([Replacement(document.file, TextRange(0, len(document.text)), text)])
             title = "Replace deprecated syntax"
             fixes.append(lsp.CodeAction(title, kind=lsp.CodeActionKind.SourceFixAll, edit=edit))
         return fixes

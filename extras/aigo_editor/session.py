@@ -17,7 +17,7 @@ from aigo_bridge.reading.loading import Unreadable, read_text, with_line_feeds
 from aigo_bridge.reading.messages import annotation_at
 from aigo_bridge.templates.config import config_names
 from aigo_editor import fields, fixes, meaning, parameters, places
-from aigo_editor.analysis import Analysis, StoppedError
+from aigo_editor.analysis import Analysis, AnalysisStoppedError
 from aigo_editor.completion import Knowledge, Suggestion, complete, wants_columns
 from aigo_editor.context import NOTHING, Context, context_at, in_text
 from aigo_editor.outline import Mapping as MappingNode
@@ -158,7 +158,7 @@ class Session:
     async def _problems(self, file: Path, *, planned: bool) -> list[Issue]:
         try:
             return await self.analysis.problems(file, self.texts, planned=planned)
-        except StoppedError as error:
+        except AnalysisStoppedError as error:
             message = f"not checked: {error}"
             return [Issue(message, file=str(file), line=1, column=1, severity="warning", code=Code.TOO_MUCH)]
 
@@ -249,7 +249,7 @@ class Session:
         project = await self.project(document.file)
         return parameters.parameter_at(document.file, document.text, offset, project)
 
-    async def renamed(self, document: OpenDocument, offset: int, name: str) -> list[parameters.Edit]:
+    async def renamed(self, document: OpenDocument, offset: int, name: str) -> list[parameters.Replacement]:
         """Return the edits that rename the parameter at an offset.
 
         Raises:

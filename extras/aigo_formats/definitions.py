@@ -63,7 +63,7 @@ class Definition:
         return Issue(message, place.file, place.line, place.column, path=path, hint=hint, code=code, **more)
 
 
-class Parts:
+class ConvertedParts:
     """Converted parts of a definition, and the parts that cannot be converted."""
 
     def __init__(self, definition: Definition):

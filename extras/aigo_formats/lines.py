@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.text.json_text import read_json, read_json_once, without_depths
@@ -27,7 +27,7 @@ def numbered_lines(file: Any, bounds: Bounds) -> Iterator[tuple[int, int, bytes]
     while line := file.readline(bounds.string_bytes + 1):
         start, at, number = at, at + len(line), number + 1
         if len(line) > bounds.string_bytes:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"line {number} has more than {bounds.string_bytes:,} bytes"
                 " (raise the bound 'string_bytes' if the file is yours)"
             )

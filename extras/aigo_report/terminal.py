@@ -15,7 +15,7 @@ from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_report.page import Report
-    from aigo_report.tables.files import Written
+    from aigo_report.tables.files import WrittenFile
 
 NAME = "report.html"
 
@@ -41,7 +41,7 @@ def _report_of_run(results: Sequence[Path], out: Path, err: bool) -> None:
 REPORT = RunReport(_report_of_run)
 
 
-def print_written(out: Path, written: Written) -> None:
+def print_written(out: Path, written: WrittenFile) -> None:
     """Print the file name, the number of rows, and the number of truncated texts."""
     if written.cut:
         typer.echo(

@@ -28,7 +28,7 @@ from aigo_scale.places import BY_TABLES, LONG, OUTPUTS, REFUSED, Role, is_path, 
 if TYPE_CHECKING:
     from aigo_bridge.access.object_addresses import Address
     from aigo_scale.storage.leases import Lease
-    from aigo_scale.storage.mirror import Mirror
+    from aigo_scale.storage.mirror import StorageMirror
 
 
 @dataclass
@@ -38,7 +38,7 @@ class RemoteAddresses:
     verb: str = ""
     words: list[tuple[str, Role, Address]] = field(default_factory=list)
     """Parameter name, role of the address, and the address."""
-    mirror: Mirror | None = None
+    mirror: StorageMirror | None = None
     leases: list[Lease] = field(default_factory=list)
     lakes: int = 0
     """Number of local lakes whose results were extracted."""
@@ -193,11 +193,11 @@ def _stays(places: RemoteAddresses, parameter: str, role: Role) -> bool:
     return role == "lake" or (places.into_lake and parameter in ("logs", "out"))
 
 
-def _mirror(places: RemoteAddresses) -> Mirror:
+def _mirror(places: RemoteAddresses) -> StorageMirror:
     if places.mirror is None:
-        from aigo_scale.storage.mirror import Mirror
+        from aigo_scale.storage.mirror import StorageMirror
 
-        places.mirror = Mirror()
+        places.mirror = StorageMirror()
         places.stack.callback(places.mirror.close)
         places.stack.enter_context(clean_streams())
     return places.mirror
@@ -334,7 +334,7 @@ def _forget_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> None:
+def _take_task(mirror: StorageMirror, address: Address, besides: tuple[str, ...]) -> None:
     """Copy the folder of a task file, or a task folder."""
     from aigo_scale.storage.objects import look
 
@@ -343,7 +343,7 @@ def _take_task(mirror: Mirror, address: Address, besides: tuple[str, ...]) -> No
     _forget_if_empty(mirror.path(folder))
 
 
-def _take_results(mirror: Mirror, address: Address) -> None:
+def _take_results(mirror: StorageMirror, address: Address) -> None:
     """Copy a result, all results that match a pattern, or the results in a folder. For an evaluation, and for
     a run file that links results, also copy subfolders.
     """
@@ -382,7 +382,7 @@ def _is_run_file(name: str) -> bool:
     return name.partition("#")[0].endswith((".yaml", ".yml"))
 
 
-def _take_result(mirror: Mirror, address: Address) -> None:
+def _take_result(mirror: StorageMirror, address: Address) -> None:
     """Copy a result with the files next to it that share its name."""
     stem = address.name.partition(".")[0]
     folder = address.parent

@@ -55,7 +55,7 @@ _Key = tuple[int | None, str, SampleId]
 
 
 @dataclass(frozen=True)
-class Difference:
+class EngineDifference:
     """Sample or metric with different values on the engines."""
 
     cause: Cause
@@ -78,7 +78,7 @@ class TaskCertificate:
     """Number of samples whose scores, failures and exclusions are the same on all engines."""
     causes: Mapping[str, int]
     """Number of samples (or metrics) for each cause."""
-    differences: tuple[Difference, ...]
+    differences: tuple[EngineDifference, ...]
     """First differences."""
     digests: Mapping[str, str]
     """SHA-256 of the conversations and scores of all samples in order, for each engine."""
@@ -190,7 +190,7 @@ def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Play
     keys = [key for key in keys if key[0] is not None] or keys
     name = first.task if first.plan is None else task_name(first.plan)
     requests = dict(_asked_differences(players, name))
-    different: dict[_Key, Difference] = {}
+    different: dict[_Key, EngineDifference] = {}
     same_messages = same_scores = 0
     for key in keys:
         messages, scores = zip(*(of_one.get(key, (b"", b"")) for of_one in samples.values()), strict=True)
@@ -199,9 +199,11 @@ def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Play
         if key[2] in requests:
             different[key] = requests[key[2]]
         elif len(set(messages)) > 1:
-            different[key] = Difference("conversation", key[2], "different messages from the same answers")
+            different[key] = EngineDifference(
+                "conversation", key[2], "different messages from the same answers"
+            )
         elif len(set(scores)) > 1:
-            different[key] = Difference("scorer", key[2], "different scores for the same messages")
+            different[key] = EngineDifference("scorer", key[2], "different scores for the same messages")
     details = dict(_details([outcome.result for outcome in outcomes.values()], different))
     differences = [details.get(key, difference) for key, difference in different.items()]
     if not differences:
@@ -218,12 +220,12 @@ def task_certificate(outcomes: Mapping[str, Outcome], players: Mapping[str, Play
     )
 
 
-def _aggregations(compared: Parity) -> Iterator[Difference]:
+def _aggregations(compared: Parity) -> Iterator[EngineDifference]:
     for metric in compared.metrics:
         if not metric.is_equal:
             values = ", ".join(f"{engine} {value!r}" for engine, value in metric.values.items())
             detail = f"{metric.scorer_key}, {metric.name}: {values}"
-            yield Difference("aggregation", None, detail)
+            yield EngineDifference("aggregation", None, detail)
 
 
 def _digest_of(samples: Mapping[_Key, tuple[bytes, bytes]]) -> str:
@@ -236,7 +238,9 @@ def _digest_of(samples: Mapping[_Key, tuple[bytes, bytes]]) -> str:
 # Model requests
 
 
-def _asked_differences(players: Mapping[str, Player], task: str) -> Iterator[tuple[SampleId, Difference]]:
+def _asked_differences(
+    players: Mapping[str, Player], task: str
+) -> Iterator[tuple[SampleId, EngineDifference]]:
     """Return the first difference between model requests for each affected sample."""
     (first_engine, first), *others = players.items()
     done: set[SampleId] = set()
@@ -252,16 +256,18 @@ def _asked_differences(players: Mapping[str, Player], task: str) -> Iterator[tup
                 yield place.sample, difference
 
 
-def _asked_difference(place: CallSite, engines: tuple[str, str], sides: tuple[Any, Any]) -> Difference | None:
+def _asked_difference(
+    place: CallSite, engines: tuple[str, str], sides: tuple[Any, Any]
+) -> EngineDifference | None:
     one, another = sides
     if one == another:
         return None
     if one is None or another is None:
         alone = engines[one is None]
-        return Difference("prompt", place.sample, f"{place}: only {alone} asks")
+        return EngineDifference("prompt", place.sample, f"{place}: only {alone} asks")
     cause: Cause = "prompt" if _without_settings(one) != _without_settings(another) else "generation settings"
     lines = request_differences(one, another, engines)
-    return Difference(cause, place.sample, f"{place}: {'; '.join(lines)}")
+    return EngineDifference(cause, place.sample, f"{place}: {'; '.join(lines)}")
 
 
 def _request(player: Player, asked: int | bytes | None) -> Any:
@@ -302,8 +308,8 @@ def _digest(value: Any) -> bytes:
 
 
 def _details(
-    results: Sequence[Path | None], different: Mapping[_Key, Difference]
-) -> Iterator[tuple[_Key, Difference]]:
+    results: Sequence[Path | None], different: Mapping[_Key, EngineDifference]
+) -> Iterator[tuple[_Key, EngineDifference]]:
     """Yield the differences of conversations and scores with their locations."""
     wanted = [key for key, each in different.items() if each.cause in ("conversation", "scorer")]
     looked_at = set(wanted[:MOST_DIFFERENCES])
@@ -315,12 +321,12 @@ def _details(
         for right in others:
             difference = different[key]
             if left is None or right is None:
-                yield key, Difference(difference.cause, key[2], "it is only in one result")
+                yield key, EngineDifference(difference.cause, key[2], "it is only in one result")
                 break
             view = _conversations if difference.cause == "conversation" else judged
             lines = request_differences(view(left), view(right), ("one", "another"))
             if lines:
-                yield key, Difference(difference.cause, key[2], "; ".join(lines))
+                yield key, EngineDifference(difference.cause, key[2], "; ".join(lines))
                 break
 
 

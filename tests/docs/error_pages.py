@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.support.commands import REPOSITORY
 from typer.testing import CliRunner
 
-from aigo_bridge.catalogue import CATALOGUE, FAMILIES, Entry, family_of
+from aigo_bridge.catalogue import CATALOGUE, FAMILIES, CatalogueEntry, family_of
 from aigo_bridge.catalogue.text import page
 from aigo_bridge.cli import app
 
@@ -47,7 +47,7 @@ def base(folder: Path) -> Path:
     return project
 
 
-def made(entry: Entry, project: Path, folder: Path) -> Path:
+def made(entry: CatalogueEntry, project: Path, folder: Path) -> Path:
     """The mistake of an entry, in a folder of its own."""
     example = entry.example
     assert example is not None
@@ -76,7 +76,7 @@ def said(place: Path, command: str) -> str:
     return result.output
 
 
-def output(entry: Entry, place: Path) -> str:
+def output(entry: CatalogueEntry, place: Path) -> str:
     """What the example says, whatever the folder that it is carried out in."""
     assert entry.example is not None
     text = said(place, entry.example.command).replace(f"{place}{os.sep}", "").replace(str(place), ".")
@@ -84,7 +84,7 @@ def output(entry: Entry, place: Path) -> str:
     return _CHANGING.sub("…", text)
 
 
-def part(entry: Entry, text: str) -> str:
+def part(entry: CatalogueEntry, text: str) -> str:
     """The paragraph of an output that has the code; of a run's it is one line."""
     for paragraph in text.split("\n\n"):
         if f"[{entry.code}]" in paragraph:

@@ -19,7 +19,7 @@ from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.errors import EngineError
 from aigo_bridge.evaluation.task import plan, run
 from aigo_bridge.evaluation.writing import outcome_of
-from aigo_bridge.execution.jobs import Start, identity_of
+from aigo_bridge.execution.jobs import PlannedJob, identity_of
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_inspect.running.run import _engine_errors, _result
 
@@ -60,7 +60,7 @@ def test_a_native_log_that_does_not_fit_is_the_reason(task: Path, tmp_path: Path
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("_journal/start.json", start)
 
-    ref = _result(Start(Job(made), {}), {identity_of(made.header()): native}, tmp_path / "out")
+    ref = _result(PlannedJob(Job(made), {}), {identity_of(made.header()): native}, tmp_path / "out")
 
     assert isinstance(ref, LogRef)
     outcome = outcome_of(made, ref, engine, tmp_path / "out")

@@ -11,7 +11,7 @@ import pytest
 from tests.support.commands import Finished, Run
 from tests.support.loggers import heard
 
-from aigo_bridge.engine.outcome import Shown, ShownMetric, differences
+from aigo_bridge.engine.outcome import DisplayedRun, ShownMetric, differences
 from aigo_bridge.evaluation import writing as evaluate
 from aigo_bridge.results.writing import write_log
 
@@ -248,20 +248,26 @@ def test_every_part_is_compared(aigo: Run, project: Path) -> None:
         for metric in log["evidence"]["metrics"]
         for name, value in metric["values"].items()
     ]
-    shown = Shown(metrics, succeeded=True, num_samples=4, num_failed=1)
+    shown = DisplayedRun(metrics, succeeded=True, num_samples=4, num_failed=1)
     assert differences(shown, path) == ()
     first = ShownMetric(metrics[0].scorer, metrics[0].names, 0.125)
     for other, said in (
-        (Shown(metrics, succeeded=False, num_samples=4, num_failed=1), "shown as failed"),
-        (Shown(metrics, succeeded=True, num_samples=3, num_failed=1), "3 samples are shown"),
-        (Shown(metrics, succeeded=True, num_samples=4, num_failed=0), "0 samples are shown as failed"),
-        (Shown(metrics[1:], succeeded=True, num_samples=4, num_failed=1), "which is not shown"),
-        (Shown([first, *metrics[1:]], succeeded=True, num_samples=4, num_failed=1), "is shown as 0.125"),
-        (Shown([*metrics, first], succeeded=True, num_samples=4, num_failed=1), "the evidence has none"),
+        (DisplayedRun(metrics, succeeded=False, num_samples=4, num_failed=1), "shown as failed"),
+        (DisplayedRun(metrics, succeeded=True, num_samples=3, num_failed=1), "3 samples are shown"),
+        (DisplayedRun(metrics, succeeded=True, num_samples=4, num_failed=0), "0 samples are shown as failed"),
+        (DisplayedRun(metrics[1:], succeeded=True, num_samples=4, num_failed=1), "which is not shown"),
+        (
+            DisplayedRun([first, *metrics[1:]], succeeded=True, num_samples=4, num_failed=1),
+            "is shown as 0.125",
+        ),
+        (
+            DisplayedRun([*metrics, first], succeeded=True, num_samples=4, num_failed=1),
+            "the evidence has none",
+        ),
     ):
         assert any(said in each for each in differences(other, path)), said
     edited(path, failed)
-    found = differences(Shown((), succeeded=True, num_samples=4, num_failed=0), path)
+    found = differences(DisplayedRun((), succeeded=True, num_samples=4, num_failed=0), path)
     assert any("as a success" in each for each in found)
     path.write_text("{")
     assert "cannot be read back" in differences(shown, path)[0]

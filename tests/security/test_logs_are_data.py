@@ -26,7 +26,7 @@ from aigo_bridge.plan.plan import content_digest
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.base import OneOf
 from aigo_bridge.templates.config import bind_config
-from aigo_bridge.templates.sample import AdapterTemplate, SampleTemplate
+from aigo_bridge.templates.sample import CompiledAdapter, SampleTemplate
 from aigo_inspect.logs.reader import open_log
 from aigo_scale.sharding.manifest import digests_in
 
@@ -164,7 +164,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             return real(self, snippet, *args, **kwargs)
 
         monkeypatch.setattr(SnippetHost, name, watched)
-    for kind in (SampleTemplate, AdapterTemplate):
+    for kind in (SampleTemplate, CompiledAdapter):
         made = kind.__init__
 
         def compiled(self: Any, source: str, *args: Any, made: Any = made, **kwargs: Any) -> None:

@@ -13,9 +13,9 @@ import pytest
 from tests.support.commands import Run
 
 from aigo_bridge.access.opening import (
+    FileTooLargeError,
     IrregularFileError,
     OutsideRootError,
-    TooLargeError,
     is_below,
     open_regular,
     project_of,
@@ -270,7 +270,7 @@ def test_regular_files_only_are_opened(tmp_path: Path) -> None:
             open_regular(tmp_path / kind)
     (tmp_path / "file").write_bytes(b"12345")
     assert read_regular(tmp_path / "file", 5) == b"12345"
-    with pytest.raises(TooLargeError):
+    with pytest.raises(FileTooLargeError):
         read_regular(tmp_path / "file", 4)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.inspect_logs.small import log
 
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
-from aigo_scale.lake.importing import Tally, import_into
+from aigo_scale.lake.importing import ImportTotals, import_into
 from aigo_scale.lake.pieces import pieces_at
 from aigo_scale.lake.tables import TABLES
 
@@ -61,7 +61,9 @@ def contents(lake: Path) -> dict[str, list[str]]:
     return {table: sorted(map(repr, rows(lake, table))) for table in TABLES}
 
 
-def imported(lake: object, *logs: object, jobs: int = 1, **settings: Any) -> tuple[Tally, list[ImportReport]]:
+def imported(
+    lake: object, *logs: object, jobs: int = 1, **settings: Any
+) -> tuple[ImportTotals, list[ImportReport]]:
     """Import logs into a lake, in this process."""
     reports: list[ImportReport] = []
     tally = import_into(

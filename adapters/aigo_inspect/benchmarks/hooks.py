@@ -111,10 +111,10 @@ def _differences(log: EvalLog, result: ImportReport) -> tuple[str, ...]:
     if result.output is None:
         return ()
     # Imported late, because Inspect loads this module even if the hook is disabled.
-    from aigo_bridge.engine.outcome import Shown, differences, shown_metrics
+    from aigo_bridge.engine.outcome import DisplayedRun, differences, shown_metrics
     from aigo_inspect.benchmarks.outcomes import metrics_of_log
 
-    shown = Shown(
+    shown = DisplayedRun(
         metrics=shown_metrics(metrics_of_log(log)),
         succeeded=log.status == "success",
         num_samples=result.samples,

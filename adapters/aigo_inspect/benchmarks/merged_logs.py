@@ -27,7 +27,7 @@ from aigo_bridge.engine.benchmarks import PartLog, PartLogs
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.text.plurals import plural
-from aigo_inspect.benchmarks.resume import TaskRun, settings_in
+from aigo_inspect.benchmarks.resume import TaskWithModel, settings_in
 from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.sources import open_source
 
@@ -49,7 +49,7 @@ class _Gathered:
     summaries: list[Any] = field(default_factory=list)
 
 
-def merged_log(run: TaskRun, part: PartLogs, chosen: Mapping[str, Any], out: Path) -> EvalLog:
+def merged_log(run: TaskWithModel, part: PartLogs, chosen: Mapping[str, Any], out: Path) -> EvalLog:
     """Merge the shard logs of a task into one log, and return its header.
 
     Args:
@@ -95,7 +95,7 @@ def _json(value: Any) -> bytes:
     return to_json_safe(value)
 
 
-def _headers(run: TaskRun, logs: Sequence[PartLog]) -> list[EvalLog]:
+def _headers(run: TaskWithModel, logs: Sequence[PartLog]) -> list[EvalLog]:
     """Return the headers of the shard logs, after checking that they belong to one run."""
     problems: list[Issue] = []
     headers: list[EvalLog] = []
@@ -142,7 +142,7 @@ def _others(first: EvalLog, other: EvalLog) -> list[str]:
     return [name for name, value in settings.items() if other_settings[name] != value]
 
 
-def _describe(log: EvalLog, run: TaskRun, chosen: Mapping[str, Any]) -> None:
+def _describe(log: EvalLog, run: TaskWithModel, chosen: Mapping[str, Any]) -> None:
     """Change a header to describe one run over all samples."""
     dataset, config = log.eval.dataset, log.eval.config
     dataset.samples = len(run.task.dataset)
@@ -153,7 +153,9 @@ def _describe(log: EvalLog, run: TaskRun, chosen: Mapping[str, Any]) -> None:
         log.eval.solver_args_passed = None  # same value as after reading a log without a solver
 
 
-def _members(one: PartLog, header: EvalLog, run: TaskRun, gathered: _Gathered) -> Iterator[tuple[str, bytes]]:
+def _members(
+    one: PartLog, header: EvalLog, run: TaskWithModel, gathered: _Gathered
+) -> Iterator[tuple[str, bytes]]:
     """Yield the samples of a shard log unchanged, and collect the data for the metrics."""
     ids = {str(sample_id) for sample_id in header.eval.dataset.sample_ids or ()}
     names = scorer_names(run)
@@ -219,7 +221,7 @@ def _gather(sample: Mapping[str, Any], names: Sequence[str], gathered: _Gathered
     return trial
 
 
-def scorer_names(run: TaskRun) -> list[str]:
+def scorer_names(run: TaskWithModel) -> list[str]:
     """Return the names of a task's scorers as they are in its log."""
     names: list[str] = []
     for scorer in run.task.scorer or ():
@@ -228,7 +230,7 @@ def scorer_names(run: TaskRun) -> list[str]:
 
 
 def _conclude(
-    log: EvalLog, headers: Sequence[EvalLog], run: TaskRun, part: PartLogs, gathered: _Gathered
+    log: EvalLog, headers: Sequence[EvalLog], run: TaskWithModel, part: PartLogs, gathered: _Gathered
 ) -> None:
     """Set the metrics, times, usage and status over all shards."""
     order = [(str(sample.id), trial) for trial in range(1, run.num_trials + 1) for sample in run.samples]

@@ -41,7 +41,7 @@ _LIMITS = ("message_limit", "token_limit", "turn_limit", "time_limit", "working_
 
 
 @dataclass(frozen=True)
-class TaskRun:
+class TaskWithModel:
     """A task and the model to run it with."""
 
     task: Task
@@ -70,7 +70,7 @@ class TaskRun:
         return len(self.samples) * self.num_trials
 
 
-def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> list[TaskRun]:
+def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> list[TaskWithModel]:
     """Return the tasks with their selected samples.
 
     Raises:
@@ -86,14 +86,14 @@ def task_runs(tasks: Sequence[tuple[Task, Model]], settings: EvalSettings) -> li
             sample.id = number if sample.id is None else sample.id
     _refuse_unknown_ids([task for task, _ in tasks], names, settings.parameters.get("sample_id"))
     runs = [
-        TaskRun(task, model, _chosen(task, names, settings), settings.num_trials or task.epochs or 1)
+        TaskWithModel(task, model, _chosen(task, names, settings), settings.num_trials or task.epochs or 1)
         for task, model in tasks
     ]
     _refuse_nothing(runs, settings)
     return runs
 
 
-def _refuse_nothing(runs: Sequence[TaskRun], settings: EvalSettings) -> None:
+def _refuse_nothing(runs: Sequence[TaskWithModel], settings: EvalSettings) -> None:
     """Reject a run without samples, because it would end as a success."""
     if any(run.samples or run.task.sample_source is not None for run in runs):
         return
@@ -141,7 +141,7 @@ def _has(task: Task, name: str | int, names: Sequence[str]) -> bool:
 # Resuming interrupted runs
 
 
-def earlier_log(run: TaskRun, settings: EvalSettings, out: Path) -> EvalLog | None:
+def earlier_log(run: TaskWithModel, settings: EvalSettings, out: Path) -> EvalLog | None:
     """Return the log of an earlier run in `out` with the same task, arguments, models and settings.
 
     The log contains only finished trials. If several logs match, the one with the most trials is returned.
@@ -160,7 +160,7 @@ def earlier_log(run: TaskRun, settings: EvalSettings, out: Path) -> EvalLog | No
     return max(logs, key=lambda log: len(log.samples or []), default=None)
 
 
-def resolved(runs: Sequence[TaskRun], settings: EvalSettings) -> list[ResolvedTask | PreviousTask]:
+def resolved(runs: Sequence[TaskWithModel], settings: EvalSettings) -> list[ResolvedTask | PreviousTask]:
     """Return new and resumed runs in the form that Inspect accepts together. Several models are supported."""
     tasks: list[ResolvedTask | PreviousTask] = []
     parameters = settings.parameters
@@ -193,7 +193,7 @@ def resolved(runs: Sequence[TaskRun], settings: EvalSettings) -> list[ResolvedTa
     return tasks
 
 
-def _is_same(log: EvalLog, run: TaskRun, settings: EvalSettings) -> bool:
+def _is_same(log: EvalLog, run: TaskWithModel, settings: EvalSettings) -> bool:
     task, info, file = run.task, registry_info(run.task), task_file(run.task)
     names = {info.name, info.name.rpartition("/")[2]}
     if log.eval.task not in names or log.eval.task_registry_name not in (None, *names):
@@ -219,7 +219,7 @@ def settings_in(log: EvalLog) -> dict[str, Any]:
     }
 
 
-def _of_run(run: TaskRun, settings: EvalSettings) -> dict[str, Any]:
+def _of_run(run: TaskWithModel, settings: EvalSettings) -> dict[str, Any]:
     """Return the settings of this run in the form of `settings_in`."""
     task, model, parameters = run.task, run.used, settings.parameters
     limits = {name: parameters.get(name) or getattr(task, name) for name in _LIMITS}
@@ -268,7 +268,7 @@ def _sandbox(spec: Any) -> list[str] | None:
     return [spec.type, config if not isinstance(config, str) else Path(config).name]
 
 
-def _finished(samples: Sequence[EvalSample], run: TaskRun) -> list[EvalSample]:
+def _finished(samples: Sequence[EvalSample], run: TaskWithModel) -> list[EvalSample]:
     rows = {sample.id: asked_of(sample) for sample in run.samples}
     return [
         sample

@@ -17,11 +17,11 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._model import init_active_model, init_model_roles
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.benchmarks import BenchmarkListing, BenchmarkRun, ConvertedBenchmark
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.jobs import make_folder
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tolerance, tolerated
 from aigo_bridge.metrics.grades import graded_number
 from aigo_bridge.redaction.secrets import redact
@@ -29,7 +29,7 @@ from aigo_bridge.text.plurals import plural
 from aigo_inspect.benchmarks.convert import convert
 from aigo_inspect.benchmarks.options import EvalSettings, settings_of, with_roles
 from aigo_inspect.benchmarks.outcomes import file_name, outcome_of, unreturned, unused_roles
-from aigo_inspect.benchmarks.resume import TaskRun, earlier_log, resolved, task_runs
+from aigo_inspect.benchmarks.resume import TaskWithModel, earlier_log, resolved, task_runs
 from aigo_inspect.benchmarks.tasks import listing as installed
 from aigo_inspect.benchmarks.tasks import load_tasks, parsed_arguments
 from aigo_inspect.models import registration  # noqa: F401  # registers aigo-bridge's providers
@@ -45,7 +45,7 @@ NO_MODEL = "none/none"
 """Inspect's model name for a run without a model."""
 
 
-def listing() -> Listing:
+def listing() -> BenchmarkListing:
     """Return the tasks of installed packages."""
     return installed()
 
@@ -95,7 +95,7 @@ def inspect_settings(request: BenchmarkRun) -> Iterator[EvalSettings]:
         yield settings
 
 
-def tasks_of(settings: EvalSettings) -> list[TaskRun]:
+def tasks_of(settings: EvalSettings) -> list[TaskWithModel]:
     """Return the tasks, created separately for each model."""
     if not settings.tasks:
         raise UsageError("expected inspect:NAME, or a --run-config with a task", code=Code.UNKNOWN_BENCHMARK)
@@ -106,7 +106,7 @@ def tasks_of(settings: EvalSettings) -> list[TaskRun]:
     return task_runs(tasks, settings)
 
 
-def evaluated(runs: Sequence[TaskRun], settings: EvalSettings, request: BenchmarkRun) -> list[EvalLog]:
+def evaluated(runs: Sequence[TaskWithModel], settings: EvalSettings, request: BenchmarkRun) -> list[EvalLog]:
     """Run tasks with one call of Inspect's `eval`, and return the logs without secrets.
 
     Logs of an interrupted run are included.
@@ -122,7 +122,7 @@ def evaluated(runs: Sequence[TaskRun], settings: EvalSettings, request: Benchmar
     return logs + unreturned(logs, new)
 
 
-def _eval(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[EvalLog]:
+def _eval(runs: Sequence[TaskWithModel], settings: EvalSettings, out: Path) -> list[EvalLog]:
     # Resolved tasks already contain their models. A single model is passed in the same way as by Inspect's
     # command.
     alone = len(settings.models) == 1 and not any(run.earlier for run in runs)
@@ -142,7 +142,7 @@ def _eval(runs: Sequence[TaskRun], settings: EvalSettings, out: Path) -> list[Ev
     )
 
 
-def _tolerances(runs: Sequence[TaskRun], request: BenchmarkRun) -> dict[str, Tolerance]:
+def _tolerances(runs: Sequence[TaskWithModel], request: BenchmarkRun) -> dict[str, Tolerance]:
     """Return the failure tolerance of each task by name. A task starts no more samples when it is
     exceeded.
     """
@@ -225,7 +225,7 @@ class ProgressHook(Hooks):
     async def on_sample_end(self, data: SampleEnd) -> None:
         """Count one trial."""
         error = data.sample.error
-        failure = None if error is None else Failure("solver", "SampleError", redact(error.message))
+        failure = None if error is None else SampleFailure("solver", "SampleError", redact(error.message))
         name = self._names.get(data.eval_id, "")
         counter, tolerances = _counted[-1]
         part = counter.of_task(name, tolerances.get(name))

@@ -23,7 +23,7 @@ from aigo_bridge.redaction.secrets import redact
 from aigo_inspect.benchmarks.merged_logs import merged_log
 from aigo_inspect.benchmarks.options import EvalSettings
 from aigo_inspect.benchmarks.outcomes import MAX_ERRORS, failures_of, file_name, log_file, outcome_of
-from aigo_inspect.benchmarks.resume import TaskRun, asked_of, earlier_log
+from aigo_inspect.benchmarks.resume import TaskWithModel, asked_of, earlier_log
 from aigo_inspect.benchmarks.run import NO_MODEL, evaluated, inspect_settings, tasks_of
 
 _CHOOSING = {"limit", "sample_id", "sample_shuffle"}
@@ -78,7 +78,7 @@ def _refuse(settings: EvalSettings) -> None:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
 
-def _refuse_tasks(runs: Sequence[TaskRun]) -> None:
+def _refuse_tasks(runs: Sequence[TaskWithModel]) -> None:
     problems, names = [], set[str]()
     for run in runs:
         name = _name(run.task.name)
@@ -99,7 +99,7 @@ def _name(task: str) -> str:
     return task.rpartition("/")[2]
 
 
-def _part(run: TaskRun, settings: EvalSettings) -> BenchmarkPart:
+def _part(run: TaskWithModel, settings: EvalSettings) -> BenchmarkPart:
     name = _name(run.task.name)
     used = str(run.used)
     models = {} if used == NO_MODEL else {"": used}
@@ -107,7 +107,7 @@ def _part(run: TaskRun, settings: EvalSettings) -> BenchmarkPart:
     return BenchmarkPart(name, _digest(run), len(run.samples), run.num_trials, {**models, **roles})
 
 
-def _digest(run: TaskRun) -> str:
+def _digest(run: TaskWithModel) -> str:
     """Return a checksum of the task name, the arguments and the selected samples."""
     digest = hashlib.sha256(_json([registry_info(run.task).name, dict(registry_params(run.task))]))
     for sample in run.samples:
@@ -119,7 +119,7 @@ def _json(value: Any) -> bytes:
     return to_json(value, fallback=repr, inf_nan_mode="strings") + b"\n"
 
 
-def _share(run: TaskRun, shard: Shard) -> TaskRun:
+def _share(run: TaskWithModel, shard: Shard) -> TaskWithModel:
     """Return a task with only the samples of a shard. The samples already have ids."""
     begin, end = shard.bounds(len(run.samples))
     samples = run.samples[begin:end]
@@ -132,7 +132,7 @@ def _chosen_by(settings: EvalSettings) -> Mapping[str, Any]:
     return {name: settings.parameters.get(name) for name in _CHOOSING}
 
 
-def _outcome(log: EvalLog | None, run: TaskRun, request: BenchmarkRun) -> PartRun:
+def _outcome(log: EvalLog | None, run: TaskWithModel, request: BenchmarkRun) -> PartRun:
     """Return the counts of a shard from its log."""
     if log is None and not len(run.samples):
         return PartRun()

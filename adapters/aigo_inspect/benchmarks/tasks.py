@@ -30,7 +30,7 @@ from inspect_ai._util.decorator import parse_decorators
 from inspect_ai._util.registry import registry_lookup
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
+from aigo_bridge.engine.benchmarks import Benchmark, BenchmarkListing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_bridge.text.summaries import named_summary_of
 from aigo_inspect.models.models import plain_text
@@ -45,7 +45,7 @@ _HINT = (
 )
 
 
-def listing() -> Listing:
+def listing() -> BenchmarkListing:
     """Return the registered tasks of all installed packages, by name."""
     benchmarks: dict[str, Benchmark] = {}
     problems: list[str] = []
@@ -57,7 +57,7 @@ def listing() -> Listing:
                 benchmarks.setdefault(benchmark.name, benchmark)
         except (OSError, ImportError, ValueError, SyntaxError, RecursionError) as error:
             problems.append(f"{entry.name}: {named_summary_of(error)}")
-    return Listing(tuple(benchmarks[name] for name in sorted(benchmarks)), tuple(problems), _HINT)
+    return BenchmarkListing(tuple(benchmarks[name] for name in sorted(benchmarks)), tuple(problems), _HINT)
 
 
 def _of_package(entry: EntryPoint) -> Iterator[Benchmark]:

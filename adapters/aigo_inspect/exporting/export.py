@@ -21,7 +21,7 @@ from aigo_bridge.exporting.folders import (
     shell,
     write_task,
 )
-from aigo_bridge.exporting.manifest import Form, Manifest, import_notes, manifest_of
+from aigo_bridge.exporting.manifest import ExportManifest, Form, import_notes, manifest_of
 from aigo_bridge.exporting.packing import pack
 from aigo_bridge.exporting.python_code import (
     Argument,
@@ -63,7 +63,7 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
     # Inspect's command line does not accept `-` in role names. The hosted form finds both spellings.
     roles = tuple(role_name(key) for key in plan.model_keys) if options.native else plan.model_keys
 
-    def make(module: str, folder: Path) -> tuple[Manifest, str]:
+    def make(module: str, folder: Path) -> tuple[ExportManifest, str]:
         form: Form = "native" if options.native else "hosted"
         manifest = replace(
             manifest_of(
@@ -145,7 +145,7 @@ def _command(plan: TaskPlan, module: str, roles: Sequence[str]) -> str:
     return shell(*words)
 
 
-def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
+def _hosted_code(manifest: ExportManifest, arguments: Sequence[Argument]) -> str:
     """Return the code of a file for `inspect eval` that calls aigo-bridge, which runs the task."""
     module = manifest.module
     title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on Inspect AI."
@@ -171,7 +171,7 @@ def _parameter(argument: Argument) -> str:
     return "\n".join([f"{source}{exempt}", *lines]) + "," if lines else f"{source},{exempt}"
 
 
-def _description(manifest: Manifest, arguments: Sequence[Argument]) -> list[str]:
+def _description(manifest: ExportManifest, arguments: Sequence[Argument]) -> list[str]:
     lines = wrapped(opened(one_line(manifest.description.strip() or manifest.display_name)), indent=4)
     lines += ["", "    Args:"]
     for argument in arguments:

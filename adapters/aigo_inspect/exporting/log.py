@@ -37,7 +37,7 @@ from aigo_inspect.exporting.log_scores import (
 )
 from aigo_inspect.logs.index import name_of
 from aigo_inspect.logs.parsing import parse_json
-from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.reader import InspectLogReader
 from aigo_inspect.logs.shapes import FRAME, INDEX, MALFORMED, SAMPLES
 from aigo_inspect.mapping.traces import sample_key
 from aigo_inspect.models.messages import error_of, events_of, messages_of
@@ -328,7 +328,7 @@ def _dataset_name(task: Native) -> str:
 # Embedded evidence
 
 
-def carries_evidence(log: LogReader) -> bool:
+def carries_evidence(log: InspectLogReader) -> bool:
     """Return whether the log contains evidence that agrees with it. A contradiction is added to the damage of
     the log.
     """
@@ -351,7 +351,7 @@ def carries_evidence(log: LogReader) -> bool:
     return False
 
 
-def _contradiction(log: LogReader) -> str | None:
+def _contradiction(log: InspectLogReader) -> str | None:
     """Return the first difference between the log and its embedded evidence; `None` if they agree."""
     names = {name for name in log.members() if name != INDEX}
     for name, data in members_of(_raw(log, FRAME), (_raw(log, name) for name in _sample_members(log))):
@@ -363,7 +363,7 @@ def _contradiction(log: LogReader) -> str | None:
     return f"it has {min(names)!r} as well" if names else None
 
 
-def _raw(log: LogReader, name: str) -> Any:
+def _raw(log: InspectLogReader, name: str) -> Any:
     """Return a member without redaction, because the comparison needs the written data."""
     data = log.read_raw(name)
     if data is None:
@@ -372,18 +372,18 @@ def _raw(log: LogReader, name: str) -> Any:
     return parse_json(data, name).value
 
 
-def carried_frame(log: LogReader) -> dict[str, Any]:
+def carried_frame(log: InspectLogReader) -> dict[str, Any]:
     """Return the embedded `TaskResultLog` without samples."""
     frame: dict[str, Any] = log.read_member(FRAME)
     return frame
 
 
-def carried_samples(log: LogReader) -> Iterator[dict[str, Any]]:
+def carried_samples(log: InspectLogReader) -> Iterator[dict[str, Any]]:
     """Yield the embedded `SampleEvidence` objects in order."""
     for name in _sample_members(log):
         yield log.read_member(name)
 
 
-def _sample_members(log: LogReader) -> list[str]:
+def _sample_members(log: InspectLogReader) -> list[str]:
     names = [name for name in log.members() if name.startswith(SAMPLES)]
     return sorted(names, key=lambda name: int(name.removeprefix(SAMPLES).removesuffix(".json")))

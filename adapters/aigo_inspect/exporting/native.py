@@ -17,7 +17,7 @@ from typing import Any
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.exporting.folders import MARK
-from aigo_bridge.exporting.manifest import Manifest
+from aigo_bridge.exporting.manifest import ExportManifest
 from aigo_bridge.exporting.native import (
     AUTHORS_CODE,
     UNKNOWN,
@@ -104,7 +104,9 @@ def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Samples]:
     return [*parts, samples_part(samples.problems)], samples
 
 
-def write_native(plan: TaskPlan, samples: Samples, folder: Path, manifest: Manifest) -> tuple[Manifest, str]:
+def write_native(
+    plan: TaskPlan, samples: Samples, folder: Path, manifest: ExportManifest
+) -> tuple[ExportManifest, str]:
     """Write the samples to a new folder, and return the completed manifest and the code of the task file."""
     folder.mkdir(parents=True)
     write_rows(samples.records, folder / SAMPLES)
@@ -116,7 +118,7 @@ def write_native(plan: TaskPlan, samples: Samples, folder: Path, manifest: Manif
     return manifest, code
 
 
-def _code(plan: TaskPlan, manifest: Manifest, function: str) -> str:
+def _code(plan: TaskPlan, manifest: ExportManifest, function: str) -> str:
     benchmark = plan.benchmark
     forms = [SCORERS[scorer.type] for scorer in benchmark.scorers]
     about = about_task(plan, forms)

@@ -24,7 +24,7 @@ from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_e
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.logs.parsing import parse_json
-from aigo_inspect.logs.reader import LogReader, RawSample, open_log
+from aigo_inspect.logs.reader import InspectLogReader, RawSample, open_log
 from aigo_inspect.logs.sources import find_logs
 from aigo_inspect.mapping.events import EventChoice
 from aigo_inspect.mapping.samples import grouped, read_trials, typed_sample
@@ -96,7 +96,7 @@ def iter_samples(
 
 
 def _samples(
-    log: LogReader, keep: EventChoice, loss: LossReport, totals: LogTotals
+    log: InspectLogReader, keep: EventChoice, loss: LossReport, totals: LogTotals
 ) -> Iterator[SampleEvidence]:
     aggregated = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
     for group in grouped(read_trials(log, keep=keep, loss=loss)):

@@ -20,7 +20,7 @@ from aigo_bridge.access.file_kinds import LOG_SUFFIXES
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.results.superseded import superseded_mark
 from aigo_inspect.logs.parsing import unix_seconds
-from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.sources import is_log_file, local_path
 
 Json = dict[str, Any]
@@ -43,7 +43,7 @@ class _Attempt:
     """`eval_id`, `run_id` and creation time, which are the same in copies of a log."""
 
 
-def superseded(log: LogReader) -> Json:
+def superseded(log: InspectLogReader) -> Json:
     """Return the entries of `specification.config` that name a later attempt; empty for the latest one."""
     place = local_path(log.address)
     if place is None:

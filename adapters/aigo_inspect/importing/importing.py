@@ -37,7 +37,7 @@ from aigo_bridge.results.superseded import superseded_by
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.ranges import UnsuitableForRangesError, plan_ranges, write_ranges
 from aigo_inspect.importing.writing import write_json, write_tables
-from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
 from aigo_inspect.logs.sources import UnreachableError, find_logs, is_log_file, local_path
 
@@ -257,7 +257,7 @@ def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
 
 
 def _import_open(
-    reader: LogReader, location: str, target: Path, options: ImportOptions, processes: int
+    reader: InspectLogReader, location: str, target: Path, options: ImportOptions, processes: int
 ) -> ImportReport:
     from aigo_bridge.engine.provenance import write_import_provenance
 

@@ -23,7 +23,7 @@ from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.importing.writing import finish, reduced_scores, write_samples
 from aigo_inspect.logs.index import NO_TEXT, RENAMED, RENUMBERED, SampleRef
-from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.shapes import FRAME, HEADER_KEY
 from aigo_inspect.logs.sources import local_path
 
@@ -93,7 +93,7 @@ class InspectRanges:
         return report.judged(options.max_loss)
 
 
-def _samples(reader: LogReader) -> list[list[SampleRef]]:
+def _samples(reader: InspectLogReader) -> list[list[SampleRef]]:
     """Return the samples in order, each with its epochs."""
     groups: list[list[SampleRef]] = []
     for ref in reader.sample_refs("sample"):
@@ -104,7 +104,7 @@ def _samples(reader: LogReader) -> list[list[SampleRef]]:
     return groups
 
 
-def has_ranges(reader: LogReader) -> bool:
+def has_ranges(reader: InspectLogReader) -> bool:
     """Return whether a log is a finished, undamaged archive that was not written by aigo-bridge."""
     metadata = reader.header["eval"].get("metadata")
     is_ours = FRAME in reader.members() or (isinstance(metadata, dict) and HEADER_KEY in metadata)
@@ -112,7 +112,7 @@ def has_ranges(reader: LogReader) -> bool:
 
 
 def _write_range(
-    reader: LogReader, writer: DocumentWriter, options: ImportOptions, start: int, end: int
+    reader: InspectLogReader, writer: DocumentWriter, options: ImportOptions, start: int, end: int
 ) -> LogRange | None:
     """Write a range of samples of an open log; `None` if something is damaged or depends on other samples."""
     refs = [ref for group in _samples(reader)[start:end] for ref in group]
@@ -145,7 +145,7 @@ class RangePlan:
     """Number of processes, including this one."""
 
 
-def plan_ranges(reader: LogReader, processes: int) -> RangePlan | None:
+def plan_ranges(reader: InspectLogReader, processes: int) -> RangePlan | None:
     """Return the ranges of an open log; `None` if it is small or must be imported in one stream."""
     path = local_path(reader.address)
     if path is None or processes < 2 or not has_ranges(reader):
@@ -167,7 +167,7 @@ def _ends(sizes: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def write_ranges(
-    reader: LogReader,
+    reader: InspectLogReader,
     plan: RangePlan,
     output: Path,
     options: ImportOptions,

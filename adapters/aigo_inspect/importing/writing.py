@@ -33,7 +33,7 @@ from aigo_bridge.text.json_text import dumps
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.logs.index import SampleRef
-from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.reader import InspectLogReader
 from aigo_inspect.logs.shapes import FRAME
 from aigo_inspect.mapping.events import EventChoice
 from aigo_inspect.mapping.messages import Item
@@ -296,7 +296,7 @@ def common_start(items: list[Any], counterparts: list[Any]) -> int:
 
 
 def write_json(
-    log: LogReader,
+    log: InspectLogReader,
     output: Path,
     options: ImportOptions,
     loss: LossReport,
@@ -329,13 +329,13 @@ def write_json(
     return totals
 
 
-def reduced_scores(log: LogReader, loss: LossReport) -> dict[str, list[dict[str, Any]]]:
+def reduced_scores(log: InspectLogReader, loss: LossReport) -> dict[str, list[dict[str, Any]]]:
     """Return sample id → scores over all trials; empty for a log with one trial."""
     return aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
 
 
 def write_samples(
-    log: LogReader,
+    log: InspectLogReader,
     writer: DocumentWriter,
     options: ImportOptions,
     loss: LossReport,
@@ -373,7 +373,7 @@ def write_samples(
     return totals
 
 
-def _write_carried(log: LogReader, output: Path, loss: LossReport) -> LogTotals | None:
+def _write_carried(log: InspectLogReader, output: Path, loss: LossReport) -> LogTotals | None:
     """Write the evidence that a log was exported from; return `None` if the log was changed after the
     export.
     """
@@ -430,7 +430,7 @@ def _keep_freed_memory() -> None:
     bytes(_LARGE_BLOCK)
 
 
-def write_tables(log: LogReader, folder: Path, keep: EventChoice, loss: LossReport) -> LogTotals:
+def write_tables(log: InspectLogReader, folder: Path, keep: EventChoice, loss: LossReport) -> LogTotals:
     """Write the tables of a log to `folder`. The folder appears when all tables are complete.
 
     Raises:

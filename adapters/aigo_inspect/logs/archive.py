@@ -14,7 +14,7 @@ from typing import cast
 import zstandard
 from zlib_ng import zlib_ng
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
@@ -66,7 +66,7 @@ class Archive:
         """Bytes unpacked from members with a wrong directory entry."""
         try:
             directory = read_directory(source, bounds)
-        except TooLargeError:
+        except LogTooLargeError:
             raise
         except EvidenceError as error:
             self.damage.append(Damage("", source.size, str(error)))
@@ -205,7 +205,7 @@ class Archive:
         if member.compressed >= 0:
             self._bounds.check_member(name, member.size, member.compressed, any_size=self._suspicious)
         if name in self._overlapping:
-            raise TooLargeError(f"member {name!r} has another one in its data: it looks like a zip bomb")
+            raise LogTooLargeError(f"member {name!r} has another one in its data: it looks like a zip bomb")
         packed = self._packed(member) if start is None else self._data(member, start)
         data = self._unpack(name, member.method, packed, member.size)
         if member.crc is not None and zlib_ng.crc32(data) != member.crc:

@@ -19,7 +19,7 @@ import msgspec
 import orjson
 from msgspec import Raw, Struct
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
@@ -52,7 +52,7 @@ class JsonLog:
 
     def __init__(self, source: ByteSource, bounds: Bounds, redaction: Redaction):
         if source.size > bounds.member_bytes:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"{source.name!r} is {source.size:,} bytes,"
                 f" the bound 'member_bytes' is {bounds.member_bytes:,}"
             )
@@ -263,7 +263,7 @@ _BETWEEN = b", \r\n"
 
 
 @dataclass
-class Rows:
+class SampleList:
     """List of samples of a log in Inspect's layout."""
 
     begin: int
@@ -274,14 +274,14 @@ class Rows:
     """Spans of the elements. Data between two elements is also an element: the rest of a broken one."""
 
 
-def find_rows(source: ByteSource, bounds: Bounds) -> Rows | None:
+def find_rows(source: ByteSource, bounds: Bounds) -> SampleList | None:
     """Return the samples of a log in Inspect's layout; `None` for other layouts.
 
     Raises:
         EvidenceError: the log cannot be read.
         TooLargeError: the number of small elements exceeds the bounds.
     """
-    rows: Rows | None = None
+    rows: SampleList | None = None
     start: int | None = None
     opened = b""
     close: int | None = None
@@ -295,7 +295,7 @@ def find_rows(source: ByteSource, bounds: Bounds) -> Rows | None:
         if begins:
             if rows is not None:
                 continue
-            rows = Rows(at + 1)
+            rows = SampleList(at + 1)
         elif rows is None:
             continue
         elif ends:

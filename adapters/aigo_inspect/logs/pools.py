@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.text.json_text import dumps
@@ -135,7 +135,7 @@ class Walker:
                 return value
         self._room -= len(text)
         if self._room < 0:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"the sample's attachments come to more than {self._growth:g} times its size"
                 " when they are put back"
                 " (raise the bound 'growth' if the log is yours)"
@@ -150,14 +150,14 @@ class Walker:
         self.unknown += unknown
         self._messages -= before + len(items)
         if self._messages < 0:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 "the sample's model calls have more messages than the bound 'context_messages' allows"
                 " (raise it if the log is yours)"
             )
         return items
 
     def check_contexts(self, named: list[Any], pool: list[Any]) -> None:
-        """Raise `TooLargeError` if the expanded contexts are far larger than the sample."""
+        """Raise `LogTooLargeError` if the expanded contexts are far larger than the sample."""
         if self._size and pool:
             put_back = self._bounds.room(self._size) - self._room
             check_contexts(named, pool, self._size, put_back, self._bounds)
@@ -260,7 +260,7 @@ def check_contexts(named: list[Any], pool: list[Any], size: int, put_back: int, 
         for start, end in _ranges(refs, len(pool)):
             room -= ends[end] - ends[start]
             if room < 0:
-                raise TooLargeError(
+                raise LogTooLargeError(
                     "the inputs of the sample's model calls come to more than"
                     f" {bounds.context_growth:g} times its size"
                     " (raise the bound 'context_growth' if the log is yours)"

@@ -2,7 +2,7 @@
 
 Inspect's own readers take 20 to 70 times as long as unzipping and parsing. They load whole logs into memory
 and fail at the first invalid sample. This reader returns plain dictionaries as in the log. Unreadable parts
-are listed in `LogReader.damage`, and reading continues.
+are listed in `InspectLogReader.damage`, and reading continues.
 
 Layouts: an `.eval` log is a zip archive with `header.json`, `_journal/start.json`, `summaries.json`,
 `reductions.json` and one `samples/{id}_epoch_{n}.json` for each sample. A `.json` log is one document with
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, LogTooLargeError
 from aigo_bridge.access.mirrored import named
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
@@ -92,17 +92,17 @@ def open_log(
     *,
     bounds: Bounds = DEFAULT_BOUNDS,
     redaction: Redaction = NO_REDACTION,
-) -> LogReader:
+) -> InspectLogReader:
     """Open an Inspect log, `.eval` or `.json`, at a local path or fsspec URL. The format is detected from the
     content.
 
     Raises:
         EvidenceError: the log does not exist, or cannot be read at all.
     """
-    return LogReader(open_source(location), bounds=bounds, redaction=redaction)
+    return InspectLogReader(open_source(location), bounds=bounds, redaction=redaction)
 
 
-class LogReader:
+class InspectLogReader:
     """An open log. Use it in a `with` statement."""
 
     def __init__(
@@ -400,7 +400,7 @@ class LogReader:
             EvidenceError: the sample cannot be read.
         """
         if time.monotonic() > self._deadline:
-            raise TooLargeError(f"reading took longer than the bound 'seconds', {self.bounds.seconds:g}")
+            raise LogTooLargeError(f"reading took longer than the bound 'seconds', {self.bounds.seconds:g}")
         if self._archive is None:
             return None
         data = self._unpacked(ref.key)
@@ -450,7 +450,7 @@ class LogReader:
         return self._identities.settle(sample, ref, named=named)
 
     def check_counts(self, ref: SampleRef, events: object, messages: object, *more: object) -> None:
-        """Raise `TooLargeError` if a sample has more events or messages than the bounds allow.
+        """Raise `LogTooLargeError` if a sample has more events or messages than the bounds allow.
 
         Args:
             ref: the sample.

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import zstandard
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
@@ -118,7 +118,7 @@ class _File:
     def read(self, length: int = -1) -> bytes:
         if length > self._longest:
             room = length // _CENTRAL_SIZE
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"the zip directory has room for {room:,} members, more than the bound 'members' allows"
             )
         data = self._source.read_at(self._at, length if length >= 0 else max(0, self._size - self._at))
@@ -143,7 +143,7 @@ def read_directory(source: ByteSource, bounds: Bounds) -> Directory:
             break
         try:
             return _directory(source, bounds, begin + at, int.from_bytes(tail[at + 10 : at + 12], "little"))
-        except TooLargeError:
+        except LogTooLargeError:
             raise
         except EvidenceError as error:
             # Data after the end of the directory may look like another end record.
@@ -174,7 +174,7 @@ def _directory(source: ByteSource, bounds: Bounds, end: int, count: int) -> Dire
     if not members:
         raise EvidenceError("the zip directory is empty", code=Code.DAMAGED_LOG)
     if len(members) > bounds.members:
-        raise TooLargeError(
+        raise LogTooLargeError(
             f"the archive has {len(members):,} members, the bound 'members' is {bounds.members:,}"
         )
     # If bytes before the directory are missing, all offsets are shifted.
@@ -251,7 +251,9 @@ def walk_local_headers(
     ahead = 0
     for count, at in enumerate(window.places(LOCAL_SIGN, begin, source.size if end is None else end)):
         if count > bounds.members:
-            raise TooLargeError(f"the archive has more members than the bound 'members', {bounds.members:,}")
+            raise LogTooLargeError(
+                f"the archive has more members than the bound 'members', {bounds.members:,}"
+            )
         header = _local_header(window, at) if at >= ahead else None
         if header is None:
             continue

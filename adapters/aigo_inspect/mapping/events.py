@@ -23,7 +23,7 @@ from aigo_inspect.logs.pools import Walker
 from aigo_inspect.logs.shapes import MALFORMED, count_of, number
 from aigo_inspect.mapping import records
 from aigo_inspect.mapping.lenient import BASE_FIELDS, kind_of
-from aigo_inspect.mapping.model_calls import ODD_COUNT, ModelCalls, keep_rest
+from aigo_inspect.mapping.model_calls import ODD_COUNT, ModelCallConverter, keep_rest
 from aigo_inspect.mapping.parts import tool_result
 from aigo_inspect.mapping.records import NativeEvent, SampleRecord
 from aigo_inspect.mapping.sample_messages import Messages
@@ -77,7 +77,7 @@ class EventMapper:
         keep: EventChoice,
     ):
         """Create the converter. `key` returns the id prefix for events without an id."""
-        self.calls = ModelCalls(sample, walker, messages, loss)
+        self.calls = ModelCallConverter(sample, walker, messages, loss)
         self._natives = sample.events
         self._walker = walker
         self._loss = loss

@@ -35,7 +35,7 @@ RAW_FIELDS = frozenset({"request", "response"})
 CHOICE_FIELDS = ("stop_reason", "stop_details", "prompt_logprobs")
 
 
-class Exchange(NamedTuple):
+class ModelCallData(NamedTuple):
     """A model call with its data outside the event."""
 
     event: Event
@@ -67,11 +67,11 @@ def _continuation(earlier: list[list[int]], refs: Any) -> list[list[int]] | None
     return None
 
 
-class ModelCalls:
+class ModelCallConverter:
     """Converter for the model calls of one sample."""
 
     def __init__(self, sample: SampleRecord, walker: Walker, messages: Messages, loss: LossReport):
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[ModelCallData] = []
         """Calls outside nested tool transcripts."""
         self.offers: dict[int, list[Any]] = {}
         """Tool lists that were offered to models."""
@@ -88,7 +88,7 @@ class ModelCalls:
         walker.walk(self._raw_pool)
 
     def check_contexts(self, named: list[tuple[Any, Any]]) -> None:
-        """Raise `TooLargeError` if the contexts are far larger than the sample.
+        """Raise `LogTooLargeError` if the contexts are far larger than the sample.
 
         Args:
             named: message ranges (`input_refs`) and raw request of every call.
@@ -149,7 +149,7 @@ class ModelCalls:
             self.offers[id(tools.definitions)] = tools.definitions
             answer = _chat_output(output, text, usage, failed=bool(error)) if output.choices else None
             io = None if native.call is None else direct_io(native.call, native.request_ids)
-            self.exchanges.append(Exchange(event, native.span_id, answer, io))
+            self.exchanges.append(ModelCallData(event, native.span_id, answer, io))
 
     def keep(self, source: dict[str, Any], span: str | None, event: Event, *, nested: bool) -> None:
         """Complete a call with an unexpected form, which stays a custom event. The arguments are the same as
@@ -163,7 +163,7 @@ class ModelCalls:
             self.offers[id(tools)] = tools
         answer = chat_output(source.get("output"), failed=bool(source.get("error")))
         io = direct_io(source.get("call"), source.get("request_ids"))
-        self.exchanges.append(Exchange(event, span, answer, io))
+        self.exchanges.append(ModelCallData(event, span, answer, io))
 
     def _put_back(self, value: Any) -> Any:
         walker = self._walker

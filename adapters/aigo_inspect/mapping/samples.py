@@ -12,7 +12,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import LossReport, UnmappedError, unmapped
 from aigo_bridge.results.counts import RUNNING
 from aigo_inspect.logs.index import SampleRef, is_settled
-from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.reader import InspectLogReader
 from aigo_inspect.logs.shapes import MALFORMED
 from aigo_inspect.mapping.events import EventChoice
 from aigo_inspect.mapping.model_calls import chat_output
@@ -56,7 +56,7 @@ class MappedTrial(Struct, frozen=True):
 
 
 def read_trials(
-    log: LogReader,
+    log: InspectLogReader,
     refs: Iterable[SampleRef] | None = None,
     *,
     keep: EventChoice = "default",
@@ -92,12 +92,12 @@ def read_trials(
     yield from log.each(log.sample_refs("sample") if refs is None else refs, trial)
 
 
-def _check_counts(log: LogReader, ref: SampleRef, sample: SampleRecord) -> None:
+def _check_counts(log: InspectLogReader, ref: SampleRef, sample: SampleRecord) -> None:
     more = (sample.fields["scores"], sample.attachments, sample.pool, sample.calls)
     log.check_counts(ref, sample.events, sample.messages, *more)
 
 
-def _trial(mapped: MappedSample, log: LogReader, ref: SampleRef, loss: LossReport) -> MappedTrial:
+def _trial(mapped: MappedSample, log: InspectLogReader, ref: SampleRef, loss: LossReport) -> MappedTrial:
     fields = mapped.fields
     scores = scores_of(fields, loss)
     trace = None if mapped.is_empty else mapped.trace(log.location)

@@ -25,7 +25,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from aigo_bridge.engine.model_calls import CallOutcome, Failed
 from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError
-from aigo_bridge.execution.journal import ASKER, CALL, Call
+from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.gate import is_gated, passing, paused
 from aigo_bridge.process import steady_time
 from aigo_inspect.models.cassettes import CassetteAPI, native_request, outcome_of
@@ -41,7 +41,7 @@ _HEARD: WeakSet[Any] = WeakSet()
 
 
 @contextmanager
-def calling(call: Call | None) -> Iterator[None]:
+def calling(call: CheckpointCall | None) -> Iterator[None]:
     """Set the current call for this block. Retries inside the block belong to the same call."""
     token = CALL.set(call)
     try:
@@ -51,7 +51,7 @@ def calling(call: Call | None) -> Iterator[None]:
 
 
 @contextmanager
-def failures_kept(call: Call | None) -> Iterator[None]:
+def failures_kept(call: CheckpointCall | None) -> Iterator[None]:
     """Record a failed or cancelled call of this block in its recording."""
     tape = None if call is None else call.tape
     started = steady_time()

@@ -25,7 +25,7 @@ from aigo_bridge.dtypes import TraceItem
 from aigo_bridge.engine.model_calls import CallOutcome, Failed
 from aigo_bridge.engine.tape import TapedCall
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, CALL, Call
+from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.connections import CallError, Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.spec.base import MLTask
 from aigo_inspect.models.answers import answer_items, chat_output
@@ -201,7 +201,7 @@ def _output(name: str, outcome: CallOutcome, reply: Reply) -> ModelOutput:
 
 
 @contextmanager
-def played_failures(call: Call | None, stage: Stage) -> Iterator[None]:
+def played_failures(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
     """Raise the errors of a replayed call in this block with the stage of the caller.
 
     Raises:

@@ -71,7 +71,7 @@ def guard(api: ModelAPI) -> None:
     retries = api.should_retry
 
     def should_retry(error: Exception) -> bool | RetryDecision:
-        return RetryDecision.transient() if isinstance(error, UnreadableReplyError) else retries(error)
+        return RetryDecision.transient() if isinstance(error, DamagedReplyError) else retries(error)
 
     vars(api)["generate"] = guarded
     vars(api)["should_retry"] = should_retry
@@ -223,7 +223,7 @@ class ProviderError(Exception):
     """Failure of a provider, described by aigo-bridge."""
 
 
-class UnreadableReplyError(ProviderError):
+class DamagedReplyError(ProviderError):
     """A reply with status 200 that is not an answer: truncated, damaged or of another type."""
 
 
@@ -231,7 +231,7 @@ _UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, httpx.DecodingError)
 """Errors that clients raise for such a reply."""
 
 
-def unreadable_error(api: ModelAPI, error: Exception) -> UnreadableReplyError | None:
+def unreadable_error(api: ModelAPI, error: Exception) -> DamagedReplyError | None:
     """Return the error to raise for a reply that a provider's client cannot read; `None` for other errors."""
     if _PAGE.get() is not None or isinstance(error, CallError):
         return None
@@ -239,7 +239,7 @@ def unreadable_error(api: ModelAPI, error: Exception) -> UnreadableReplyError | 
     if cause is None and not _is_taken_for_text(error):
         return None
     problem = "the server sent text in place of JSON" if cause is None else f"{type(cause).__name__}: {cause}"
-    return UnreadableReplyError(f"model {api.model_name!r}: {unreadable(_server(api), None, problem)}")
+    return DamagedReplyError(f"model {api.model_name!r}: {unreadable(_server(api), None, problem)}")
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

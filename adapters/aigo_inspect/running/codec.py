@@ -27,13 +27,13 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
-from aigo_bridge.execution.program import Failure, Solution
+from aigo_bridge.execution.program import SampleFailure, Solution
 from aigo_bridge.metrics.metric import as_number, short
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.records import StoredNumbers, numbers_from_json
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
-from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.reader import InspectLogReader
 from aigo_inspect.logs.shapes import SCORE_KEY, STORE_KEY
 
 _ATTACHMENT = "attachment://"
@@ -41,7 +41,7 @@ _ATTACHMENT = "attachment://"
 # Solutions
 
 
-def dump_stored(result: Solution | Failure, *, postprocessed: bool = False) -> str:
+def dump_stored(result: Solution | SampleFailure, *, postprocessed: bool = False) -> str:
     """Encode the result of a solver for the log. `load_stored` decodes it.
 
     The result is a text, because Inspect repeatedly walks through nested values, which took a sixth of a
@@ -112,7 +112,7 @@ def _dump(output: SolverOutput) -> Json:
 # Scores
 
 
-def score_fields(result: Score | Failure, answer: str | None = None) -> dict[str, Any]:
+def score_fields(result: Score | SampleFailure, answer: str | None = None) -> dict[str, Any]:
     """Return the fields of an Inspect score for a scorer's result. `outcomes_of` converts it back.
 
     Inspect treats a failed scorer as unscored: its value is NaN and excluded from metrics. The metadata
@@ -124,7 +124,7 @@ def score_fields(result: Score | Failure, answer: str | None = None) -> dict[str
         answer: last answer of the model, for Inspect's viewer. Scorers that compare another text have it in
             their metadata.
     """
-    if isinstance(result, Failure):
+    if isinstance(result, SampleFailure):
         metadata = {SCORE_KEY: {"failure": result.to_json()}, **result.details}
         reason = result.message
         return {
@@ -148,14 +148,16 @@ def score_fields(result: Score | Failure, answer: str | None = None) -> dict[str
     }
 
 
-def rows_score_fields(results: Mapping[str, Score | Failure], answer: str | None = None) -> dict[str, Any]:
+def rows_score_fields(
+    results: Mapping[str, Score | SampleFailure], answer: str | None = None
+) -> dict[str, Any]:
     """Return the score fields for the rows of a post-processor (by id). The displayed value is the mean of
     each number.
     """
     metadata = {SCORE_KEY: {"rows": {row_id: dump_result(result) for row_id, result in results.items()}}}
     outcomes = [result for result in results.values() if isinstance(result, Score)]
     if not outcomes:
-        failures = [result.message for result in results.values() if isinstance(result, Failure)]
+        failures = [result.message for result in results.values() if isinstance(result, SampleFailure)]
         reason = failures[0] if failures else "the post-processor made no rows"
         return {"value": math.nan, "reason": reason, "metadata": metadata}
     explanation = f"mean over {len(outcomes)} of {plural(len(results), 'row')}"
@@ -172,7 +174,7 @@ def _alone(values: dict[str, Any]) -> Any:
     return next(iter(values.values())) if len(values) == 1 else values
 
 
-def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Score | Failure]:
+def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Score | SampleFailure]:
     """Return the results in a logged score by row id. The key is `None` for the sample itself."""
     ours = (score.get("metadata") or {}).get(SCORE_KEY) or {}
     if "rows" in ours:
@@ -201,10 +203,10 @@ def name_values(events: Iterable[dict[str, Any]]) -> None:
 
 def has_failed(score: Mapping[str, Any]) -> bool:
     """Return whether a scorer failed on the sample or on one of its rows."""
-    return any(isinstance(result, Failure) for result in outcomes_of(score).values())
+    return any(isinstance(result, SampleFailure) for result in outcomes_of(score).values())
 
 
-def _outcome(score: Mapping[str, Any]) -> Score | Failure:
+def _outcome(score: Mapping[str, Any]) -> Score | SampleFailure:
     metadata: dict[str, Any] = score.get("metadata") or {}
     ours = metadata.get(SCORE_KEY) or {}
     if "values" in ours:
@@ -212,7 +214,7 @@ def _outcome(score: Mapping[str, Any]) -> Score | Failure:
     value = score.get("value")
     without_ours = {name: part for name, part in metadata.items() if name != SCORE_KEY}
     if "failure" in ours:
-        return Failure.from_json(ours["failure"], without_ours)
+        return SampleFailure.from_json(ours["failure"], without_ours)
     if "name" in ours:
         return Score({ours["name"]: value}, without_ours)
     return Score(value if isinstance(value, dict) else {"value": value}, metadata)
@@ -312,7 +314,7 @@ def _is_plain(value: object) -> bool:
 NUMBERS = "_aigo/numbers.json"
 
 
-def numbers_in(log: LogReader) -> StoredNumbers | None:
+def numbers_in(log: InspectLogReader) -> StoredNumbers | None:
     """Return the numbers stored in a log; `None` if they are missing or do not match its samples."""
     checksums = log.checksums()
     if NUMBERS not in checksums:

@@ -27,11 +27,11 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.engine.protocol import Evidence, Execution
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.codec import Json, exchanges, first_trace, scorers_of, solved_records
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.plan.logged_plan import logged_plan
-from aigo_bridge.plan.outline import Outline
+from aigo_bridge.plan.outline import TaskOutline
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.counts import CANCELLED, RUNNING
 from aigo_bridge.results.records import TrialRecord
@@ -92,7 +92,7 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDA
     return Evidence(plan, execution_of(header, summaries), _models(spec), trials, numbers)
 
 
-def trial_records(raw: RawSample, outline: Outline, header: Mapping[str, Any]) -> list[TrialRecord]:
+def trial_records(raw: RawSample, outline: TaskOutline, header: Mapping[str, Any]) -> list[TrialRecord]:
     """Return the records of a sample: one, or one for each row of its post-processor."""
     # Taken before the conversion to JSON, which replaces NaN by a text.
     row = raw.data.get("metadata") or {}
@@ -112,7 +112,7 @@ def trial_records(raw: RawSample, outline: Outline, header: Mapping[str, Any]) -
         has_rows = "rows" in stored and bool(solution.rows)
         _add_run(solution.rows[0].output if has_rows else solution.output, trace, ios)
 
-    def results(key: str, row_id: str | None) -> Iterator[tuple[Score | Failure, list[Json]]]:
+    def results(key: str, row_id: str | None) -> Iterator[tuple[Score | SampleFailure, list[Json]]]:
         scores: Mapping[str, Any] = sample.get("scores") or {}
         result = outcomes_of(scores[key]).get(row_id) if key in scores else _limited(sample)
         if result is not None:
@@ -164,7 +164,7 @@ def _add_run(output: SolverOutput | None, trace: Trace, ios: DirectIOs) -> None:
     solver.direct_ios = exchanges(ios.solver) or solver.direct_ios
 
 
-def _limited(sample: Mapping[str, Any]) -> Failure | None:
+def _limited(sample: Mapping[str, Any]) -> SampleFailure | None:
     """Return the limit that ended a sample; `None` without a limit."""
     limit = sample.get("limit")
     if not isinstance(limit, dict):
@@ -172,11 +172,11 @@ def _limited(sample: Mapping[str, Any]) -> Failure | None:
     kind, value = limit.get("type"), limit.get("limit")
     unit = " s" if kind in ("time", "working") else ""
     amount = f" ({value:g}{unit})" if isinstance(value, int | float) else ""
-    return Failure("score", "LimitExceeded", f"the {kind} limit{amount} of the sample was exceeded")
+    return SampleFailure("score", "LimitExceeded", f"the {kind} limit{amount} of the sample was exceeded")
 
 
 def _sample_errors(
-    sample: Mapping[str, Any], stored: Mapping[str, Any], outline: Outline
+    sample: Mapping[str, Any], stored: Mapping[str, Any], outline: TaskOutline
 ) -> list[TaskResultError]:
     error = sample.get("error")
     if not error:
@@ -184,12 +184,12 @@ def _sample_errors(
             return []
         limit = _limited(sample)
         if limit is None:
-            limit = Failure(
+            limit = SampleFailure(
                 "solver", "MissingOutput", "the log does not hold what the solver made of the sample"
             )
         return [replace(limit, stage="solver").to_error()]
     if "failure" in stored:
-        return [Failure.from_json(stored["failure"]).to_error()]
+        return [SampleFailure.from_json(stored["failure"]).to_error()]
     message = str(error.get("message") or "the sample failed without a message")
     if message.startswith(f"{RUNNING}("):
         message = UNFINISHED_TEXTS[RUNNING]
@@ -204,14 +204,14 @@ def _sample_errors(
     return [TaskResultError(error_type="EngineError", message=message, stage=TaskResultErrorStage.solver)]
 
 
-def _overrun(sample: Mapping[str, Any], outline: Outline, seconds: float) -> TaskResultError:
+def _overrun(sample: Mapping[str, Any], outline: TaskOutline, seconds: float) -> TaskResultError:
     """Return the error for scoring that exceeded its time limit. Inspect allows half of the sample's time for
     scoring, and otherwise marks the whole sample as failed.
     """
     scores: Mapping[str, Any] = sample.get("scores") or {}
     key = next((key for key, _, _ in scorers_of(outline) if key not in scores), None)
     message = f"the time limit of the sample was exceeded; scoring may take half of it ({seconds:g} s)"
-    failure = Failure("metric" if outline.entity == "system" else "score", "LimitExceeded", message)
+    failure = SampleFailure("metric" if outline.entity == "system" else "score", "LimitExceeded", message)
     return failure.to_error(None if key is None or outline.entity == "system" else f"scorer {key!r}")
 
 

@@ -30,7 +30,7 @@ from aigo_bridge.dtypes import GroupedSolverTrace, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.codec import Replay
 from aigo_bridge.execution.journal import asking
-from aigo_bridge.execution.program import Failure, Row, SampleProgram, Solution, contained
+from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution, contained
 from aigo_bridge.execution.progress import ProgressCounter, Spent
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import TaskPlan
@@ -80,7 +80,7 @@ def hosted_solver(
     def factory() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             sample = program.sample(state.sample_id)
-            result: Solution | Failure | None = None
+            result: Solution | SampleFailure | None = None
             last_output: ModelOutput | None = None
             if replay is not None:
                 result = await contained(replay.solution(program, sample, state.epoch - 1), "solver")
@@ -89,7 +89,7 @@ def hosted_solver(
                 with asking(progress.asker(state.sample_id, state.epoch - 1, "solver")):
                     result = await program.solve(sample, model, models, let_through=(LimitExceededError,))
                 last_output = model.last_output
-            if isinstance(result, Failure):
+            if isinstance(result, SampleFailure):
                 _keep(state, dump_stored(result))
                 progress.finished(state.sample_id, state.epoch - 1, result, _spent())
                 raise SampleError(result.message, stage=result.stage, hint=result.hint, kind=result.kind)
@@ -170,7 +170,7 @@ def _spent(spent: Spent | None = None) -> Spent:
     return spent
 
 
-Results = dict[str | None, Score | Failure]
+Results = dict[str | None, Score | SampleFailure]
 """Results of one scorer on one trial, by row id of the post-processor. The key is `None` for the sample
 itself."""
 
@@ -187,13 +187,13 @@ def hosted_scorers(
         solutions: solutions by the uuid of the trial. Each is removed after the last scorer.
     """
     exclusions = Exclusions(program.plan)
-    failures: dict[str, Failure] = {}
+    failures: dict[str, SampleFailure] = {}
     """Uuid of a trial → first failure, until the last scorer has finished."""
     spent: dict[str, Spent] = {}
     """Uuid of a trial → scores so far, until the last scorer has finished."""
 
     def scored(state: TaskState, solution: Solution | None, key: str, results: Results) -> None:
-        failed = next((result for result in results.values() if isinstance(result, Failure)), None)
+        failed = next((result for result in results.values() if isinstance(result, SampleFailure)), None)
         if failed is not None:
             failures.setdefault(state.uuid, failed)
         exclusions.note(program.sample(state.sample_id), state.epoch, solution, key, results)
@@ -231,7 +231,7 @@ def _hosted(
                 sample,
             )
 
-            async def one(row: Row) -> Score | Failure:
+            async def one(row: ScorerRow) -> Score | SampleFailure:
                 who = f"{compiled.key}/{row.sample.id}"
                 with asking(progress.asker(state.sample_id, state.epoch - 1, who)):
                     return await program.score(compiled, row, models, let_through=(LimitExceededError,))
@@ -241,18 +241,18 @@ def _hosted(
             if program.solver is not None and solution is None:
                 # Inspect also scores samples whose solver was ended by a limit, but an answer to score is
                 # missing.
-                unsolved = Failure("solver", "Unsolved", "the solver did not finish")
+                unsolved = SampleFailure("solver", "Unsolved", "the solver did not finish")
                 results = {None: unsolved}
                 fields = score_fields(unsolved)
             elif program.postprocessor is not None and solution is not None:
-                rows: dict[str, Score | Failure] = {}
+                rows: dict[str, Score | SampleFailure] = {}
                 for row in solution.rows:
                     async with span(str(row.sample.id), type=ROW_SPAN):
                         rows[str(row.sample.id)] = await one(row)
                 results = dict(rows.items())
                 fields = rows_score_fields(rows, answer)
             else:
-                result = await one(Row(sample, None) if solution is None else solution.rows[0])
+                result = await one(ScorerRow(sample, None) if solution is None else solution.rows[0])
                 results = {None: result}
                 fields = score_fields(result, answer)
             scored(state, solution, compiled.key, results)
@@ -280,7 +280,7 @@ def system_scorer(plan: TaskPlan, progress: ProgressCounter, host: SnippetHost) 
     def factory() -> Scorer:
         async def score(state: TaskState, target: Target) -> InspectScore:
             result = await contained(compute_evidence(plan, host), "metric", (LimitExceededError,))
-            failure = result if isinstance(result, Failure) else None
+            failure = result if isinstance(result, SampleFailure) else None
             progress.finished(state.sample_id, state.epoch - 1, failure)
             return InspectScore(**score_fields(result))
 

@@ -15,7 +15,7 @@ from inspect_ai.scorer import SampleScore, ScoreReducer, Value, metric, score_re
 from inspect_ai.scorer import Score as InspectScore
 
 from aigo_bridge.dtypes import SampleScore as AigoSampleScore
-from aigo_bridge.execution.program import Failure, SampleProgram, Solution
+from aigo_bridge.execution.program import SampleFailure, SampleProgram, Solution
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import NoAggregate, as_number, metrics_of, std_dev
 from aigo_bridge.metrics.registry import compute_metric
@@ -64,7 +64,7 @@ class Exclusions:
         epoch: int,
         solution: Solution | None,
         scorer_key: str,
-        results: Mapping[str | None, Score | Failure],
+        results: Mapping[str | None, Score | SampleFailure],
     ) -> None:
         """Record the results of one scorer on one trial."""
         if not self._applies:
@@ -220,7 +220,7 @@ def trials_reducer(plan: TaskPlan | None) -> ScoreReducer:
     return factory()
 
 
-def _values(outcome: Score | Failure | None) -> Mapping[str, Any] | None:
+def _values(outcome: Score | SampleFailure | None) -> Mapping[str, Any] | None:
     return outcome.values if isinstance(outcome, Score) else None
 
 

@@ -45,7 +45,7 @@ from aigo_bridge.errors import EngineError
 from aigo_bridge.execution.jobs import (
     Identity,
     JobModels,
-    Start,
+    PlannedJob,
     identity_of,
     make_folder,
     make_models,
@@ -67,7 +67,7 @@ from aigo_inspect.models import registration  # noqa: F401  # registers aigo-bri
 from aigo_inspect.models.models import InspectModel, native_model, plain_text, refuse_unfit
 from aigo_inspect.models.secrets import clean_log, logs_without_secrets
 from aigo_inspect.running.resume import EARLIER_LOGS, earlier_runs, order_kept
-from aigo_inspect.running.translate import Run, aigo_task, running
+from aigo_inspect.running.translate import BridgeRun, aigo_task, running
 
 _OURS: ContextVar[bool] = ContextVar("ours", default=False)
 
@@ -107,7 +107,7 @@ WRITTEN_AT_ONCE = 100
 class _Work:
     """A job to run, with its models."""
 
-    start: Start[EvalLog]
+    start: PlannedJob[EvalLog]
     models: JobModels[Model]
     journal: Journal
     """Journal of the model answers."""
@@ -227,7 +227,7 @@ def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
             "the plan was not made from a file, so Inspect could not make its task again",
             code=Code.FAILED_ENGINE,
         )
-    with running(Run(work.plan, progress, host)):
+    with running(BridgeRun(work.plan, progress, host)):
         native = aigo_task(**_arguments(work, origin))
     if work.start.job.tolerated is not None:
         native.early_stopping = ToleranceStopping(progress.tolerance)
@@ -298,7 +298,7 @@ def _written(logs: Sequence[EvalLog], out: Path, earlier_logs: set[Path]) -> dic
 
 
 def _contained_result(
-    start: Start[EvalLog], written: Mapping[Identity, EvalLog | Path], out: Path, problem: str | None
+    start: PlannedJob[EvalLog], written: Mapping[Identity, EvalLog | Path], out: Path, problem: str | None
 ) -> LogRef | EngineError:
     """Return the log of one job, or its error. An error of one job does not affect the others."""
     try:
@@ -310,7 +310,7 @@ def _contained_result(
 
 
 def _result(
-    start: Start[EvalLog],
+    start: PlannedJob[EvalLog],
     written: Mapping[Identity, EvalLog | Path],
     out: Path,
     problem: str | None = None,
@@ -368,7 +368,7 @@ def _first(group: BaseExceptionGroup[Exception]) -> Exception:
 # samples, and does not count failed scorers.
 
 
-class StoppedError(EngineError):
+class ToleranceExceededError(EngineError):
     """The number of failed samples exceeds the tolerance."""
 
     usual_code = Code.TOO_MANY_FAILURES
@@ -418,7 +418,7 @@ class ToleranceStopping:
         """
         metadata = {} if self._other is None else await self._other.complete_task()
         if self._stopped:
-            raise StoppedError(self._tolerance.reason)
+            raise ToleranceExceededError(self._tolerance.reason)
         return metadata
 
 

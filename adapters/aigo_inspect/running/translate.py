@@ -54,7 +54,7 @@ from aigo_inspect.sandbox.environment import SandboxCodeRunner, sandbox_of
 
 
 @dataclass(frozen=True)
-class Run:
+class BridgeRun:
     """A run that `aigo-bridge` started, not Inspect."""
 
     plan: TaskPlan
@@ -73,11 +73,11 @@ def planned_here(logged: LoggedPlan) -> TaskPlan | None:
     return _PLANNED.get(logged.digest)
 
 
-_RUN: ContextVar[Run | None] = ContextVar("run", default=None)
+_RUN: ContextVar[BridgeRun | None] = ContextVar("run", default=None)
 
 
 @contextmanager
-def running(run: Run) -> Iterator[None]:
+def running(run: BridgeRun) -> Iterator[None]:
     """Make the registered task use a run in this block."""
     token = _RUN.set(run)
     try:

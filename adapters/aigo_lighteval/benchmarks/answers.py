@@ -21,9 +21,9 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.models import DocumentNotes
 from aigo_lighteval.benchmarks.outcomes import plain
 from aigo_lighteval.running.pipeline import UncachedModel
 
@@ -41,7 +41,7 @@ _RESPONSE = tuple(field.name for field in fields(ModelResponse))
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShardModel:
     """Model and times of a shard."""
 
     task: str
@@ -62,21 +62,21 @@ class Asked:
 class Answers:
     """Outcomes of the documents of a shard."""
 
-    asked: Asked
+    asked: ShardModel
     responses: Mapping[tuple[str, str], ModelResponse]
     """Model responses by request type and document id."""
     records: Mapping[str, Json]
     """Model calls by document id."""
-    failures: Mapping[str, Failure]
+    failures: Mapping[str, SampleFailure]
     """Failures by document id, for documents without an answer."""
 
 
 def write_answers(
     path: Path,
-    asked: Asked,
+    asked: ShardModel,
     documents: Mapping[SamplingMethod, Sequence[Doc]],
     responses: Mapping[SamplingMethod, Sequence[ModelResponse]],
-    told: Told,
+    told: DocumentNotes,
 ) -> None:
     """Write the answers atomically.
 
@@ -130,7 +130,7 @@ def read_answers(path: Path) -> Answers:
     """
     responses: dict[tuple[str, str], ModelResponse] = {}
     records: dict[str, Json] = {}
-    failures: dict[str, Failure] = {}
+    failures: dict[str, SampleFailure] = {}
     try:
         lines = _lines(path)
         asked = _asked(next(lines))
@@ -144,7 +144,7 @@ def read_answers(path: Path) -> Answers:
             elif "record" in line:
                 records[name] = line["record"]
             else:
-                failures[name] = Failure.from_json(line["failure"])
+                failures[name] = SampleFailure.from_json(line["failure"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
         reason = "the file is empty" if isinstance(error, StopIteration) else error
         message = f"the answers cannot be read: {reason}"
@@ -152,10 +152,10 @@ def read_answers(path: Path) -> Answers:
     return Answers(asked, responses, records, failures)
 
 
-def _asked(head: Json) -> Asked:
+def _asked(head: Json) -> ShardModel:
     if head.pop("format", None) != FORMAT:
         raise ValueError(f"it is not of format {FORMAT}, which this release reads")
-    return Asked(**head)
+    return ShardModel(**head)
 
 
 def _lines(path: Path) -> Iterator[Json]:
@@ -187,7 +187,7 @@ class AnsweredModel(UncachedModel):
         missing: reason why some documents lack answers.
     """
 
-    def __init__(self, shards: Sequence[Answers], told: Told, missing: str | None):
+    def __init__(self, shards: Sequence[Answers], told: DocumentNotes, missing: str | None):
         super().__init__(_ToldConfig(shards[0].asked.config))
         self._responses = {key: response for shard in shards for key, response in shard.responses.items()}
         self._told = told
@@ -207,6 +207,6 @@ class AnsweredModel(UncachedModel):
     def _response(self, doc: Doc, method: SamplingMethod) -> ModelResponse:
         response = self._responses.get((method.value, doc.id))
         if response is None:
-            self._told.failed(doc, Failure("solver", "NotAsked", f"not asked: {self._missing}"))
+            self._told.failed(doc, SampleFailure("solver", "NotAsked", f"not asked: {self._missing}"))
             return ModelResponse(text=[])
         return response

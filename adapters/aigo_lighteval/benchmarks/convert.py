@@ -25,7 +25,7 @@ from aigo_bridge.exporting.carried_code import problem_of
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural
 from aigo_lighteval.benchmarks.faults import refusals
-from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.models import DocumentNotes
 from aigo_lighteval.benchmarks.outcomes import plain
 from aigo_lighteval.benchmarks.pipeline import SplitRows, make_pipeline
 from aigo_lighteval.benchmarks.requests import options_of
@@ -75,7 +75,12 @@ def convert(
     )
     # The folder name is a placeholder because the pipeline sends no requests and writes no files.
     pipeline = make_pipeline(
-        selected, UncachedModel(ModelConfig(model_name="none")), Told(), splits, num_samples, Path("unused")
+        selected,
+        UncachedModel(ModelConfig(model_name="none")),
+        DocumentNotes(),
+        splits,
+        num_samples,
+        Path("unused"),
     )
     docs = sorted(pipeline.documents_dict[selected.name], key=lambda doc: int(doc.id))
     shots = f"-{selected.shots}-shot" if selected.shots else ""

@@ -24,7 +24,7 @@ from aigo_bridge.dtypes import ChatCompletionInput, Message, ReasoningTextConten
 from aigo_bridge.dtypes import ModelResponse as Answered
 from aigo_bridge.errors import SampleError, UsageError
 from aigo_bridge.execution.journal import asking
-from aigo_bridge.execution.program import Failure, contained
+from aigo_bridge.execution.program import SampleFailure, contained
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.solving.conversation import last_text
@@ -35,7 +35,7 @@ from aigo_lighteval.benchmarks.requests import (
     options_of,
     request_options,
 )
-from aigo_lighteval.models.backends import BACKENDS, PREFIX, Question
+from aigo_lighteval.models.backends import BACKENDS, PREFIX, BackendRequest
 from aigo_lighteval.models.batches import (
     BackendCaller,
     contained_answers,
@@ -44,9 +44,9 @@ from aigo_lighteval.models.batches import (
     prompt_tokens,
 )
 from aigo_lighteval.models.calling import ConnectionCaller
-from aigo_lighteval.models.loading import Loaded, quiet_logs
+from aigo_lighteval.models.loading import LoadedBackend, quiet_logs
 from aigo_lighteval.models.messages import Caller
-from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, HostedModel, Recording
+from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, CallLog, HostedModel
 from aigo_lighteval.running.hosted import within
 from aigo_lighteval.running.pipeline import UncachedModel
 
@@ -54,22 +54,22 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Told:
+class DocumentNotes:
     """Information by document id that lighteval cannot store."""
 
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: dict[str, SampleFailure] = field(default_factory=dict)
     """Reasons why documents lack an answer or metrics."""
     unscored: dict[str, set[str]] = field(default_factory=dict)
     """Documents without a value by metric, although nothing failed."""
     records: dict[str, Json] = field(default_factory=dict)
-    """Model calls by document: tokens, times and raw exchanges (see `Recording`)."""
+    """Model calls by document: tokens, times and raw exchanges (see `CallLog`)."""
     progress: ProgressCounter = field(default_factory=lambda: ProgressCounter(None, 0))
     """Counter of finished documents, with the limit of failures."""
     stopped: str | None = None
     """Reason for an early stop because of too many failures; `None` if all documents were sent to the
     model."""
 
-    def failed(self, doc: Doc, failure: Failure) -> None:
+    def failed(self, doc: Doc, failure: SampleFailure) -> None:
         """Record a document's failure. The first reason is kept."""
         self.failures.setdefault(doc.id, failure)
 
@@ -103,7 +103,7 @@ class CalledModel(UncachedModel):
         limiter: anyio.CapacityLimiter,
         portal: BlockingPortal,
         limits: Limits,
-        told: Told,
+        told: DocumentNotes,
     ):
         generation = generation_parameters(caller)
         super().__init__(ModelConfig(model_name=caller.name, generation_parameters=generation))
@@ -129,7 +129,7 @@ class CalledModel(UncachedModel):
                     if tolerance.is_spent:
                         self._told.stopped = tolerance.reason
                         self._told.failed(
-                            doc, Failure("solver", "NotAsked", f"not asked: {tolerance.reason}")
+                            doc, SampleFailure("solver", "NotAsked", f"not asked: {tolerance.reason}")
                         )
                         continue
                     responses[number] = await self._response(doc)
@@ -144,11 +144,11 @@ class CalledModel(UncachedModel):
 
     async def _response(self, doc: Doc) -> ModelResponse:
         asker = self._told.progress.asker(doc.id, 0, "solver")
-        with Recording("lighteval", "solver", self._limits.tokens) as record, asking(asker):
+        with CallLog("lighteval", "solver", self._limits.tokens) as record, asking(asker):
             work = contained(self._answers(doc), "solver")
             response: Any = await within(self._limits.seconds, "solver", work)
         self._told.records[doc.id] = record.to_json()
-        if isinstance(response, Failure):
+        if isinstance(response, SampleFailure):
             self._told.failed(doc, response)
             return ModelResponse(text=[])
         return response
@@ -185,7 +185,7 @@ class BackendModel(UncachedModel):
         told: notes for failures.
     """
 
-    def __init__(self, loaded: Loaded, told: Told):
+    def __init__(self, loaded: LoadedBackend, told: DocumentNotes):
         super().__init__(loaded.config)
         self._loaded = loaded
         self._told = told
@@ -211,14 +211,14 @@ class BackendModel(UncachedModel):
         """Return the log-likelihoods of each document's choices."""
 
         def problem(doc: Doc) -> str | None:
-            return continuation_problem(self._loaded, Question(doc, None, ()))
+            return continuation_problem(self._loaded, BackendRequest(doc, None, ()))
 
         return self._responses(docs, self._loaded.model.loglikelihood, problem)
 
     def _prompt_problem(self, doc: Doc) -> str | None:
         if not self._loaded.backend.loads_weights:
             return None
-        length = len(prompt_tokens(self._loaded, Question(doc, None, ())))
+        length = len(prompt_tokens(self._loaded, BackendRequest(doc, None, ())))
         return length_problem(self._loaded, length, doc.generation_size)
 
     def _responses(
@@ -233,25 +233,25 @@ class BackendModel(UncachedModel):
             if reason is None:
                 fitting.append(doc)
             else:
-                self._told.failed(doc, Failure("solver", "BackendError", reason))
+                self._told.failed(doc, SampleFailure("solver", "BackendError", reason))
 
-        def ask(loaded: Loaded, questions: Sequence[Question]) -> list[ModelResponse]:
+        def ask(loaded: LoadedBackend, questions: Sequence[BackendRequest]) -> list[ModelResponse]:
             batch = [question.doc for question in questions]
             return [response for _, response in zip(batch, call(batch) if batch else [], strict=True)]
 
         with quiet_logs():
-            results = contained_answers(self._loaded, [Question(doc, None, ()) for doc in fitting], ask)
+            results = contained_answers(self._loaded, [BackendRequest(doc, None, ()) for doc in fitting], ask)
         responses: dict[int, ModelResponse] = {}
         for doc, result in zip(fitting, results, strict=True):
             if isinstance(result, Exception):
                 message = str(result).strip() or type(result).__name__
-                self._told.failed(doc, Failure("solver", type(result).__name__, message))
+                self._told.failed(doc, SampleFailure("solver", type(result).__name__, message))
                 continue
             responses[id(doc)] = result
             silent = not any(result.text) and not result.logprobs
             if silent and self._loaded.backend.hides_failures:
                 reason = "the backend gave an empty text, which is also what it gives for a call that failed"
-                self._told.failed(doc, Failure("solver", "BackendError", reason))
+                self._told.failed(doc, SampleFailure("solver", "BackendError", reason))
         for doc in docs:
             # A document can request an answer and likelihoods.
             if doc.id not in self._done:

@@ -23,22 +23,22 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EngineError, UsageError
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import Damage, ImportOptions
 from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.summaries import named_summary_of
-from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.models import DocumentNotes
 from aigo_lighteval.benchmarks.pipeline import Measured, NativePipeline
 from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
 from aigo_lighteval.importing.header import read_header
 from aigo_lighteval.importing.importing import write_documents
-from aigo_lighteval.importing.locate import Run, log_files
+from aigo_lighteval.importing.locate import LightevalRunFiles, log_files
 from aigo_lighteval.importing.rows import COLUMN as FAILURE
-from aigo_lighteval.importing.rows import Asked, Row
-from aigo_lighteval.importing.samples import SampleMapper
+from aigo_lighteval.importing.rows import DocumentRow, DocumentRows
+from aigo_lighteval.importing.samples import DocumentMapper
 from aigo_lighteval.models.models import TOKEN_COUNTS, call_events, direct_ios, tokens_used
 from aigo_lighteval.running.pipeline import quiet
 
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 
 def write_result(
-    task: str, finished: Finished, notes: Told, target: Path, *, started: float, ended: float
+    task: str, finished: Finished, notes: DocumentNotes, target: Path, *, started: float, ended: float
 ) -> Path:
     """Write `<target>.tasklog.json` and `<target>.loss.json`. Return the path of the former.
 
@@ -59,11 +59,11 @@ def write_result(
         ended: Unix time in seconds.
     """
     location = str(finished.results_file)
-    run = Run(finished.date, location)
+    run = LightevalRunFiles(finished.date, location)
     secrets = redaction(())
     _, header = read_header(location, DEFAULT_BOUNDS, redaction(()), redact=True)
 
-    def samples(mapper: SampleMapper, _: list[Damage]) -> Iterator[bytes]:
+    def samples(mapper: DocumentMapper, _: list[Damage]) -> Iterator[bytes]:
         for document in _documents(finished.measured, notes):
             sample = mapper.sample(document)
             _complete(sample, document.sample_id, notes)
@@ -86,12 +86,12 @@ def write_result(
     return report.output
 
 
-def _documents(measured: list[Measured], notes: Told) -> Iterator[Asked]:
+def _documents(measured: list[Measured], notes: DocumentNotes) -> Iterator[DocumentRows]:
     """Yield the documents in order, with one row for each request type."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[DocumentRow]] = {}
     for number, document in enumerate(measured):
         metrics = {name: plain(value) for name, value in document.metrics.items()}
-        row = Row(
+        row = DocumentRow(
             number,
             plain(asdict(document.doc)),
             plain(asdict(document.response)),
@@ -100,10 +100,10 @@ def _documents(measured: list[Measured], notes: Told) -> Iterator[Asked]:
         )
         rows.setdefault(document.doc.id, []).append(row)
     for sample_id, document_rows in rows.items():
-        yield Asked(sample_id, document_rows)
+        yield DocumentRows(sample_id, document_rows)
 
 
-def _complete(sample: Json, sample_id: str, notes: Told) -> None:
+def _complete(sample: Json, sample_id: str, notes: DocumentNotes) -> None:
     """Add information to a sample that lighteval cannot store."""
     failure, record = notes.failures.get(sample_id), notes.records.get(sample_id)
     trials = sample["trials"]
@@ -128,7 +128,7 @@ def _complete(sample: Json, sample_id: str, notes: Told) -> None:
         output["direct_ios"] = direct_ios(own_record)
 
 
-def _usage(notes: Told) -> Mapping[str, int]:
+def _usage(notes: DocumentNotes) -> Mapping[str, int]:
     """Return the tokens of the run; empty if the token counts of an answer are missing."""
     used = [tokens for record in notes.records.values() for _, tokens in tokens_used(record)]
     known = [tokens for tokens in used if tokens is not None]
@@ -202,7 +202,7 @@ def _add_standard_errors(pipeline: NativePipeline, name: str) -> None:
 # Files
 
 
-def _dataset(measured: list[Measured], failures: Mapping[str, Failure]) -> Dataset:
+def _dataset(measured: list[Measured], failures: Mapping[str, SampleFailure]) -> Dataset:
     """Return the details file. If documents failed, it has an additional column with the reasons.
 
     Values that Arrow cannot store in one column become JSON text in every row. Examples are integers mixed

@@ -36,7 +36,7 @@ from aigo_bridge.datasets.copies import split_files
 from aigo_bridge.datasets.files import file_kind, load_file
 from aigo_bridge.datasets.rows import Missing
 from aigo_bridge.errors import EngineError, UsageError
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import summary_of
 from aigo_lighteval.benchmarks.faults import (
@@ -46,7 +46,7 @@ from aigo_lighteval.benchmarks.faults import (
     mend_metrics,
     refusals,
 )
-from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.models import DocumentNotes
 from aigo_lighteval.benchmarks.tasks import Selected
 from aigo_lighteval.models.loading import replaced
 from aigo_lighteval.running.pipeline import one_task_only, quiet
@@ -69,7 +69,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
         told: failures of the model. Failures of metrics are added.
     """
 
-    def __init__(self, told: Told, **rest: Any):
+    def __init__(self, told: DocumentNotes, **rest: Any):
         self.told = told
         self.measured: list[Measured] = []
         super().__init__(**rest)
@@ -85,7 +85,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
         self._post_process_outputs(outputs)
         self._compute_metrics(outputs)
 
-    def ask_of(self, model: LightevalModel, told: Told) -> None:
+    def ask_of(self, model: LightevalModel, told: DocumentNotes) -> None:
         """Replace the model that the documents were created with."""
         self.model, self.told = model, told
         self.evaluation_tracker.general_config_logger.log_model_info(model_config=model.config)
@@ -136,7 +136,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
             self._single.setdefault(doc.id, {}).update({**dict.fromkeys(names), **(values or {})})
         except Exception as error:  # noqa: BLE001  # any error of a metric is a failure of its document
             message = f"{_names(metric)}: {summary_of(error)}"
-            self.told.failed(doc, Failure("score", type(error).__name__, message))
+            self.told.failed(doc, SampleFailure("score", type(error).__name__, message))
 
     @functools.cached_property
     def _single(self) -> dict[str, dict[str, Any]]:
@@ -171,7 +171,7 @@ def has_value(value: Any) -> bool:
 def make_pipeline(
     selected: Selected,
     model: LightevalModel,
-    notes: Told,
+    notes: DocumentNotes,
     splits: Mapping[str, SplitRows] | None,
     num_samples: int | None,
     out: Path,

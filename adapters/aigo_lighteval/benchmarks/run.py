@@ -16,7 +16,7 @@ from lighteval.tasks.requests import Doc
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.engine.benchmarks import BenchmarkRun, ConvertedBenchmark, Listing
+from aigo_bridge.engine.benchmarks import BenchmarkListing, BenchmarkRun, ConvertedBenchmark
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EngineError, UsageError
@@ -34,8 +34,8 @@ from aigo_lighteval.benchmarks.faults import refusals
 from aigo_lighteval.benchmarks.models import (
     BackendModel,
     CalledModel,
+    DocumentNotes,
     Limits,
-    Told,
     refuse_documents,
     refuse_methods,
 )
@@ -61,7 +61,7 @@ DEFAULT_SAMPLES = 20
 """Default number of documents in progress."""
 
 
-def listing() -> Listing:
+def listing() -> BenchmarkListing:
     """Return the available tasks and supersets."""
     with stdout_for_people():
         return native_listing()
@@ -225,7 +225,7 @@ def _run_one(
     *,
     alone: bool,
 ) -> Outcome:
-    told = Told()
+    told = DocumentNotes()
     started = steady_time()
     try:
         model = model_of(caller, request, portal, told)
@@ -255,7 +255,7 @@ def settle(documents: Sequence[Doc], task: Selected, caller: Caller) -> None:
 
 
 def watch(
-    documents: Sequence[Doc], task: Selected, request: BenchmarkRun, told: Told, journal: Journal
+    documents: Sequence[Doc], task: Selected, request: BenchmarkRun, told: DocumentNotes, journal: Journal
 ) -> None:
     """Count finished documents and store their answers as they arrive."""
     number = len(documents)
@@ -267,7 +267,7 @@ def watch(
 def concluded(
     task: Selected,
     finished: Finished,
-    told: Told,
+    told: DocumentNotes,
     out: Path,
     model: str,
     times: tuple[float, float],
@@ -339,7 +339,9 @@ def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str)
     )
 
 
-def model_of(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, notes: Told) -> LightevalModel:
+def model_of(
+    caller: Caller, request: BenchmarkRun, portal: BlockingPortal, notes: DocumentNotes
+) -> LightevalModel:
     """Return the model with lighteval's interface."""
     if isinstance(caller, BackendCaller):
         return BackendModel(caller.load(), notes)
@@ -352,7 +354,7 @@ def model_of(caller: Caller, request: BenchmarkRun, portal: BlockingPortal, note
     return CalledModel(caller, limiter(caller, request.max_connections), portal, limits, notes)
 
 
-def _metrics(finished: Finished, told: Told) -> tuple[MetricRow, ...]:
+def _metrics(finished: Finished, told: DocumentNotes) -> tuple[MetricRow, ...]:
     measured = len({document.doc.id for document in finished.measured}) - len(told.failures)
     rows = []
     for name, value in finished.results.items():

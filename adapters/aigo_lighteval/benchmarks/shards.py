@@ -21,8 +21,8 @@ from aigo_bridge.plan.shards import Shard
 from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import learn_environment
 from aigo_bridge.text.summaries import named_summary_of
-from aigo_lighteval.benchmarks.answers import AnsweredModel, Answers, Asked, read_answers, write_answers
-from aigo_lighteval.benchmarks.models import Told
+from aigo_lighteval.benchmarks.answers import AnsweredModel, Answers, ShardModel, read_answers, write_answers
+from aigo_lighteval.benchmarks.models import DocumentNotes
 from aigo_lighteval.benchmarks.outcomes import finish, plain
 from aigo_lighteval.benchmarks.pipeline import NativePipeline, folder_name, make_pipeline
 from aigo_lighteval.benchmarks.requests import apply_settings
@@ -85,10 +85,17 @@ def run(
 
 def _pipelines(tasks: Sequence[Selected], request: BenchmarkRun) -> list[NativePipeline]:
     """Return the pipelines of whole tasks with their documents and an empty model."""
-    nobody = Answers(Asked("", "none", {}, {}, 0.0, 0.0), {}, {}, {})
+    nobody = Answers(ShardModel("", "none", {}, {}, 0.0, 0.0), {}, {}, {})
     return [
         make_pipeline(
-            *(task, AnsweredModel([nobody], Told(), None), Told(), rows, request.num_samples, request.out),
+            *(
+                task,
+                AnsweredModel([nobody], DocumentNotes(), None),
+                DocumentNotes(),
+                rows,
+                request.num_samples,
+                request.out,
+            ),
             sample_ids=sample_ids(request),
         )
         for task, rows in zip(tasks, splits_of(tasks, request), strict=True)
@@ -119,7 +126,7 @@ def _asked(
     documents = pipeline.documents_dict[task.name]
     if not documents:
         return PartRun()
-    notes = Told()
+    notes = DocumentNotes()
     started = steady_time()
     pipeline.ask_of(model_of(caller, request, portal, notes), notes)
     journal = journal_of(task, request)
@@ -128,7 +135,7 @@ def _asked(
         responses = _responses(pipeline, task)
         settings = {name: caller.settings[name] for name in _SETTINGS if name in caller.settings}
         config = plain(pipeline.model.config.model_dump())
-        head = Asked(task.name, caller.name, config, settings, started, steady_time(), notes.stopped)
+        head = ShardModel(task.name, caller.name, config, settings, started, steady_time(), notes.stopped)
         path = request.out / f"answers-{folder_name(task.name)}.jsonl"
         write_answers(path, head, pipeline.sampling_docs, responses, notes)
         if notes.stopped is None:
@@ -222,7 +229,7 @@ def _merged(
     shards: Sequence[Answers],
     missing: str | None,
 ) -> Outcome:
-    notes = Told(stopped=missing)
+    notes = DocumentNotes(stopped=missing)
     pipeline.ask_of(AnsweredModel(shards, notes, missing), notes)
     apply_settings(pipeline.documents_dict[task.name], shards[0].asked.settings)
     finished = finish(pipeline, task, request.out)

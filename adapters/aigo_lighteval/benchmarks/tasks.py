@@ -27,7 +27,7 @@ from typing import Any
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.benchmarks import Benchmark, Listing, unknown
+from aigo_bridge.engine.benchmarks import Benchmark, BenchmarkListing, unknown
 from aigo_bridge.errors import UsageError
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import named_summary_of
@@ -364,7 +364,7 @@ def unchanged_process() -> Iterator[None]:
 # Listing
 
 
-def listing() -> Listing:
+def listing() -> BenchmarkListing:
     """Return every task by name, and the supersets."""
     registry = built_in()
     package = f"lighteval {installed_versions()['lighteval']}"
@@ -385,7 +385,7 @@ def listing() -> Listing:
         for module, prefix in NEEDS_NETWORK.items()
     ]
     problems.append("multilingual: its tasks (belebele_…, mlmm_mmlu_…) are known when one is named")
-    return Listing(tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name)), tuple(problems))
+    return BenchmarkListing(tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name)), tuple(problems))
 
 
 def _metric_parameters(config: object) -> tuple[str, ...]:

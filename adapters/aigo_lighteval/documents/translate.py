@@ -27,7 +27,17 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.process import fewer_collections
 from aigo_bridge.scoring.likelihoods import by_likelihood
 from aigo_bridge.templates import SampleTemplate, as_list
-from aigo_lighteval.documents.turns import SPLIT, Ask, Asked, Row, Turn, asker, is_chat, opening, storable
+from aigo_lighteval.documents.turns import (
+    SPLIT,
+    Ask,
+    ChatTurn,
+    Row,
+    RowPrompt,
+    asker,
+    is_chat,
+    opening,
+    storable,
+)
 
 CARRIER = "aigo"
 """Key of the row in `Doc.specific`, and name of aigo-bridge's metric and response field."""
@@ -208,7 +218,7 @@ def question_gaps(plan: TaskPlan) -> list[Gap]:
     return list(gaps.values())
 
 
-def _problems(question: Asked) -> Iterator[tuple[str, Fidelity]]:
+def _problems(question: RowPrompt) -> Iterator[tuple[str, Fidelity]]:
     """Yield the reasons why a question does not fit into a document, with their fidelity."""
     roles = [turn.role for turn in question.turns]
     if not is_chat(roles):
@@ -250,7 +260,7 @@ def _problems(question: Asked) -> Iterator[tuple[str, Fidelity]]:
             yield "the choices of an example do not hold its answer", Fidelity.UNSUPPORTED
 
 
-def _shared(question: Asked) -> tuple[Any, ...]:
+def _shared(question: RowPrompt) -> tuple[Any, ...]:
     """Return the properties that must be the same for all rows."""
     system = [turn.text for turn in question.turns if turn.role == "system"]
     size, stop = generation(question.options)
@@ -274,7 +284,7 @@ def row_text(sample: Sample) -> str:
 # The question
 
 
-def asked(ask: Ask | None, sample: Sample) -> Asked | None:
+def asked(ask: Ask | None, sample: Sample) -> RowPrompt | None:
     """Return the question; `None` for a row that cannot be rendered. Such a row fails in the run, not in the
     conversion.
     """
@@ -286,7 +296,7 @@ def asked(ask: Ask | None, sample: Sample) -> Asked | None:
         return None
 
 
-def _doc(question: Asked, choices: list[str]) -> Doc:
+def _doc(question: RowPrompt, choices: list[str]) -> Doc:
     size, stop = generation(question.options) if question.options else (None, None)
     doc = Doc("", choices, 0, generation_size=size, stop_sequences=stop, **extra_fields(question))
     turns = question.turns
@@ -304,7 +314,7 @@ def _doc(question: Asked, choices: list[str]) -> Doc:
     return doc
 
 
-def extra_fields(question: Asked) -> dict[str, Any]:
+def extra_fields(question: RowPrompt) -> dict[str, Any]:
     """Return the additional fields of a document that the task sets."""
     texts = {
         "unconditioned_query": question.unconditioned,
@@ -315,7 +325,7 @@ def extra_fields(question: Asked) -> dict[str, Any]:
     return {**fields, "use_logits": True} if question.options.get("logprobs") is True else fields
 
 
-def _shots(turns: Sequence[Turn]) -> list[Doc]:
+def _shots(turns: Sequence[ChatTurn]) -> list[Doc]:
     """Return earlier questions with their answers, if the conversation consists of such pairs."""
     pairs = list(zip(turns[::2], turns[1::2], strict=False))
     if len(turns) % 2 or any((query.role, answer.role) != ("user", "assistant") for query, answer in pairs):
@@ -323,7 +333,7 @@ def _shots(turns: Sequence[Turn]) -> list[Doc]:
     return [_shot(storable(query.text), answer) for query, answer in pairs]
 
 
-def _shot(query: str, example: Turn) -> Doc:
+def _shot(query: str, example: ChatTurn) -> Doc:
     choices, text = list(map(storable, example.choices or ())), storable(example.text)
     if text not in choices:
         return Doc(query, [text], 0)

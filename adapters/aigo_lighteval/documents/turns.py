@@ -13,7 +13,7 @@ from typing import Any
 
 from aigo_bridge.dtypes import InputImageContent, Message, TraceItem
 from aigo_bridge.errors import SampleError, TemplateError
-from aigo_bridge.exporting.manifest import Manifest
+from aigo_bridge.exporting.manifest import ExportManifest
 from aigo_bridge.jsonl_spec.conversion import PROMPT_TEMPLATE
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """Chat message."""
 
     role: str
@@ -42,10 +42,10 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RowPrompt:
     """Question for one row."""
 
-    turns: Sequence[Turn]
+    turns: Sequence[ChatTurn]
     options: Mapping[str, Any] = field(default_factory=dict)
     """Generation options by chat completion name."""
     is_structured: bool = False
@@ -60,7 +60,7 @@ class Asked:
     """Whether the earlier turns are examples that the task writes into one message, as task records do."""
 
 
-Ask = Callable[[Row], Asked]
+Ask = Callable[[Row], RowPrompt]
 """Function from a row to its question. It raises `SampleError` if the row cannot be rendered."""
 
 
@@ -92,8 +92,9 @@ def opening(plan: TaskPlan) -> Ask | None:
             return lambda row: _of_request(next(iter(group.requests(row).values())))
         case solver_spec.MultiTurnSolver(message_builders=builders):
             parts, _ = _until_answer(builders)
-            return lambda row: Asked(
-                [turn for part in parts for turn in part(row)] or [Turn("user", "⟨the model speaks first⟩")]
+            return lambda row: RowPrompt(
+                [turn for part in parts for turn in part(row)]
+                or [ChatTurn("user", "⟨the model speaks first⟩")]
             )
     return None
 
@@ -108,12 +109,12 @@ def _chat(builder: solver_spec.ChatInputBuilder) -> Ask:
     unconditioned = _optional(builder.unconditioned_query)
     original, sorting_class = _optional(builder.original_query), _optional(builder.fewshot_sorting_class)
 
-    def ask(row: Row) -> Asked:
+    def ask(row: Row) -> RowPrompt:
         turns = [
-            Turn(role, render(template, row), None if choices is None else choices(row))
+            ChatTurn(role, render(template, row), None if choices is None else choices(row))
             for role, template, choices in templates
         ]
-        return Asked(
+        return RowPrompt(
             turns,
             unconditioned=unconditioned(row),
             original=original(row),
@@ -130,18 +131,18 @@ def _optional(text: str | None) -> Callable[[Row], str | None]:
     return lambda row: render(template, row)
 
 
-def _record(row: Row) -> Asked:
+def _record(row: Row) -> RowPrompt:
     """Return a task record as turns. lighteval writes examples and prompt in one text in the same way."""
     try:
         shots = [
             turn
             for example in row["few_shot_examples"]
             for turn in (
-                Turn("user", text_of(example["prompt"])),
-                Turn("assistant", text_of(example["completion"])),
+                ChatTurn("user", text_of(example["prompt"])),
+                ChatTurn("assistant", text_of(example["completion"])),
             )
         ]
-        return Asked([*shots, Turn("user", text_of(row["prompt"]))], is_one_text=bool(shots))
+        return RowPrompt([*shots, ChatTurn("user", text_of(row["prompt"]))], is_one_text=bool(shots))
     except (KeyError, TypeError) as error:
         raise SampleError("the row is no task record", stage="solver", kind="InvalidModelInput") from error
 
@@ -167,21 +168,21 @@ def _generic(builder: solver_spec.GenericInputBuilder) -> Ask:
     return lambda row: _of_request(build(row))
 
 
-def _of_request(request: ModelRequest) -> Asked:
+def _of_request(request: ModelRequest) -> RowPrompt:
     turns = [
-        Turn(message.role, message.content)
+        ChatTurn(message.role, message.content)
         if isinstance(message.content, str)
-        else Turn(message.role, "", problem="files by id")
+        else ChatTurn(message.role, "", problem="files by id")
         for message in request.input.messages
     ]
-    return Asked(turns, request.options, request.input.response_format is not None)
+    return RowPrompt(turns, request.options, request.input.response_format is not None)
 
 
 def _conversation(builders: Sequence[solver_spec.MessageBuilder]) -> Ask | None:
     *earlier, final = builders
     if not isinstance(final, solver_spec.GenerateBuilder) or final.terminate_if is not None:
         return None
-    parts: list[Callable[[Row], list[Turn]]] = []
+    parts: list[Callable[[Row], list[ChatTurn]]] = []
     for builder in earlier:
         match builder:
             case solver_spec.ChatMessageBuilder(terminate_if=None):
@@ -190,12 +191,12 @@ def _conversation(builders: Sequence[solver_spec.MessageBuilder]) -> Ask | None:
                 parts.append(_recorded(builder.trace_column))
             case _:
                 return None
-    return lambda row: Asked([turn for part in parts for turn in part(row)])
+    return lambda row: RowPrompt([turn for part in parts for turn in part(row)])
 
 
-def _until_answer(builders: Sequence[Any]) -> tuple[list[Callable[[Row], list[Turn]]], bool]:
+def _until_answer(builders: Sequence[Any]) -> tuple[list[Callable[[Row], list[ChatTurn]]], bool]:
     """Return the turns before the evaluated model's first answer, and whether there is an answer."""
-    parts: list[Callable[[Row], list[Turn]]] = []
+    parts: list[Callable[[Row], list[ChatTurn]]] = []
     for builder in builders:
         match builder:
             case solver_spec.GenerateBuilder():
@@ -214,25 +215,25 @@ def _until_answer(builders: Sequence[Any]) -> tuple[list[Callable[[Row], list[Tu
     return parts, False
 
 
-def _unknown(builder: solver_spec.GenerateMessageBuilder) -> Callable[[Row], list[Turn]]:
-    turn = Turn(
+def _unknown(builder: solver_spec.GenerateMessageBuilder) -> Callable[[Row], list[ChatTurn]]:
+    turn = ChatTurn(
         builder.output_role or "assistant", f"⟨what {builder.model_key} says⟩", problem="another model's text"
     )
     return lambda _: [turn]
 
 
-def _written(builder: solver_spec.ChatMessageBuilder) -> Callable[[Row], list[Turn]]:
+def _written(builder: solver_spec.ChatMessageBuilder) -> Callable[[Row], list[ChatTurn]]:
     template = SampleTemplate(builder.content)
-    return lambda row: [Turn(builder.role, render(template, row))]
+    return lambda row: [ChatTurn(builder.role, render(template, row))]
 
 
-def _recorded(column: str) -> Callable[[Row], list[Turn]]:
+def _recorded(column: str) -> Callable[[Row], list[ChatTurn]]:
     return lambda row: [_turn(item) for item in recorded_trace(row, column).items]
 
 
-def _turn(item: TraceItem) -> Turn:
+def _turn(item: TraceItem) -> ChatTurn:
     if not isinstance(item, Message):
-        return Turn("tool", "", problem=f"items of type {item.type}")
+        return ChatTurn("tool", "", problem=f"items of type {item.type}")
     role = "system" if item.role.value == "developer" else item.role.value
     texts: list[str] = []
     images: list[str] = []
@@ -248,7 +249,7 @@ def _turn(item: TraceItem) -> Turn:
             problem = f"contents of type {part.type}"
     if len(texts) > 1:
         problem = problem or "several texts in one message"
-    return Turn(role, "\n".join(texts), images=tuple(images), problem=problem)
+    return ChatTurn(role, "\n".join(texts), images=tuple(images), problem=problem)
 
 
 # Properties that all rows share, for exported tasks with lighteval's own models
@@ -272,7 +273,7 @@ class Shared:
 
     system: str | None = None
     """System prompt."""
-    examples: tuple[tuple[Turn, Turn], ...] = ()
+    examples: tuple[tuple[ChatTurn, ChatTurn], ...] = ()
     """Examples before every question, as questions with answers."""
     size: int | None = None
     """Maximum tokens of an answer."""
@@ -286,7 +287,7 @@ class Shared:
         return self.system is not None or bool(self.settings)
 
 
-def mark(manifest: Manifest) -> str:
+def mark(manifest: ExportManifest) -> str:
     """Return the id of an export for its rows."""
     return manifest.digest[:16]
 
@@ -296,7 +297,7 @@ def version(digest: str) -> int:
     return int(digest[:7], 16)
 
 
-def question_text(question: Asked) -> str:
+def question_text(question: RowPrompt) -> str:
     """Return the text of the message after the examples."""
     if not question.is_one_text:
         return question.turns[-1].text if question.turns else ""
@@ -343,7 +344,7 @@ def is_chat(roles: Sequence[str]) -> bool:
     return bool(spoken) and spoken == [("user", "assistant")[place % 2] for place in range(len(spoken))]
 
 
-def _problems(question: Asked) -> Iterator[str]:
+def _problems(question: RowPrompt) -> Iterator[str]:
     roles = [turn.role for turn in question.turns]
     if not is_chat(roles) or roles[-1] != "user":
         yield "its messages are not examples and a question"
@@ -359,7 +360,7 @@ def _problems(question: Asked) -> Iterator[str]:
         yield "its messages have more than texts"
 
 
-def _shared(question: Asked) -> Shared:
+def _shared(question: RowPrompt) -> Shared:
     turns = list(question.turns)
     system = turns.pop(0).text if turns and turns[0].role == "system" else None
     examples = () if question.is_one_text else tuple(zip(turns[:-1:2], turns[1::2], strict=False))

@@ -21,7 +21,7 @@ from aigo_bridge.exporting.folders import (
     write_task,
     write_text,
 )
-from aigo_bridge.exporting.manifest import Form, Manifest, import_notes, manifest_of
+from aigo_bridge.exporting.manifest import ExportManifest, Form, import_notes, manifest_of
 from aigo_bridge.exporting.packing import pack
 from aigo_bridge.exporting.python_code import (
     Argument,
@@ -72,7 +72,7 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
     is_configured = not problems and shared.is_of_model
     notes: list[str] = []
 
-    def make(module: str, folder: Path) -> tuple[Manifest, str]:
+    def make(module: str, folder: Path) -> tuple[ExportManifest, str]:
         form: Form = "native" if options.native else "hosted"
         manifest = manifest_of(
             plan,
@@ -138,7 +138,7 @@ def _requirements(plan: TaskPlan, form: Form) -> list[str]:
     return [*pinned, "xxhash<4", "huggingface_hub<2"]
 
 
-def _notes(manifest: Manifest, problems: Sequence[str]) -> list[str]:
+def _notes(manifest: ExportManifest, problems: Sequence[str]) -> list[str]:
     notes = [f"{key!r} has to be named in {MODELS}" for key in manifest.model_keys]
     if problems:
         notes.append(
@@ -187,7 +187,7 @@ def _configuration(shared: Shared) -> str:
 # Files
 
 
-def _write_numbers(folder: Path, manifest: Manifest, num_examples: int) -> None:
+def _write_numbers(folder: Path, manifest: ExportManifest, num_examples: int) -> None:
     """Write the rows of an export and of its examples. A row is a number with the id of the export."""
     place = folder / ROWS
     place.mkdir()
@@ -197,7 +197,7 @@ def _write_numbers(folder: Path, manifest: Manifest, num_examples: int) -> None:
             write_text(place / f"{split}.jsonl", "".join(lines))
 
 
-def _hosted_code(manifest: Manifest, arguments: Sequence[Argument]) -> str:
+def _hosted_code(manifest: ExportManifest, arguments: Sequence[Argument]) -> str:
     """Return the code for `lighteval … --custom-tasks` that calls aigo-bridge."""
     module = manifest.module
     title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on lighteval."

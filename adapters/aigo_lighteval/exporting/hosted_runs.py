@@ -23,21 +23,21 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.execution.program import Failure, SampleProgram, Solution, compile_program, contained
+from aigo_bridge.execution.program import SampleFailure, SampleProgram, Solution, compile_program, contained
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.models.connections import Choice, Exchange, Reply
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.results.assembling import Tally, count_samples, metrics_for
+from aigo_bridge.results.assembling import RunningTotals, count_samples, metrics_for
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.text.plurals import plural
 from aigo_lighteval.documents.turns import Shared
 from aigo_lighteval.exporting.export import MODELS
 from aigo_lighteval.models.backends import BACKENDS
 from aigo_lighteval.models.calling import SAMPLE_ROW, make_caller
-from aigo_lighteval.models.messages import Answer
-from aigo_lighteval.models.models import HostedModel, Models, limiter, load_caller
-from aigo_lighteval.running.hosted import TaskRun, likelihood_solver
+from aigo_lighteval.models.messages import ModelAnswer
+from aigo_lighteval.models.models import HostedModel, TaskModels, limiter, load_caller
+from aigo_lighteval.running.hosted import PlanRun, likelihood_solver
 from aigo_lighteval.running.run import records_of
 
 NUM_ERRORS = "num_errors"
@@ -47,13 +47,13 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class HostedRun(TaskRun):
+class HostedRun(PlanRun):
     """Run whose evaluated model may already have answered."""
 
     given: Mapping[str, Sequence[GivenAnswer]] | None = None
     """Answers by sample id and trial; `None` if the model must still be called."""
 
-    async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure:
+    async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | SampleFailure:
         if self.given is None:
             return await super()._solution(program, sample, trial)
         SAMPLE_ROW.set(sample.data)
@@ -94,7 +94,7 @@ def working(
             program=compile_program(part, host),
             host=host,
             model=None if model is None else HostedModel("", model, limiter(model)),
-            models=Models(limited, "score"),
+            models=TaskModels(limited, "score"),
             portal=portal,
             progress=ProgressCounter(None, len(numbers) * plan.num_trials),
             likelihoods=likelihood_solver(part),
@@ -125,7 +125,7 @@ def metrics_of_run(run: HostedRun) -> dict[str, float]:
     """Return the plan's metrics as `<scorer>.<name>`, and the number of failed samples."""
     plan = run.plan
     records = list(records_of(run))
-    tally = Tally(plan)
+    tally = RunningTotals(plan)
     count_samples(records, tally)
     metrics = {
         f"{row.scorer_key}.{row.name}": float(row.value)
@@ -163,7 +163,7 @@ class GivenAnswer:
         self._trial = trial
         self._doc = doc
 
-    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[ModelAnswer, Exchange]:
         """Return the answer, truncated at a stop sequence because some backends generate past it."""
         self._check_prompt(stage)
         texts = self._response.text
@@ -178,7 +178,7 @@ class GivenAnswer:
             text = text.split(stop, 1)[0]
         reasonings = self._response.reasonings
         reasoning = reasonings[self._trial] if self._trial < len(reasonings) else None
-        answer = Answer(Reply(choices=(Choice(text=text, reasoning=reasoning, finish_reason=None),)))
+        answer = ModelAnswer(Reply(choices=(Choice(text=text, reasoning=reasoning, finish_reason=None),)))
         return answer, self._exchange({"text": text})
 
     async def likelihoods(

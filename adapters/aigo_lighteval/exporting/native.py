@@ -15,7 +15,7 @@ from typing import Any
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import SampleError, TemplateError
 from aigo_bridge.exporting.folders import MARK
-from aigo_bridge.exporting.manifest import Manifest
+from aigo_bridge.exporting.manifest import ExportManifest
 from aigo_bridge.exporting.native import (
     AUTHORS_CODE,
     UNKNOWN,
@@ -58,7 +58,7 @@ from aigo_lighteval.documents.turns import (
     EXAMPLES,
     ROWS,
     SPLIT,
-    Asked,
+    RowPrompt,
     Shared,
     asker,
     mark,
@@ -115,7 +115,9 @@ def native_form(plan: TaskPlan) -> tuple[Sequence[Gap], Native]:
     return [*parts, samples_part(native.problems)], native
 
 
-def write_native(plan: TaskPlan, native: Native, folder: Path, manifest: Manifest) -> tuple[Manifest, str]:
+def write_native(
+    plan: TaskPlan, native: Native, folder: Path, manifest: ExportManifest
+) -> tuple[ExportManifest, str]:
     """Write the documents into a new folder. Return the completed manifest and the task's code."""
     folder.mkdir(parents=True)
     for name, records in zip(_FILES, (native.samples, native.examples), strict=True):
@@ -127,7 +129,7 @@ def write_native(plan: TaskPlan, native: Native, folder: Path, manifest: Manifes
     return manifest, _code(plan, manifest, native.shared)
 
 
-def _code(plan: TaskPlan, manifest: Manifest, shared: Shared) -> str:
+def _code(plan: TaskPlan, manifest: ExportManifest, shared: Shared) -> str:
     forms = [_form(scorer) for scorer in plan.benchmark.scorers]
     (method,) = sampling_methods(plan)
     text = (
@@ -277,7 +279,7 @@ def _record(sample: Sample) -> dict[str, Any]:
 
 
 def exported_fields(
-    sample: Sample, question: Asked | None, golds: Golds, *, as_lists: bool
+    sample: Sample, question: RowPrompt | None, golds: Golds, *, as_lists: bool
 ) -> dict[str, Any]:
     """Return the fields of a document of an exported task. lighteval adds the few-shot examples.
 

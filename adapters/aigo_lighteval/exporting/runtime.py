@@ -91,7 +91,7 @@ def record_score(file: Path) -> Callable[..., Compared]:
     return score
 
 
-class Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
+class SampleScores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
     """Scores of a sample by name; None if the task's rules exclude it."""
 
     def __init__(
@@ -158,6 +158,6 @@ def scored(
         metric_name=about["key"],
         higher_is_better=True,
         category=SamplingMethod[task["asks"]],
-        sample_level_fn=Scores(task, about, read, compare),
+        sample_level_fn=SampleScores(task, about, read, compare),
         corpus_level_fn=metrics,
     )

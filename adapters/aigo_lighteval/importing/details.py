@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # no type stubs
 import pyarrow.compute as pc  # type: ignore[import-untyped]  # no type stubs
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # no type stubs
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
@@ -27,7 +27,7 @@ from aigo_bridge.process.pool import Worker
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import named_summary_of
 from aigo_lighteval.importing.footer import RowGroup, read_footer
-from aigo_lighteval.importing.rows import COLUMN, Asked, Json, Row
+from aigo_lighteval.importing.rows import COLUMN, DocumentRow, DocumentRows, Json
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, TypeError)
 """Errors that pyarrow raises for a damaged file. Text that is not UTF-8 raises a ValueError."""
@@ -119,7 +119,7 @@ class Details:
             values += sum(chunk.values for chunk in group.chunks)
         # A number takes eight bytes in memory, even if the file stores a repeated value only once.
         if values * 8 > self._bounds.room(size):
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"the details have {plural(values, 'value', form=',')} in {size:,} bytes (raise"
                 " the bound 'growth' if they"
                 " are yours)"
@@ -132,7 +132,7 @@ class Details:
             """Return the rows with these columns, or the reason why they cannot be read."""
             try:
                 return self._batches(file, number, group, names, size)
-            except TooLargeError:
+            except LogTooLargeError:
                 raise
             except UNREADABLE as error:
                 return named_summary_of(error)[:300]
@@ -162,7 +162,7 @@ class Details:
         for part in file.iter_batches(batch, row_groups=[number], columns=names, use_threads=False):
             room -= part.nbytes
             if room < 0:
-                raise TooLargeError(
+                raise LogTooLargeError(
                     f"row group {number} comes to more than {self._bounds.growth:g} times its size in memory"
                     " (raise the bound 'growth' if it is yours)"
                 )
@@ -172,11 +172,11 @@ class Details:
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"the details take more than {self._bounds.seconds:g} seconds (raise the bound 'seconds')"
             )
 
-    def documents(self) -> Iterator[Asked]:
+    def documents(self) -> Iterator[DocumentRows]:
         """Yield every document with its rows, sorted by id if all ids are numbers, otherwise in file
         order.
         """
@@ -189,7 +189,7 @@ class Details:
         for sample_id, numbers in order:
             document_rows = [row for row in (next(rows) for _ in numbers) if row is not None]
             if document_rows:
-                yield Asked(sample_id, document_rows)
+                yield DocumentRows(sample_id, document_rows)
 
     def _order(self, table: Any) -> list[tuple[str, list[int]]]:
         ids = _field(table, "id")
@@ -234,7 +234,7 @@ class Details:
             order.sort(key=lambda entry: int(entry[0].partition("-")[0]))
         return order
 
-    def _values(self, table: Any, numbers: list[int]) -> Iterator[Row | None]:
+    def _values(self, table: Any, numbers: list[int]) -> Iterator[DocumentRow | None]:
         """Yield the rows of the table; `None` for an unreadable row."""
         spoiled = 0
         for start in range(0, len(numbers), _SLICE):
@@ -253,7 +253,7 @@ class Details:
                     spoiled += 1
                     self._note(Damage(f"{self._location}: row {number}", None, named_summary_of(error)[:300]))
                     if spoiled > self._bounds.damaged:
-                        raise TooLargeError(
+                        raise LogTooLargeError(
                             f"more than {self._bounds.damaged:,} rows cannot be read (bound 'damaged')"
                         ) from error
                     yield None
@@ -261,7 +261,7 @@ class Details:
                 yield from rows
 
 
-def _rows(table: Any, numbers: list[int]) -> list[Row]:
+def _rows(table: Any, numbers: list[int]) -> list[DocumentRow]:
     arrays = {name: _one(table, name) for name in PARTS if name in table.schema.names}
     odd = any(has_odd_numbers(column) for column in arrays.values())
     parts: dict[str, list[Json | None]] = {name: [None] * len(numbers) for name in PARTS}
@@ -279,7 +279,7 @@ def _rows(table: Any, numbers: list[int]) -> list[Row]:
             ]
     failures = _one(table, COLUMN).to_pylist() if COLUMN in table.schema.names else [None] * len(numbers)
     return [
-        Row(number, doc, response, metric, odd, failure)
+        DocumentRow(number, doc, response, metric, odd, failure)
         for number, doc, response, metric, failure in zip(
             numbers, parts["doc"], parts["model_response"], parts["metric"], failures, strict=True
         )

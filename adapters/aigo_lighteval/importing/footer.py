@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
-from aigo_bridge.access.bounds import TooLargeError
+from aigo_bridge.access.bounds import LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.process.pool import Worker
@@ -69,7 +69,9 @@ def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGrou
             f"the footer claims {length:,} bytes of a file of {size:,}", code=Code.DAMAGED_LOG
         )
     if length > most:
-        raise TooLargeError(f"the footer has {length:,} bytes, the limit is {most:,} (bound 'member_bytes')")
+        raise LogTooLargeError(
+            f"the footer has {length:,} bytes, the limit is {most:,} (bound 'member_bytes')"
+        )
     file.seek(size - 8 - length)
     try:
         groups = worker.call(_row_groups, bytes(file.read(length)))

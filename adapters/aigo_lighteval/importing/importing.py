@@ -36,9 +36,9 @@ from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_lighteval.importing.frame import frame_of, functions_of
 from aigo_lighteval.importing.header import Header, own_part, plain_name, read_header
-from aigo_lighteval.importing.locate import Run, find_runs, log_files, result_files, run_files
+from aigo_lighteval.importing.locate import LightevalRunFiles, find_runs, log_files, result_files, run_files
 from aigo_lighteval.importing.rows import Prompting
-from aigo_lighteval.importing.samples import SampleMapper
+from aigo_lighteval.importing.samples import DocumentMapper
 from aigo_lighteval.running.evidence import BLOCK, read
 from aigo_lighteval.versions import require_parquet
 
@@ -95,7 +95,7 @@ class LightevalLogs:
     import_logs = staticmethod(run_import)
 
 
-def _contained(run: Run, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
+def _contained(run: LightevalRunFiles, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
     """Yield the reports of a run. Damage in its files does not affect other runs."""
     try:
         yield from reports
@@ -107,7 +107,7 @@ def _contained(run: Run, reports: Iterator[ImportReport]) -> Iterator[ImportRepo
 
 
 def import_run(
-    run: Run, out: Path, options: ImportOptions, taken: set[str], worker: Worker
+    run: LightevalRunFiles, out: Path, options: ImportOptions, taken: set[str], worker: Worker
 ) -> Iterator[ImportReport]:
     """Import one run, task by task.
 
@@ -154,7 +154,7 @@ def import_run(
             raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
 
 
-def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
+def _tasks(run: LightevalRunFiles, header: Header) -> list[tuple[str, str | None]]:
     """Return every task of the run with its details, in the order of the results file. Tasks without metrics
     come last.
     """
@@ -204,7 +204,7 @@ def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str
     return write_import_provenance(report, "lighteval", list(map(str, log_files(path))), options)
 
 
-def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
+def _nothing(run: LightevalRunFiles, damage: list[Damage]) -> ImportReport:
     return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
 
 
@@ -222,12 +222,12 @@ MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError
 _MANY = 64
 """Number of samples that are written together."""
 
-Samples = Callable[[SampleMapper, list[Damage]], Iterator[bytes]]
+Samples = Callable[[DocumentMapper, list[Damage]], Iterator[bytes]]
 """Callable that yields a task's mapped documents as JSON, and adds unreadable ones to the damage."""
 
 
 def _write_task(
-    run: Run,
+    run: LightevalRunFiles,
     header: Header,
     task: str,
     details: str | None,
@@ -242,7 +242,7 @@ def _write_task(
     """
     where = f"{run.location}: {task}"
 
-    def samples(mapper: SampleMapper, damage: list[Damage]) -> Iterator[bytes]:
+    def samples(mapper: DocumentMapper, damage: list[Damage]) -> Iterator[bytes]:
         """Yield the documents as JSON, several at a time. Damage skips a document or ends the iteration."""
         if details is None:
             damage.append(Damage(where, None, "no details: lighteval writes them with --save-details only"))
@@ -283,7 +283,7 @@ def _write_task(
 
 
 def write_documents(
-    run: Run,
+    run: LightevalRunFiles,
     header: Header,
     task: str,
     source: str,
@@ -313,7 +313,7 @@ def write_documents(
     """
     loss = LossReport()
     damage = list(damage)
-    mapper = SampleMapper(
+    mapper = DocumentMapper(
         run=f"{run.date}/{task}",
         source=source,
         model=header.model or run.model,

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Row:
+class DocumentRow:
     """Document with one request type. Parts that could not be read are `None`."""
 
     number: int
@@ -36,12 +36,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DocumentRows:
     """Document with all its rows."""
 
     sample_id: str
     """Document id, with a number added if another document has the same id."""
-    rows: list[Row]
+    rows: list[DocumentRow]
     """Rows of the document, one for each request type."""
 
 

@@ -15,11 +15,11 @@ from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_bridge.text.plurals import plural
 from aigo_lighteval.importing.rows import (
     NONE,
-    Asked,
+    DocumentRow,
+    DocumentRows,
     Failures,
     Item,
     Prompting,
-    Row,
     answer_items,
     carried_failures,
     golds_of,
@@ -56,7 +56,7 @@ class LogTotals:
 
 
 @dataclass
-class SampleMapper:
+class DocumentMapper:
     """Converter of the documents of one task.
 
     Args:
@@ -78,9 +78,9 @@ class SampleMapper:
     """Totals over the documents converted so far."""
 
     def __post_init__(self) -> None:
-        self.scores = Scores(self.loss)
+        self.scores = DocumentScores(self.loss)
 
-    def sample(self, document: Asked) -> Json:
+    def sample(self, document: DocumentRows) -> Json:
         """Return the evidence of one document.
 
         Each answer is a trial. lighteval scores all answers of a document together, so several answers share
@@ -131,7 +131,7 @@ class SampleMapper:
             "trials": trials,
         }
 
-    def _failures(self, rows: list[Row]) -> Failures:
+    def _failures(self, rows: list[DocumentRow]) -> Failures:
         for row in rows:
             failures = stored_failure(row.failure)
             if failures is NONE:
@@ -151,7 +151,7 @@ class SampleMapper:
         self.loss.changed[f"document {what}: reported as an error"] += 1
         return unscored(answered=answered)
 
-    def _count(self, document: Asked, doc: Json | None, trials: int, answered: bool) -> None:
+    def _count(self, document: DocumentRows, doc: Json | None, trials: int, answered: bool) -> None:
         totals = self.totals
         totals.samples += 1
         totals.trials += trials
@@ -163,7 +163,7 @@ class SampleMapper:
             totals.task_name = name if isinstance(name, str) and name else None
             totals.num_fewshots = len(shots) if isinstance(shots, list) else 0
 
-    def _finite(self, row: Row) -> Row:
+    def _finite(self, row: DocumentRow) -> DocumentRow:
         doc, docs = without_non_finite(row.doc)
         response, responses = without_non_finite(row.response)
         if docs + responses:
@@ -188,7 +188,7 @@ class SampleMapper:
         trace = {"items": items, "metadata": metadata, "events": events}
         return {"output": {"trace": trace, "raw_outputs": [call.output for call in calls], "direct_ios": []}}
 
-    def _calls(self, row: Row, data: Json) -> list[_Call]:
+    def _calls(self, row: DocumentRow, data: Json) -> list[_Call]:
         """Return the calls of one row: one for each answer, or a single one for likelihoods."""
         response: Json = row.response or {}
         prompt, rebuilt = prompt_items(row.doc or {}, response, self.prompts, self.loss)
@@ -316,7 +316,7 @@ def _at(values: Any, at: int) -> Any:
 # Scores
 
 
-class Scores:
+class DocumentScores:
     """Scores of documents in file order. The keys of names are computed once.
 
     Args:

@@ -194,7 +194,7 @@ NOT_SETTINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class BackendModel:
+class BackendModelString:
     """Parsed model string of a backend: `[lighteval/]backend/model[,setting=value]…`."""
 
     name: str
@@ -227,7 +227,7 @@ class BackendModel:
             return False
 
 
-def backend_model(name: str | None) -> BackendModel | None:
+def backend_model(name: str | None) -> BackendModelString | None:
     """Return the backend model of a model string; `None` if the string names another kind of model.
 
     Raises:
@@ -251,10 +251,10 @@ def backend_model(name: str | None) -> BackendModel | None:
         raise UsageError(
             f"model {name!r}: found no model, expected {kind}/MODEL", code=Code.WRONG_MODEL_ARGUMENT
         )
-    return BackendModel(name, backend, model, named.settings)
+    return BackendModelString(name, backend, model, named.settings)
 
 
-def check_packages(model: BackendModel) -> None:
+def check_packages(model: BackendModelString) -> None:
     """Check that a backend's packages are installed, without importing them.
 
     Raises:
@@ -339,7 +339,7 @@ def option_problem(request: ModelRequest, backend: Backend, generation: Mapping[
 
 
 @dataclass(frozen=True)
-class Question:
+class BackendRequest:
     """Document with the parts of a request that lighteval stores in other places."""
 
     doc: Doc
@@ -364,7 +364,7 @@ def question(
     max_tokens: int | None,
     stage: Stage,
     choices: tuple[str, ...] = (),
-) -> Question:
+) -> BackendRequest:
     """Convert a request to a document.
 
     Args:
@@ -414,4 +414,4 @@ def question(
         stop_sequences=stop,
         num_samples=1,
     )
-    return Question(doc, system, tuple(stop))
+    return BackendRequest(doc, system, tuple(stop))

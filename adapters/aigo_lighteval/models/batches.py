@@ -28,18 +28,18 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.text.plurals import plural
 from aigo_lighteval.documents.turns import storable
-from aigo_lighteval.models.backends import BackendModel, Question, question
-from aigo_lighteval.models.loading import Loaded, load, prepare, quiet_logs, replaced
-from aigo_lighteval.models.messages import Answer, AttemptError
+from aigo_lighteval.models.backends import BackendModelString, BackendRequest, question
+from aigo_lighteval.models.loading import LoadedBackend, load, prepare, quiet_logs, replaced
+from aigo_lighteval.models.messages import AttemptError, ModelAnswer
 
-Ask = Callable[[Loaded, Sequence[Question]], list[Any]]
+Ask = Callable[[LoadedBackend, Sequence[BackendRequest]], list[Any]]
 
 
 @dataclass(eq=False)
 class _Waiting:
     """Question that waits for its answer."""
 
-    asked: Question
+    asked: BackendRequest
     ask: Ask
     result: Any = None
     """Result of `ask` for this question, or the exception; `None` while it waits."""
@@ -71,18 +71,18 @@ class BackendCaller:
         UsageError: the model string is not valid, or packages are missing.
     """
 
-    def __init__(self, asked: BackendModel, attempt_timeout: int | None = None):
+    def __init__(self, asked: BackendModelString, attempt_timeout: int | None = None):
         self.asked = asked
         self.name = asked.name
         self._prepared = prepare(asked, attempt_timeout)
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedBackend | None = None
         # The next batch collects while the model processes the current one.
         self.max_concurrent = 2 * self._prepared.batch_size
         self._queue = _Queue()
         # torch settings are per thread, so all batches run in one worker thread at a time.
         self._thread = anyio.CapacityLimiter(1)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedBackend:
         """Load the model on the first call.
 
         Raises:
@@ -106,12 +106,12 @@ class BackendCaller:
         return self._loaded is not None
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedBackend:
         """Return the loaded model."""
         assert self._loaded is not None
         return self._loaded
 
-    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[ModelAnswer, Exchange]:
         """Generate an answer.
 
         Raises:
@@ -123,7 +123,7 @@ class BackendCaller:
         reply: Reply = await self._answered(document, generate, sent, stage)
         (choice,) = reply.choices
         answer = {"text": choice.text, "finish_reason": choice.finish_reason}
-        return Answer(reply), Exchange(sent, _text(answer), None)
+        return ModelAnswer(reply), Exchange(sent, _text(answer), None)
 
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage
@@ -140,7 +140,7 @@ class BackendCaller:
         answer = [weight.to_json() for weight in weighed]
         return weighed, Exchange(sent, _text(answer), None)
 
-    def _question(self, request: ModelRequest, stage: Stage, choices: tuple[str, ...]) -> Question:
+    def _question(self, request: ModelRequest, stage: Stage, choices: tuple[str, ...]) -> BackendRequest:
         loaded = self.loaded
         return question(
             request,
@@ -152,7 +152,7 @@ class BackendCaller:
             choices=choices,
         )
 
-    def _sent(self, query: Question, stage: Stage) -> str:
+    def _sent(self, query: BackendRequest, stage: Stage) -> str:
         """Return the model's input for the evidence: the exact prompt text if lighteval writes it."""
         try:
             prompt = given_text(self.loaded, query)
@@ -170,7 +170,7 @@ class BackendCaller:
             sent |= {"generation_parameters": dict(self.loaded.generation)}
         return _text(sent)
 
-    async def _answered(self, query: Question, ask: Ask, sent: str, stage: Stage) -> Any:
+    async def _answered(self, query: BackendRequest, ask: Ask, sent: str, stage: Stage) -> Any:
         mine = _Waiting(query, ask)
         queue = self._queue
         queue.waiting.append(mine)
@@ -209,7 +209,7 @@ def _text(value: Any) -> str:
     return storable(json.dumps(value, ensure_ascii=False))
 
 
-def contained_answers(loaded: Loaded, questions: Sequence[Question], ask: Ask) -> list[Any]:
+def contained_answers(loaded: LoadedBackend, questions: Sequence[BackendRequest], ask: Ask) -> list[Any]:
     """Return an answer or an exception for each question. If a batch fails, ask its questions one by one."""
     import torch
 
@@ -232,7 +232,7 @@ class BackendError(RuntimeError):
     """Error for a request that the backend cannot process or has not processed."""
 
 
-def given_text(loaded: Loaded, query: Question) -> Any:
+def given_text(loaded: LoadedBackend, query: BackendRequest) -> Any:
     """Return the model's input: a text, or messages if a server writes the text.
 
     Raises:
@@ -247,14 +247,14 @@ def given_text(loaded: Loaded, query: Question) -> Any:
     return manager.prepare_prompt_api(query.doc)
 
 
-def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | BackendError]:
+def generate(loaded: LoadedBackend, questions: Sequence[BackendRequest]) -> list[Reply | BackendError]:
     """Return answers to questions of one kind.
 
     Raises:
         Exception: any error of the backend.
     """
 
-    def replies(fitting: Sequence[Question]) -> list[Reply | BackendError]:
+    def replies(fitting: Sequence[BackendRequest]) -> list[Reply | BackendError]:
         return [
             _reply(loaded, single, *pair)
             for single, pair in zip(fitting, _generated(loaded, fitting), strict=True)
@@ -271,14 +271,16 @@ def generate(loaded: Loaded, questions: Sequence[Question]) -> list[Reply | Back
     return _of_fitting(questions, [length_problem(loaded, length, size) for length in lengths], replies)
 
 
-def weigh(loaded: Loaded, questions: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
+def weigh(
+    loaded: LoadedBackend, questions: Sequence[BackendRequest]
+) -> list[tuple[Likelihood, ...] | BackendError]:
     """Return the likelihoods of the continuations of questions of one kind.
 
     Raises:
         Exception: any error of the backend.
     """
 
-    def likelihoods(fitting: Sequence[Question]) -> list[tuple[Likelihood, ...] | BackendError]:
+    def likelihoods(fitting: Sequence[BackendRequest]) -> list[tuple[Likelihood, ...] | BackendError]:
         responses = _called(loaded, loaded.model.loglikelihood, fitting)
         return [_weighed(loaded, *pair) for pair in zip(fitting, responses, strict=True)]
 
@@ -286,9 +288,9 @@ def weigh(loaded: Loaded, questions: Sequence[Question]) -> list[tuple[Likelihoo
 
 
 def _of_fitting(
-    questions: Sequence[Question],
+    questions: Sequence[BackendRequest],
     problems: Sequence[str | None],
-    ask: Callable[[Sequence[Question]], Sequence[Result | BackendError]],
+    ask: Callable[[Sequence[BackendRequest]], Sequence[Result | BackendError]],
 ) -> list[Result | BackendError]:
     """Return results in the order of the questions. A question with a problem is not asked."""
     fitting = [single for single, problem in zip(questions, problems, strict=True) if problem is None]
@@ -297,7 +299,9 @@ def _of_fitting(
 
 
 def _called(
-    loaded: Loaded, call: Callable[[list[Any]], list[ModelResponse]], questions: Sequence[Question]
+    loaded: LoadedBackend,
+    call: Callable[[list[Any]], list[ModelResponse]],
+    questions: Sequence[BackendRequest],
 ) -> list[ModelResponse]:
     loaded.model.prompt_manager.system_prompt = questions[0].system
     with quiet_logs(), _without_bars(loaded):
@@ -312,14 +316,18 @@ def _called(
 # Answers
 
 
-def _generated(loaded: Loaded, questions: Sequence[Question]) -> Iterator[tuple[str, ModelResponse]]:
+def _generated(
+    loaded: LoadedBackend, questions: Sequence[BackendRequest]
+) -> Iterator[tuple[str, ModelResponse]]:
     for response in _called(loaded, loaded.model.greedy_until, questions):
         if len(response.text) != 1:
             raise BackendError(f"the backend gave {plural(len(response.text), 'answer')} to one question")
         yield response.text[0] or "", response
 
 
-def _reply(loaded: Loaded, query: Question, text: str, response: ModelResponse) -> Reply | BackendError:
+def _reply(
+    loaded: LoadedBackend, query: BackendRequest, text: str, response: ModelResponse
+) -> Reply | BackendError:
     if loaded.backend.hides_failures and not text:
         return BackendError(
             "the backend gave an empty text, which is also what it gives for a call that failed"
@@ -332,7 +340,9 @@ def _reply(loaded: Loaded, query: Question, text: str, response: ModelResponse) 
     return Reply(choices=(Choice(text=text, reasoning=reasoning, finish_reason=reason),), usage=usage)
 
 
-def _spent(loaded: Loaded, query: Question, response: ModelResponse) -> tuple[Usage | None, str | None]:
+def _spent(
+    loaded: LoadedBackend, query: BackendRequest, response: ModelResponse
+) -> tuple[Usage | None, str | None]:
     """Return the tokens without padding, and the stop reason; `None` if unknown."""
     if not response.input_tokens or len(response.output_tokens) != 1:
         return None, None
@@ -353,7 +363,7 @@ def _spent(loaded: Loaded, query: Question, response: ModelResponse) -> tuple[Us
 
 
 def _weighed(
-    loaded: Loaded, query: Question, response: ModelResponse
+    loaded: LoadedBackend, query: BackendRequest, response: ModelResponse
 ) -> tuple[Likelihood, ...] | BackendError:
     _, continuations = _pairs(loaded, query)
     choices = query.doc.choices
@@ -372,7 +382,7 @@ def _weighed(
     )
 
 
-def _pairs(loaded: Loaded, query: Question) -> tuple[list[list[int]], list[list[int]]]:
+def _pairs(loaded: LoadedBackend, query: BackendRequest) -> tuple[list[list[int]], list[list[int]]]:
     """Return the tokens of prompt and continuation for each continuation, encoded as the backend does it."""
     # The transformers backend always encodes the two parts separately and ignores its setting.
     apart = loaded.backend.name == "transformers" or loaded.model.pairwise_tokenization
@@ -382,7 +392,7 @@ def _pairs(loaded: Loaded, query: Question) -> tuple[list[list[int]], list[list[
     return [_numbers(tokens) for tokens in contexts], [_numbers(tokens) for tokens in continuations]
 
 
-def continuation_problem(loaded: Loaded, query: Question) -> str | None:
+def continuation_problem(loaded: LoadedBackend, query: BackendRequest) -> str | None:
     """Return why likelihoods would be wrong: empty continuations get 0, and long ones lose their prompt."""
     contexts, continuations = _pairs(loaded, query)
     for context, tokens, text in zip(contexts, continuations, query.doc.choices, strict=True):
@@ -402,7 +412,7 @@ def continuation_problem(loaded: Loaded, query: Question) -> str | None:
 # Lengths
 
 
-def prompt_tokens(loaded: Loaded, query: Question) -> list[int]:
+def prompt_tokens(loaded: LoadedBackend, query: BackendRequest) -> list[int]:
     """Return the tokens of a prompt from the backend's tokenizer."""
     encoded = loaded.model.tokenizer(
         given_text(loaded, query), add_special_tokens=loaded.model.add_special_tokens
@@ -410,7 +420,7 @@ def prompt_tokens(loaded: Loaded, query: Question) -> list[int]:
     return _numbers(encoded["input_ids"])
 
 
-def length_problem(loaded: Loaded, length: int, size: int | None) -> str | None:
+def length_problem(loaded: LoadedBackend, length: int, size: int | None) -> str | None:
     """Return why a prompt would be truncated: lighteval removes its beginning until it fits."""
     limit = loaded.model.max_length
     # Server classes in this process reserve room for the whole answer, transformers for one token only.
@@ -426,7 +436,7 @@ def _numbers(tokens: Iterable[Any]) -> list[int]:
 
 
 @contextmanager
-def _without_bars(loaded: Loaded) -> Iterator[None]:
+def _without_bars(loaded: LoadedBackend) -> Iterator[None]:
     """Hide the progress bars of single batches because the run has its own."""
     with ExitStack() as bars:
         for module in {cls.__module__ for cls in type(loaded.model).__mro__}:

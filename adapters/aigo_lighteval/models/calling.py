@@ -45,9 +45,9 @@ from aigo_lighteval.models.backends import BACKENDS, PREFIX, backend_model
 from aigo_lighteval.models.cassettes import CassetteCaller
 from aigo_lighteval.models.generation import named_model, server_options, with_settings
 from aigo_lighteval.models.messages import (
-    Answer,
     AttemptError,
     Caller,
+    ModelAnswer,
     chat_messages,
     text_of,
 )
@@ -74,7 +74,7 @@ class ScriptedCaller:
         self._script = load_script(Path(path))
         self._calls = 0
 
-    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[ModelAnswer, Exchange]:
         """Answer from the first matching rule."""
         messages = [(message["role"], text_of(message)) for message in chat_messages(request, stage)]
         reply = self._script.reply(messages)
@@ -95,7 +95,7 @@ class ScriptedCaller:
             )
         self._calls += 1
         response = {"text": reply.text, "stop_reason": reply.stop_reason}
-        return Answer(_reply(reply, messages, self._calls)), Exchange(sent, _json(response))
+        return ModelAnswer(_reply(reply, messages, self._calls)), Exchange(sent, _json(response))
 
     async def aclose(self) -> None:
         """Do nothing: no resources are open."""
@@ -133,7 +133,7 @@ class ConnectionCaller:
         self.connection = connection
         self.max_concurrent = connection.max_concurrent or DEFAULT_CONNECTIONS
 
-    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[ModelAnswer, Exchange]:
         """Make one call as soon as the model's rate limit allows it."""
         connection = self.connection
         call = self._input(request, stage)
@@ -148,7 +148,7 @@ class ConnectionCaller:
                 retry_after=error.retry_after,
                 exchange=error.exchange,
             ) from error
-        return Answer(answered.reply, connection.task), answered.exchange
+        return ModelAnswer(answered.reply, connection.task), answered.exchange
 
     def _input(self, request: ModelRequest, stage: Stage) -> CallInput:
         connection = self.connection

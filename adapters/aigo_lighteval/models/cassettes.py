@@ -14,21 +14,21 @@ import anyio
 from aigo_bridge.engine.model_calls import CallOutcome, Failed
 from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, CALL, Call
+from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.connections import Exchange, MLTask, Reply
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.process import steady_time
 from aigo_bridge.scoring.likelihoods import Likelihood
-from aigo_lighteval.models.messages import Answer, AttemptError, chat_messages
+from aigo_lighteval.models.messages import AttemptError, ModelAnswer, chat_messages
 
-T = TypeVar("T", bound=Answer | tuple[Likelihood, ...])
+T = TypeVar("T", bound=ModelAnswer | tuple[Likelihood, ...])
 
 _CONCURRENT = 10
 """Number of concurrent calls, as for other models."""
 
 
 @contextmanager
-def taped(call: Call | None, stage: Stage) -> Iterator[None]:
+def taped(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
     """Make a call with all its attempts in this block. A call that fails is also recorded on the tape.
 
     Raises:
@@ -54,13 +54,17 @@ def taped(call: Call | None, stage: Stage) -> Iterator[None]:
         CALL.reset(token)
 
 
-async def recorded(call: Call | None, attempt: Coroutine[Any, Any, tuple[T, Exchange]]) -> tuple[T, Exchange]:
+async def recorded(
+    call: CheckpointCall | None, attempt: Coroutine[Any, Any, tuple[T, Exchange]]
+) -> tuple[T, Exchange]:
     """Await an attempt, record its outcome on the tape and return it."""
     if call is None or call.tape is None:
         return await attempt
     started, before = steady_time(), time.perf_counter()
     answer, exchange = await attempt
-    outcome = CallOutcome(answer.reply, answer.task) if isinstance(answer, Answer) else CallOutcome(answer)
+    outcome = (
+        CallOutcome(answer.reply, answer.task) if isinstance(answer, ModelAnswer) else CallOutcome(answer)
+    )
     call.tape.keep(outcome, started, time.perf_counter() - before)
     return answer, exchange
 
@@ -73,7 +77,7 @@ class CassetteCaller:
         self.settings: Mapping[str, Any] = {}
         self.max_concurrent = _CONCURRENT
 
-    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[ModelAnswer, Exchange]:
         """Return the recorded answer.
 
         Raises:
@@ -91,7 +95,7 @@ class CassetteCaller:
             raise _other(
                 f"the answer was recorded in a form that only {', '.join(outcome.native)} has", stage
             )
-        return Answer(outcome.said, outcome.task), _exchange(tape, outcome)
+        return ModelAnswer(outcome.said, outcome.task), _exchange(tape, outcome)
 
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage

@@ -15,15 +15,15 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.text.summaries import summary_of
-from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, BackendModel, check_packages
+from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, BackendModelString, check_packages
 from aigo_lighteval.versions import prepare_imports
 
 
 @dataclass(frozen=True)
-class Prepared:
+class ConfiguredBackend:
     """Fully configured backend model that is not loaded yet."""
 
-    asked_as: BackendModel
+    asked_as: BackendModelString
     config: Any
     """Configuration object of lighteval."""
     batch_size: int
@@ -39,7 +39,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Loaded(Prepared):
+class LoadedBackend(ConfiguredBackend):
     """Loaded backend model."""
 
     model: Any
@@ -51,7 +51,7 @@ class Loaded(Prepared):
         return bool(self.model.prompt_manager.use_chat_template)
 
 
-def prepare(model: BackendModel, attempt_timeout: int | None = None) -> Prepared:
+def prepare(model: BackendModelString, attempt_timeout: int | None = None) -> ConfiguredBackend:
     """Check a backend's model string. This imports lighteval but does not load the model.
 
     Args:
@@ -71,10 +71,10 @@ def prepare(model: BackendModel, attempt_timeout: int | None = None) -> Prepared
         for key, value in config.generation_parameters.model_dump().items()
         if value is not None and key != "max_new_tokens"
     }
-    return Prepared(model, config, max(1, int(batch)), max_tokens, generation)
+    return ConfiguredBackend(model, config, max(1, int(batch)), max_tokens, generation)
 
 
-def _limited(model: BackendModel, attempt_timeout: int | None) -> BackendModel:
+def _limited(model: BackendModelString, attempt_timeout: int | None) -> BackendModelString:
     """Return the model with the time limit in its settings."""
     if attempt_timeout is None or "timeout" in model.settings:
         return model
@@ -87,7 +87,7 @@ def _limited(model: BackendModel, attempt_timeout: int | None) -> BackendModel:
     return replace(model, settings={**model.settings, "timeout": str(attempt_timeout)})
 
 
-def load(prepared: Prepared) -> Loaded:
+def load(prepared: ConfiguredBackend) -> LoadedBackend:
     """Load a backend's model.
 
     Raises:
@@ -114,7 +114,7 @@ def load(prepared: Prepared) -> Loaded:
             code=Code.FAILED_MODEL_LOAD,
         )
     _mean_the_temperature(model, backend, prepared.generation)
-    return Loaded(**vars(prepared), model=model)
+    return LoadedBackend(**vars(prepared), model=model)
 
 
 def _not_here(model: str) -> str:
@@ -127,7 +127,7 @@ def _not_here(model: str) -> str:
     return f"{missing}, and as a name on a hub it did not work"
 
 
-def _config(model: BackendModel, module: Any) -> tuple[Any, int | None]:
+def _config(model: BackendModelString, module: Any) -> tuple[Any, int | None]:
     """Return lighteval's configuration, and the maximum answer length if the task sets none.
 
     For backends that use a document's length, the configuration does not contain the length. Otherwise

@@ -33,7 +33,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.dtypes.base import maker
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import Call
+from aigo_bridge.execution.journal import CheckpointCall
 from aigo_bridge.models.connections import (
     Choice,
     Exchange,
@@ -148,7 +148,7 @@ _INCOMPLETE = frozenset({"length", "max_tokens", "model_length", "content_filter
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """Answer of one model call."""
 
     reply: Reply
@@ -262,8 +262,8 @@ def _logprob(token: dict[str, Any]) -> dict[str, Any]:
 
 
 async def attempted(
-    call: Call | None, attempt: Coroutine[Any, Any, tuple[Answer, Exchange]]
-) -> tuple[Answer, Exchange]:
+    call: CheckpointCall | None, attempt: Coroutine[Any, Any, tuple[ModelAnswer, Exchange]]
+) -> tuple[ModelAnswer, Exchange]:
     """Await an attempt and return its answer, or reuse the answer from the run that is resumed."""
     earlier = None if call is None else _from_json(call.answer())
     if earlier is not None:
@@ -279,7 +279,7 @@ async def attempted(
     return answer, exchange
 
 
-def _from_json(entry: Any) -> tuple[Answer, Exchange] | None:
+def _from_json(entry: Any) -> tuple[ModelAnswer, Exchange] | None:
     if not isinstance(entry, dict):
         return None
     try:
@@ -287,7 +287,7 @@ def _from_json(entry: Any) -> tuple[Answer, Exchange] | None:
         usage = fields["usage"]
         fields["usage"] = None if usage is None else Usage(**usage)
         fields["choices"] = tuple(_choice(choice) for choice in fields["choices"])
-        return Answer(Reply(**fields), entry["task"]), Exchange(**entry["exchange"])
+        return ModelAnswer(Reply(**fields), entry["task"]), Exchange(**entry["exchange"])
     except (KeyError, TypeError):  # written by another release
         return None
 
@@ -333,7 +333,7 @@ class Caller(Protocol):
         """
         ...
 
-    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[Answer, Exchange]:
+    async def attempt(self, request: ModelRequest, stage: Stage) -> tuple[ModelAnswer, Exchange]:
         """Call the model.
 
         Raises:

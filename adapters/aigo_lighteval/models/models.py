@@ -25,7 +25,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine.protocol import Retry
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, Call, asked_for
+from aigo_bridge.execution.journal import ASKER, CheckpointCall, asked_for
 from aigo_bridge.execution.progress import ATTEMPTS, wait_after
 from aigo_bridge.models.connections import (
     Exchange,
@@ -90,7 +90,7 @@ class RecordedCall:
 
 
 @dataclass(slots=True)
-class Recording:
+class CallLog:
     """Recording of all model calls inside a `with` block."""
 
     name: str
@@ -102,7 +102,7 @@ class Recording:
     ended_at: float | None = None
     calls: list[RecordedCall] = field(default_factory=list)
     tokens: int = 0
-    _outer: Token[Recording | None] | None = None
+    _outer: Token[CallLog | None] | None = None
 
     def __enter__(self) -> Self:
         self._outer = _CURRENT.set(self)
@@ -164,10 +164,10 @@ class Recording:
         }
 
 
-_CURRENT: ContextVar[Recording | None] = ContextVar("recording", default=None)
+_CURRENT: ContextVar[CallLog | None] = ContextVar("recording", default=None)
 
 
-def current() -> Recording | None:
+def current() -> CallLog | None:
     """Return the current recording; `None` outside of a run."""
     return _CURRENT.get()
 
@@ -186,9 +186,9 @@ def dumped(value: Any) -> Json:
 # Reading from logs
 
 
-def tokens_used(recorded: Recording | Mapping[str, Any]) -> list[tuple[str, tuple[int, int] | None]]:
+def tokens_used(recorded: CallLog | Mapping[str, Any]) -> list[tuple[str, tuple[int, int] | None]]:
     """Return the model and the input and output tokens of each call; `None` for an answer without counts."""
-    if isinstance(recorded, Recording):
+    if isinstance(recorded, CallLog):
         return [(call.model, call.tokens) for call in recorded.calls if call.tokens or call.error is None]
     return [
         (call["model"], tuple(call["usage"][name] for name in TOKEN_COUNTS) if "usage" in call else None)
@@ -330,7 +330,7 @@ class HostedModel:
             weighed: tuple[Likelihood, ...] = await self._called(request, weigh)
         return weighed
 
-    async def _answer(self, call: Call | None, request: ModelRequest) -> _Called:
+    async def _answer(self, call: CheckpointCall | None, request: ModelRequest) -> _Called:
         attempt = self._caller.attempt(request, self._stage)
         if not isinstance(self._caller, CassetteCaller):
             attempt = recorded(call, attempted(call, attempt))
@@ -436,7 +436,7 @@ def single_model(name: str) -> HostedModel:
     return HostedModel(name, caller, limiter(caller))
 
 
-class Models:
+class TaskModels:
     """Other models of a task, by AI GO key.
 
     Raises:

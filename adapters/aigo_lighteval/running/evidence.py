@@ -31,14 +31,14 @@ from aigo_bridge.execution.codec import (
     solved_records,
 )
 from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun
-from aigo_bridge.execution.program import Failure, Solution
+from aigo_bridge.execution.program import SampleFailure, Solution
 from aigo_bridge.plan.logged_plan import logged_plan
-from aigo_bridge.plan.outline import Outline
+from aigo_bridge.plan.outline import TaskOutline
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.records import StoredNumbers, TrialRecord, numbers_from_json
 from aigo_bridge.scoring.scorer import Score
-from aigo_lighteval.models.models import Recording, call_events, direct_ios
+from aigo_lighteval.models.models import CallLog, call_events, direct_ios
 from aigo_lighteval.versions import require_parquet
 
 BLOCK = "aigo_bridge"
@@ -52,8 +52,8 @@ FORMAT = 1
 class Solved:
     """Solver outcome of one trial. It is converted to JSON when it is saved."""
 
-    result: Solution | Failure
-    record: Recording
+    result: Solution | SampleFailure
+    record: CallLog
     postprocessed: bool
     """Whether the plan has a post-processor. If so, its rows are kept."""
 
@@ -64,11 +64,11 @@ class Solved:
         except (ValueError, RecursionError) as error:
             # Task code can return output that is nested too deeply to be written. Only that sample fails.
             message = f"the output cannot be written as JSON: {error}"
-            fields = {"failure": Failure("solver", "InvalidSolverOutput", message).to_json()}
+            fields = {"failure": SampleFailure("solver", "InvalidSolverOutput", message).to_json()}
         return {**fields, "record": self.record.to_json()}
 
 
-ScoredRow = tuple[str | None, Score | Failure, Recording | None]
+ScoredRow = tuple[str | None, Score | SampleFailure, CallLog | None]
 """Row id from a post-processor (`None`: the sample itself), the scorer's result, and its calls, if any."""
 
 
@@ -101,7 +101,9 @@ def is_plain(solved: Solved | Json) -> bool:
     return "failure" not in solved and "rows" not in solved
 
 
-def results_of(scored: Scored | Json, key: str) -> Iterable[tuple[str | None, Score | Failure, Json | None]]:
+def results_of(
+    scored: Scored | Json, key: str
+) -> Iterable[tuple[str | None, Score | SampleFailure, Json | None]]:
     """Yield one scorer's results in one trial: row id, result and calls."""
     if isinstance(scored, Scored):
         for row_id, result, record in scored.results.get(key, ()):
@@ -111,12 +113,12 @@ def results_of(scored: Scored | Json, key: str) -> Iterable[tuple[str | None, Sc
             yield row_id, load_result(stored), calls
 
 
-def calls_of_solver(solved: Solved | Json) -> Recording | Json | None:
+def calls_of_solver(solved: Solved | Json) -> CallLog | Json | None:
     """Return the solver's calls in one trial; `None` without a solver."""
     return solved.record if isinstance(solved, Solved) else solved.get("record")
 
 
-def calls_of_scorers(scored: Scored | Json) -> list[Recording | Json]:
+def calls_of_scorers(scored: Scored | Json) -> list[CallLog | Json]:
     """Return the calls of all scorers in one trial."""
     results = scored.results if isinstance(scored, Scored) else scored
     return [record for rows in results.values() for _, _, record in rows if record is not None]
@@ -302,7 +304,7 @@ def stored_trials(
 
 
 def trial_records(
-    sample: Sample, index: int, solved: Json, scored: Scored | Json, outline: Outline
+    sample: Sample, index: int, solved: Json, scored: Scored | Json, outline: TaskOutline
 ) -> list[TrialRecord]:
     """Return the records of a trial: one, or one for each row of its post-processor.
 
@@ -317,14 +319,14 @@ def trial_records(
     if result is not None:
         events = _events(solved, as_json(scored))
         ios = exchanges(direct_ios(solved["record"]) if "record" in solved else ())
-        if isinstance(result, Failure):
+        if isinstance(result, SampleFailure):
             trace = Trace.model_validate({"items": _asked(solved), "events": events})
             solver = SolverTrace(trace=trace, raw_outputs=[], direct_ios=ios)
             return [TrialRecord(sample.id, index, sample.data, solver, (), (result.to_error(),))]
         has_rows = "rows" in solved and bool(result.rows)
         _add_run(result.rows[0].output if has_rows else result.output, events, ios)
 
-    def results(key: str, row_id: str | None) -> Iterator[tuple[Score | Failure, list[Json]]]:
+    def results(key: str, row_id: str | None) -> Iterator[tuple[Score | SampleFailure, list[Json]]]:
         for scored_row, outcome, record in results_of(scored, key):
             if scored_row == row_id:
                 yield outcome, direct_ios(record) if record else []

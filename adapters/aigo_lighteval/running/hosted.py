@@ -1,7 +1,7 @@
 """Run of a plan inside lighteval: a model that runs the solver, and a metric that runs the scorers.
 
 lighteval calls the model with all documents and the metric with all responses. Both are aigo-bridge classes
-(see `pipeline`) that share one `TaskRun`. The `TaskRun` does the work in its own event loop and records every
+(see `pipeline`) that share one `PlanRun`. The `PlanRun` does the work in its own event loop and records every
 failure in the sample that failed. It follows the plan's sample order because lighteval shuffles documents.
 
 If scorers compare likelihoods, the solver asks for likelihoods first. They are stored in the solver's raw
@@ -29,7 +29,7 @@ from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.errors import Stage
 from aigo_bridge.execution.codec import Json, Replay, dump_result, load_solution
 from aigo_bridge.execution.journal import asking
-from aigo_bridge.execution.program import Failure, Row, SampleProgram, Solution, contained
+from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution, contained
 from aigo_bridge.execution.progress import ProgressCounter, Spent
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.scoring.likelihoods import (
@@ -53,7 +53,14 @@ from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.templates import SampleTemplate
 from aigo_lighteval.documents.turns import storable
 from aigo_lighteval.models.calling import SAMPLE_ROW
-from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, HostedModel, Models, Recording, tokens_used
+from aigo_lighteval.models.models import (
+    ATTEMPT_SECONDS,
+    RETRIES,
+    CallLog,
+    HostedModel,
+    TaskModels,
+    tokens_used,
+)
 from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json, calls_of_solver
 
 
@@ -73,8 +80,8 @@ class LikelihoodSolver:
         """Whether the solver also generates an answer."""
 
     async def solve(
-        self, program: SampleProgram, sample: Sample, model: HostedModel, models: Models
-    ) -> Solution | Failure:
+        self, program: SampleProgram, sample: Sample, model: HostedModel, models: TaskModels
+    ) -> Solution | SampleFailure:
         """Solve one sample. Likelihoods come first because a failure there costs less than a generated
         answer.
 
@@ -92,7 +99,7 @@ class LikelihoodSolver:
             output = empty_trace()
             output.extend([input_item(message) for message in request.input.messages])
             output.raw_outputs.extend(outputs)
-            return Solution(output, (Row(sample, output),))
+            return Solution(output, (ScorerRow(sample, output),))
         solved = await program.solve(sample, model, models)
         if isinstance(solved, Solution) and isinstance(solved.output, SolverTrace):
             solved.output.raw_outputs[:0] = outputs
@@ -120,7 +127,7 @@ def likelihood_solver(plan: TaskPlan) -> LikelihoodSolver | None:
     return LikelihoodSolver(plan, solver)
 
 
-def stored_likelihoods(solution: Solution | Failure | None, key: str = RAW_KEY) -> list[float]:
+def stored_likelihoods(solution: Solution | SampleFailure | None, key: str = RAW_KEY) -> list[float]:
     """Return the first log-likelihoods that a solver stored under a key, in the order of the choices."""
     output = solution.output if isinstance(solution, Solution) else None
     for raw in output.raw_outputs if isinstance(output, SolverTrace) else ():
@@ -183,11 +190,11 @@ async def within(seconds: int | None, stage: Stage, work: Awaitable[Any]) -> Any
         return await work
     with anyio.move_on_after(seconds):
         return await work
-    return Failure(stage, "LimitExceeded", f"the time limit ({seconds} s) of the sample was exceeded")
+    return SampleFailure(stage, "LimitExceeded", f"the time limit ({seconds} s) of the sample was exceeded")
 
 
 @dataclass
-class TaskRun:
+class PlanRun:
     """State and work of one plan while lighteval runs it."""
 
     plan: TaskPlan
@@ -196,7 +203,7 @@ class TaskRun:
     host: SnippetHost
     model: HostedModel | None
     """Evaluated model; `None` if the plan calls no model."""
-    models: Models
+    models: TaskModels
     portal: BlockingPortal
     progress: ProgressCounter
     max_samples: int = DEFAULT_SAMPLES
@@ -290,16 +297,16 @@ class TaskRun:
             self.solved[trial] = {}
             return
         asker = self.progress.asker(sample.id, trial[1], "solver")
-        recording = Recording(program.plan.benchmark.solver.type, "solver", self.token_limit)  # type: ignore[union-attr]  # it has a solver
+        recording = CallLog(program.plan.benchmark.solver.type, "solver", self.token_limit)  # type: ignore[union-attr]  # it has a solver
         with recording as record, asking(asker):
             result = await within(self.time_limit, "solver", self._solution(program, sample, trial[1]))
         self.solved[trial] = Solved(result, record, program.postprocessor is not None)
         self.solved.compress(trial)
-        if isinstance(result, Failure) or not program.scorers:
-            failure = result if isinstance(result, Failure) else None
+        if isinstance(result, SampleFailure) or not program.scorers:
+            failure = result if isinstance(result, SampleFailure) else None
             self.progress.finished(sample.id, trial[1], failure, Spent(tokens=record.tokens))
 
-    async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure:
+    async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | SampleFailure:
         SAMPLE_ROW.set(sample.data)
         if self.replay is not None:
             replayed = await contained(self.replay.solution(program, sample, trial), "solver")
@@ -317,31 +324,31 @@ class TaskRun:
         await checkpoint()  # most scorers never wait, and a run can only be interrupted at an await
         sample = self.plan.samples[trial[0]]
         solution = self.solution(trial)
-        if isinstance(solution, Failure):
+        if isinstance(solution, SampleFailure):
             self.scored[trial] = {}
             return
         SAMPLE_ROW.set(sample.data)
         if self.program is None:
             result = await contained(compute_evidence(self.plan, self.host), "metric")
             self.scored[trial] = {SCORER_KEY: [[None, dump_result(result), None]]}
-            self.progress.finished(sample.id, trial[1], result if isinstance(result, Failure) else None)
+            self.progress.finished(sample.id, trial[1], result if isinstance(result, SampleFailure) else None)
             return
-        rows = (Row(sample, None),) if solution is None else solution.rows
+        rows = (ScorerRow(sample, None),) if solution is None else solution.rows
         named = self.program.postprocessor is not None and solution is not None
         scores: dict[str, list[ScoredRow]] = {}
-        failure: Failure | None = None
+        failure: SampleFailure | None = None
         spent = Spent(tokens=self._tokens(trial))
         for scorer in self.program.scorers:
             results = scores[scorer.key] = []
             for row in rows:
                 asker = self.progress.asker(sample.id, trial[1], f"{scorer.key}/{row.sample.id}")
-                with Recording(scorer.key, "scorer") as record, asking(asker):
+                with CallLog(scorer.key, "scorer") as record, asking(asker):
                     outcome = await within(
                         self.time_limit, "score", self.program.score(scorer, row, self.models)
                     )
                 spent.note(scorer.key, outcome)
                 spent.tokens = (spent.tokens or 0) + record.tokens
-                failure = failure or (outcome if isinstance(outcome, Failure) else None)
+                failure = failure or (outcome if isinstance(outcome, SampleFailure) else None)
                 row_id = str(row.sample.id) if named else None
                 results.append((row_id, outcome, record if record.calls else None))
         self.scored[trial] = Scored(scores)
@@ -355,7 +362,7 @@ class TaskRun:
         used = [] if record is None else tokens_used(record)
         return sum(sum(tokens) for _, tokens in used if tokens is not None)
 
-    def solution(self, trial: Trial) -> Solution | Failure | None:
+    def solution(self, trial: Trial) -> Solution | SampleFailure | None:
         """Return the solver's outcome of a trial; `None` without a solver."""
         solved = self.solved[trial]
         if isinstance(solved, Solved):
@@ -405,7 +412,7 @@ class TaskRun:
 _text = json.JSONEncoder(default=str).encode
 
 
-def _answer(solution: Solution | Failure | None) -> str:
+def _answer(solution: Solution | SampleFailure | None) -> str:
     output = solution.output if isinstance(solution, Solution) else None
     items = output.trace.items if isinstance(output, SolverTrace) else []
     return storable(last_text(items) or "")

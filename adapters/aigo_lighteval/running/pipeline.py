@@ -38,7 +38,7 @@ from aigo_bridge.results.faults import explained
 from aigo_lighteval.documents.translate import CARRIER, row_text
 from aigo_lighteval.documents.turns import SPLIT
 from aigo_lighteval.running.evidence import BLOCK
-from aigo_lighteval.running.hosted import TaskRun
+from aigo_lighteval.running.hosted import PlanRun
 
 Json = dict[str, Any]
 
@@ -59,7 +59,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
             results file.
     """
 
-    def __init__(self, run: TaskRun, out: Path, block: Callable[[str | None], Mapping[str, Any]]):
+    def __init__(self, run: PlanRun, out: Path, block: Callable[[str | None], Mapping[str, Any]]):
         super().__init__(output_dir=str(out), save_details=True)
         self._run = run
         self._out = out
@@ -289,7 +289,7 @@ class UncachedModel(LightevalModel):  # type: ignore[misc]  # lighteval is untyp
 class AigoModel(UncachedModel):
     """lighteval model that runs the plan's solver on every document. It never raises errors."""
 
-    def __init__(self, run: TaskRun, name: str):
+    def __init__(self, run: PlanRun, name: str):
         super().__init__(ModelConfig(model_name=name))
         self.run = run
 
@@ -307,7 +307,7 @@ class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteva
     saved.
     """
 
-    def __init__(self, run: TaskRun):
+    def __init__(self, run: PlanRun):
         self.run = run
 
     def __deepcopy__(self, memo: object) -> AigoComputation:
@@ -324,7 +324,7 @@ class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteva
         return ["" for _ in docs]
 
 
-def aigo_metric(run: TaskRun, summary: Callable[[], Mapping[str, float]]) -> SampleLevelMetric:
+def aigo_metric(run: PlanRun, summary: Callable[[], Mapping[str, float]]) -> SampleLevelMetric:
     """Return the lighteval metric that carries all scorers and metrics of a plan.
 
     Args:

@@ -17,14 +17,27 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
 from aigo_bridge.execution.codec import Json, Replay, replay_of
-from aigo_bridge.execution.jobs import JobModels, Start, make_folder, make_models, progress_of, start_jobs
+from aigo_bridge.execution.jobs import (
+    JobModels,
+    PlannedJob,
+    make_folder,
+    make_models,
+    progress_of,
+    start_jobs,
+)
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.program import compile_program
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process import fewer_collections, steady_time
 from aigo_bridge.redaction.secrets import learn_environment
-from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, system_metrics
+from aigo_bridge.results.assembling import (
+    RunningTotals,
+    count_samples,
+    metrics_for,
+    sample_stream,
+    system_metrics,
+)
 from aigo_bridge.results.faults import explained
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.results.specification import slug
@@ -32,7 +45,14 @@ from aigo_lighteval.documents.translate import COLLECTIONS, rows_of, to_task_con
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.calling import make_caller
 from aigo_lighteval.models.messages import Caller
-from aigo_lighteval.models.models import TOKEN_COUNTS, HostedModel, Models, limiter, load_caller, tokens_used
+from aigo_lighteval.models.models import (
+    TOKEN_COUNTS,
+    HostedModel,
+    TaskModels,
+    limiter,
+    load_caller,
+    tokens_used,
+)
 from aigo_lighteval.running.evidence import (
     EARLIER_LOGS,
     FORMAT,
@@ -45,7 +65,7 @@ from aigo_lighteval.running.evidence import (
     trial_records,
 )
 from aigo_lighteval.running.gaps import refuse_gaps
-from aigo_lighteval.running.hosted import DEFAULT_SAMPLES, TaskRun, likelihood_solver
+from aigo_lighteval.running.hosted import DEFAULT_SAMPLES, PlanRun, likelihood_solver
 from aigo_lighteval.running.pipeline import AigoModel, aigo_metric, run_pipeline
 
 T = TypeVar("T")
@@ -57,7 +77,7 @@ SharedCaller = tuple[Caller, anyio.CapacityLimiter]
 class _Work:
     """Job that starts, with its models."""
 
-    start: Start[Finished]
+    start: PlannedJob[Finished]
     models: JobModels[SharedCaller]
     replay: Replay | None
 
@@ -121,7 +141,7 @@ def _name(shared: SharedCaller) -> str:
     return shared[0].name
 
 
-def _replay(start: Start[Finished]) -> Replay | None:
+def _replay(start: PlannedJob[Finished]) -> Replay | None:
     """Return the stored solver outputs to score again. A log without them is refused before anything runs."""
     origin = start.plan.origin
     stored = None if origin is None or origin.stored is None else Path(origin.stored)
@@ -188,12 +208,12 @@ def _run_one(
     host = snippet_host(plan)
     started = steady_time()
     try:
-        run = TaskRun(
+        run = PlanRun(
             plan=plan,
             program=None if plan.entity == "system" else compile_program(plan, host),
             host=host,
             model=None if evaluated is None else HostedModel("", *evaluated),
-            models=Models(work.models.others, "score"),
+            models=TaskModels(work.models.others, "score"),
             portal=portal,
             progress=progress,
             max_samples=settings.max_samples or _samples_in_flight(work, settings),
@@ -254,7 +274,7 @@ def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
     return max(DEFAULT_SAMPLES, 2 * (settings.max_connections or 0), batches)
 
 
-def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
+def _usage(run: PlanRun) -> dict[str, dict[str, int]]:
     """Return input and output tokens by model. Models with a call of unknown tokens are omitted."""
     usage: dict[str, dict[str, int]] = {}
     unknown: set[str] = set()
@@ -272,12 +292,12 @@ def _usage(run: TaskRun) -> dict[str, dict[str, int]]:
     return {model: tokens for model, tokens in usage.items() if model not in unknown}
 
 
-def _summary(run: TaskRun) -> dict[str, float]:
+def _summary(run: PlanRun) -> dict[str, float]:
     """Return the plan's metrics for lighteval's output, as `<scorer>.<metric>`. Evidence does not use
     them.
     """
     plan = run.plan
-    tally = Tally(plan)
+    tally = RunningTotals(plan)
     if plan.entity == "system":
         metrics = system_metrics(list(sample_stream(records_of(run), tally)))
     else:
@@ -286,7 +306,7 @@ def _summary(run: TaskRun) -> dict[str, float]:
     return {f"{row.scorer_key}.{row.name}": float(row.value) for row in metrics.rows if row.value is not None}
 
 
-def records_of(run: TaskRun) -> Iterator[TrialRecord]:
+def records_of(run: PlanRun) -> Iterator[TrialRecord]:
     """Yield records for metrics. The solver's output is omitted if only scorers have used it."""
     plan = run.plan
     needs_output = plan.entity == "system" or bool(plan.benchmark.actions)

@@ -19,7 +19,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 
 
-class TooLargeError(EvidenceError):
+class LogTooLargeError(EvidenceError):
     """Log that exceeds the limits; it is refused instead of salvaged."""
 
     def __init__(self, message: str):
@@ -89,7 +89,7 @@ class Bounds:
         return replace(self, **{name: known[name](value) for name, value in limits.items()})
 
     def check_member(self, name: str, size: int, compressed: int, *, any_size: bool = False) -> None:
-        """Check a member by its directory entry; raise `TooLargeError` if it exceeds the limits.
+        """Check a member by its directory entry; raise `LogTooLargeError` if it exceeds the limits.
 
         Args:
             name: name of the member.
@@ -99,12 +99,12 @@ class Bounds:
                 are too large.
         """
         if size > self.member_bytes:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"member {name!r} is {size:,} bytes unpacked, the limit is {self.member_bytes:,}"
                 " (raise the bound 'member_bytes' if the log is yours)"
             )
         if (any_size or size > self.ratio_from) and size > self.ratio * max(compressed, 1):
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"member {name!r} looks like a zip bomb: {size:,} bytes unpacked from "
                 f"{compressed:,}, more than {self.ratio:g} times (if you trust the log, raise "
                 "the bound 'ratio')"
@@ -121,36 +121,36 @@ class Bounds:
     def unpacked(self, stream: BinaryIO, packed: int, name: str) -> BinaryIO:
         """Return a stream of the unpacked content of a compressed file of `packed` bytes.
 
-        Reading raises `TooLargeError` if the content is too large.
+        Reading raises `LogTooLargeError` if the content is too large.
         """
         counted = _Counted(stream, self.most_unpacked(packed), name)
         return cast("BinaryIO", io.BufferedReader(counted, buffer_size=1 << 17))
 
     def check_count(self, what: str, count: int, size: int, where: str = "the sample") -> None:
         """Check the number of events or messages in a sample or log of `size` bytes (0: unknown); raise
-        `TooLargeError` if there are too many, or if they are too small.
+        `LogTooLargeError` if there are too many, or if they are too small.
         """
         if count > self.events:
-            raise TooLargeError(f"{where} has {count:,} {what}, the bound 'events' is {self.events:,}")
+            raise LogTooLargeError(f"{where} has {count:,} {what}, the bound 'events' is {self.events:,}")
         if count > 10_000 and 0 < size < count * self.smallest:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"{where} has {count:,} {what} in {size:,} bytes, which none can be"
                 " (lower the bound 'smallest' if the log is yours)"
             )
 
     def check_document(self, name: str, data: bytes) -> None:
-        """Check a document before it is parsed; raise `TooLargeError` for a text that is too long, or for a
+        """Check a document before it is parsed; raise `LogTooLargeError` for a long text, or for a
         document of mostly brackets.
 
         An empty object has two bytes of JSON, but takes forty times as many in memory.
         """
         if len(data) > _LARGE and self._is_dense(data):
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"member {name!r} has {len(data):,} bytes of hardly anything but brackets"
                 " (raise the bound 'density' if the log is yours)"
             )
         if _has_text_of(data, self.string_bytes + 1):
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"member {name!r} has a text of more than {self.string_bytes:,} bytes"
                 " (raise the bound 'string_bytes' if the log is yours)"
             )
@@ -181,7 +181,7 @@ class _Counted(io.RawIOBase):
         part = self._stream.read(len(buffer))
         self._read += len(part)
         if self._read > self._most:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"{self._name!r} unpacks to more than {self._most:,} bytes: it looks like a zip bomb"
                 " (if the file is yours, decompress it first)"
             )

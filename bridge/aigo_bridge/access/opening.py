@@ -287,7 +287,7 @@ class OutsideRootError(OSError):
         super().__init__(errno.EACCES, self.issue.message, str(path))
 
 
-class TooLargeError(OSError):
+class FileTooLargeError(OSError):
     """File that exceeds the size limit."""
 
     def __init__(self, path: Path, largest: int):
@@ -331,7 +331,7 @@ def read_regular(path: Path, largest: int, root: Path | None = None) -> bytes:
     with open_regular(path, root) as file:
         data = file.read(largest + 1)
     if len(data) > largest:
-        raise TooLargeError(path, largest)
+        raise FileTooLargeError(path, largest)
     return data
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from aigo_bridge.catalogue import commands, datasets, files, models, planning, results, running, tasks
-from aigo_bridge.catalogue.entry import Entry, Example
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example
 from aigo_bridge.codes import Code
 
-__all__ = ["CATALOGUE", "FAMILIES", "Entry", "Example", "family_of"]
+__all__ = ["CATALOGUE", "FAMILIES", "CatalogueEntry", "Example", "family_of"]
 
-CATALOGUE: dict[Code, Entry] = {
+CATALOGUE: dict[Code, CatalogueEntry] = {
     entry.code: entry
     for package in (files, tasks, datasets, models, planning, running, results, commands)
     for entry in package.ENTRIES

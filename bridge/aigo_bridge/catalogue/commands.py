@@ -2,83 +2,83 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example
 from aigo_bridge.codes import Code
 
 _RUN = "run task.yaml --model scripted/answers.jsonl "
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.WRONG_OPTION,
         "An option value is not valid",
         "The message shows the value and what is expected.",
         "Correct the value. `aigo-bridge COMMAND --help` describes all options.",
         Example(_RUN + "--cache sometimes"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.OPTIONS_APART,
         "Options cannot be combined",
         "One option has no meaning together with the other, or for this kind of file.",
         "Remove one of the options.",
         Example(_RUN + "--sample-id 3"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOTHING_THERE,
         "A file or folder does not exist",
         "A path on the command line is wrong.",
         "Correct the path.",
         Example("validate taks.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.ALREADY_THERE,
         "The output already exists",
         "Existing files are not overwritten without your permission.",
         "Choose another name, or add `--force` if the command has it.",
         Example("attest --new-key task.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_CHOICE,
         "A name is unknown",
         "There is no shipped task, engine, sample, table, chart or kind with this name.",
         "Use one of the names in the message.",
         Example("schema taks"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_RULE,
         "A rule of `check` is not valid",
         "The rule does not match a supported form, has no margin, or refers to a value that the result does not have.",
         "Write the rule in one of the forms in the message.",
         Example("check result.tasklog.json --rule 'Accuracy should be good'"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.INCOMPARABLE_RESULTS,
         "Results cannot be compared",
         "A result is named twice, files are mixed with folders, or the results belong to different tasks.",
         "Name each result once, and only results of the same task.",
         Example("compare result.tasklog.json result.tasklog.json"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_QUERY,
         "An SQL query is not valid",
         "The query is not a single SELECT, or it uses an unknown column or table.",
         "Run `aigo-bridge sql --schema` to list tables and columns.",
         Example("sql 'SELEC 1' result.tasklog.json"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNUSABLE_OUTPUT,
         "An output path cannot be written",
         "The path is a file instead of a folder, or you have no permission to write there.",
         "Choose another output path.",
         Example(_RUN + "--out capitals.jsonl"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_ADDRESS,
         "An object storage address is not valid",
         "The address does not have the form SCHEME://BUCKET/KEY, contains a password, or the command needs a local path.",
         "Correct the address. Put credentials into environment variables, never into an address.",
         Example("validate s3://user:secret@bucket/task.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_STORAGE,
         "Object storage is unreachable or refuses access",
         "The bucket or object does not exist, you have no permission, or the connection failed. Finished "
@@ -86,77 +86,77 @@ ENTRIES = (
         "Check the address and your permissions. The message shows where the files are.",
         test="tests/end_to_end/test_object_storage.py::test_what_cannot_be_put_at_the_end_is_kept_here",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_BENCHMARK,
         "An engine has no benchmark with this name",
         "The name or file does not contain a task of the engine.",
         "Run `aigo-bridge list inspect` or `aigo-bridge list lighteval` to see the available benchmarks.",
         Example("run inspect:no_such_benchmark --model mockllm/model"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_BENCHMARK_OPTION,
         "A benchmark does not have this option",
         "Engine benchmarks accept the options of their engine, and their own parameters with `-T`.",
         "Correct the option as the message says.",
         Example("run inspect:inspect_evals/gsm8k --model mockllm/model --limit 1 -n 2"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNFIT_BENCHMARK,
         "A benchmark cannot run correctly with these options",
         "With these rows, metrics or model, the result would not be comparable with the published benchmark.",
         "Change the option in the message.",
         test="tests/adapters/lighteval/benchmarks/test_faults.py::test_more_examples_than_the_split_has_are_said_in_numbers",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNDRAWABLE_CHART,
         "The results do not contain data for this chart",
         "Some charts need several results, repeated trials or judge scores.",
         "Choose another chart or other results.",
         test="tests/extras/report/tables/test_charts.py::test_nothing_to_draw_and_too_much_are_told",
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_ARGUMENT,
         "A required option is missing",
         "The command needs more information.",
         "Add the option in the message.",
         Example("check result.tasklog.json"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_PACKAGE,
         "A required package is not installed",
         "Engines and large libraries are optional extras.",
         "Run the install command in the message.",
         test="tests/bridge/scoring/test_strings.py::test_without_sacrebleu_the_plan_is_refused_in_one_line",
     ),
-    Entry(
+    CatalogueEntry(
         Code.OLD_PACKAGE,
         "An engine version is not supported",
         "The installed version is too old or was not tested. Its types and files may differ.",
         "Run the install command in the message. `aigo-bridge doctor` shows all versions.",
         test="tests/end_to_end/test_missing_extras.py::test_an_engine_that_is_too_old_is_told_with_the_command",
     ),
-    Entry(
+    CatalogueEntry(
         Code.NO_SANDBOX,
         "The local sandbox is not available",
         "The sandbox needs Linux and namespaces. The kernel or the container may forbid namespaces.",
         "Read docs/reference/sandbox.md for the required permissions and for other sandboxes.",
         test="tests/bridge/sandbox/test_jail.py::test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason",
     ),
-    Entry(
+    CatalogueEntry(
         Code.PORT_IN_USE,
         "A port cannot be used",
         "Another program uses the port, or you have no permission to use it.",
         "Choose another port, or use `--port 0` for a free one.",
         test="tests/extras/report/verbs/test_view.py::test_a_port_that_is_taken_and_a_folder_that_is_none_are_told",
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_LIMIT,
         "An environment variable for a limit is not a number",
         "Limits of this machine can be raised with environment variables.",
         "Set the variable to a number, as in the message.",
         test="tests/extras/scale/storage/test_leases.py::test_seconds_are_bounded",
     ),
-    Entry(
+    CatalogueEntry(
         Code.SYSTEM_ERROR,
         "The operating system refused a file operation",
         "For example, the disk is full, a folder is read-only, or too many files are open. The message ends "
@@ -164,7 +164,7 @@ ENTRIES = (
         "Correct the cause and run the command again. No partial files are left.",
         test="tests/end_to_end/test_wrong_use.py::test_a_file_that_cannot_be_written_is_told_by_its_own_name",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNCODED,
         "An error without a code",
         "An engine or a plug-in raised this error.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example
 from aigo_bridge.codes import Code
 
 _EXPLAIN = "explain task.yaml --dataset capitals="
@@ -24,21 +24,21 @@ def _generated(synthesizers: str) -> dict[str, str]:
 
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_DATA_FORMAT,
         "The format of a data file is not supported",
         "Rows can be CSV, JSON, JSONL or Parquet files, or folders of text files. The file extension selects the format.",
         "Rename or convert the file.",
         Example(_EXPLAIN + "rows.txt", files={"rows.txt": "Norway,Oslo\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.ROWS_NOT_JSON,
         "A line is not valid JSON",
         "Each line of a JSONL file must be one complete JSON object. Single quotes, trailing commas and NaN are not valid JSON.",
         "Correct the line.",
         Example(_EXPLAIN + "rows.jsonl", files={"rows.jsonl": "{'country': 'Norway'}\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.ROW_SHAPE,
         "A row does not match the table",
         "The row is not an object, or it has more cells than the header. A common cause is an unquoted cell "
@@ -48,28 +48,28 @@ ENTRIES = (
             _EXPLAIN + "rows.csv", files={"rows.csv": "country,capital\nUnited States,Washington, D.C.\n"}
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NO_ROWS,
         "A dataset has no rows",
         "The file is empty, or the filters exclude every row. A run needs at least one sample.",
         "Check the file and the filters of the dataset.",
         Example(_EXPLAIN + "rows.csv", files={"rows.csv": "country,capital\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.DAMAGED_TABLE,
         "A Parquet file is damaged or not a Parquet file",
         "The file was truncated during a copy, or another kind of file has the extension `.parquet`.",
         "Download or copy the file again.",
         Example(_EXPLAIN + "rows.parquet", files={"rows.parquet": "country,capital\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_HEADER,
         "The header of a table is not valid",
         "The file is empty, a column name occurs twice, or the cells are not separated by commas.",
         "Give each column a unique name in the first line, separated by commas.",
         Example(_EXPLAIN + "rows.csv", files={"rows.csv": "country,country\nNorway,Oslo\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.DOUBTFUL_ROWS,
         "Rows look incomplete or inconsistent",
         "For example, lines have missing cells, the ids of combined datasets differ, or front matter is not "
@@ -80,21 +80,21 @@ ENTRIES = (
             files={"rows.csv": "country,capital,note\nNorway,Oslo,x\nPeru,Lima\n"},
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.TOO_MANY_ROWS,
         "A dataset is too large for memory",
         "A small file can unpack to many gigabytes. The size is checked before that happens.",
         "Select fewer rows with `--num-samples`. If you trust the file, raise the limit in the hint.",
         test="tests/bridge/datasets/test_rows.py::test_a_small_file_that_stands_for_gigabytes_is_refused",
     ),
-    Entry(
+    CatalogueEntry(
         Code.NETWORK_CLOSED,
         "A dataset must be downloaded",
         "Without `--network`, the command does not download rows.",
         "Add `--network`, or pass a local copy with `--dataset KEY=FILE`.",
         Example(_EXPLAIN + "entity.yaml", files=_source("{type: url, url: 'https://example.org/rows.csv'}")),
     ),
-    Entry(
+    CatalogueEntry(
         Code.REFUSED_ADDRESS,
         "Rows may not be read from this address",
         "The scheme is not supported, or the address is in a private network or in object storage. An "
@@ -105,21 +105,21 @@ ENTRIES = (
             files=_source("{type: url, url: 'ftp://example.org/rows.csv'}"),
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_DOWNLOAD,
         "Rows could not be downloaded",
         "The server is unreachable, refuses the request, is too slow, or closes the connection early.",
         "Try again, or download the file yourself and pass it with `--dataset KEY=FILE`.",
         test="tests/security/test_addresses_of_data_sets.py::test_other_encodings_are_refused",
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_HUB_LOAD,
         "A Hugging Face dataset could not be loaded",
         "The dataset does not exist, needs code that aigo-bridge does not execute, or the hub is unreachable.",
         "Check the error of the `datasets` library in the message. To use a local copy, pass `--data-dir DIR`.",
         test="tests/bridge/datasets/test_sources.py::test_a_hub_data_set_that_cannot_be_loaded_is_an_error",
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_HUB_ARGUMENT,
         "An argument of a Hugging Face dataset is not allowed",
         "Arguments that execute remote code are refused. Some others have their own key outside `load_dataset_kwargs`.",
@@ -132,14 +132,14 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_COPY,
         "A folder has no copy of the dataset",
         "The folder that you passed with `--data-dir` does not contain the split under any of the expected names.",
         "Put the rows at one of the paths in the message.",
         test="tests/bridge/planning/test_published.py::test_a_copy_without_the_split_says_where_it_was_looked_for",
     ),
-    Entry(
+    CatalogueEntry(
         Code.ROWS_NOT_GENERATED,
         "The rows of a generated dataset do not exist yet",
         "A run needs fixed rows. Create them once with `aigo-bridge generate`, which writes a file.",
@@ -149,7 +149,7 @@ ENTRIES = (
             files=_generated("{type: python, synthesize_snippet: 'def synthesize(source): return source'}"),
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_GENERATOR,
         "A dataset generator failed",
         "The snippet did not return a list, a model reply could not be parsed, or a column is missing.",
@@ -159,7 +159,7 @@ ENTRIES = (
             files=_generated("{type: python, synthesize_snippet: 'def synthesize(source): return 5'}"),
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_COMPARISON,
         "A filter compares incompatible values",
         "Operators such as `greater_than` need numbers on both sides.",
@@ -172,14 +172,14 @@ ENTRIES = (
             ),
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.CHANGED_ROWS,
         "The rows differ from an earlier run",
         "The output folder contains results for other rows. Results over different rows cannot be compared.",
         "Use the same rows, or choose another `--out`. If the new rows are correct, the hint says which file to delete.",
         test="tests/bridge/planning/test_row_locks.py::test_other_rows_are_refused_from_then_on",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNEQUAL_LENGTHS,
         "Combined datasets have different numbers of rows",
         "`keys` combines datasets row by row, so all of them need the same number of rows.",
@@ -194,7 +194,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.VALUE_WITHOUT_JSON,
         "A value cannot be written as JSON",
         "For example, a text contains half of a surrogate pair, or a cell has a type that JSON does not support.",
@@ -204,21 +204,21 @@ ENTRIES = (
             files={"rows.jsonl": '{"country": "Norway \\ud83d", "capital": "Oslo"}\n'},
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_TRACE_SOURCE,
         "Traces cannot be read from this source",
         "Traces of other tools can only be read from exported files. aigo-bridge does not connect to their services.",
         "Export the traces to a file and name the file.",
         Example(_EXPLAIN + "entity.yaml", files=_source("{type: langsmith}")),
     ),
-    Entry(
+    CatalogueEntry(
         Code.DATASET_NOT_GIVEN,
         "The dataset of the task was not found",
         "No file next to the task has the dataset key, and you did not pass one.",
         "Pass the dataset with `--dataset KEY=FILE`.",
         Example("explain lonely/task.yaml", files={"lonely/task.yaml": "COPY task.yaml"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNPINNED_SOURCE,
         "Rows are not confirmed to be the published rows",
         "The number of rows or the checksum differs from the dataset file, or the dataset file does not contain them.",

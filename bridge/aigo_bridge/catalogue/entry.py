@@ -28,7 +28,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """Error code with its meaning and fix."""
 
     code: Code

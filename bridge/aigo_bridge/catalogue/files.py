@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example, edited
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example, edited
 from aigo_bridge.codes import Code
 
 _MEAN = "- {type: mean, field: is_correct, name: Accuracy}"
@@ -11,7 +11,7 @@ _SCORERS = "  scorers:\n"
 _PARAMETER = 'config_spec:\n  - {type: string, key: greeting, display_name: Greeting, default_value: "Hi"}\ndefinition:\n'
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.MISSING_FILE,
         "A referenced file does not exist",
         "An `!include`, a `$ref` or a path in a file points to a missing file. Paths are relative to the "
@@ -19,70 +19,70 @@ ENTRIES = (
         "Correct the path, or create the file.",
         edited(_CONTENT, "content: !include prompts/question.md"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNREADABLE_FILE,
         "A file cannot be read",
         "The path names a folder, a pipe or a device, the file is too large, or you have no permission to read it.",
         "Name a regular file and check its permissions.",
         edited(_CONTENT, "content: !include ."),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_UTF8,
         "A file is not UTF-8 text",
         "All text files must be UTF-8. This file may be Latin-1 or UTF-16 text, an archive or a spreadsheet.",
         "Save the file as UTF-8. The hint shows a command that converts it.",
         test="tests/bridge/reading/test_loading.py::test_other_encodings_are_refused_with_the_place",
     ),
-    Entry(
+    CatalogueEntry(
         Code.OUTSIDE_ROOT,
         "A path points outside the root folder",
         "A task may only read files of its own project. Otherwise a task from someone else could send your files to a model.",
         "Move the file into the project. If you trust the task, widen the root with `--root DIR`.",
         edited(_CONTENT, "content: !include ../secret.txt"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.PRIVATE_FILE,
         "A task reads a private file",
         "Hidden files, key files and git-ignored files often contain secrets, and a task could send them to a model.",
         "Move the text into another file, or allow this file with `--allow-file PATH`.",
         edited(_CONTENT, "content: !include .env"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_YAML,
         "A file is not valid YAML",
         "Common causes: an unclosed bracket or quote, a tab used for indentation, or an unquoted text that contains `: `.",
         "Check the line in the message and the line above it.",
         edited(_MEAN, "- {type: mean, field: is_correct, name: Accuracy"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.REPEATED_KEY,
         "A mapping contains the same key twice",
         "YAML would silently keep the last value, so one of the two values would be lost.",
         "Remove one of the two keys.",
         edited("display_name: Capitals\n", "display_name: Capitals\ndisplay_name: Capital cities\n"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_TAG,
         "A YAML tag is not supported",
         "`!include` is the only tag of the AI GO format. Tags of other tools are rejected.",
         "Remove the tag. If the value is text that begins with `!`, put it in quotes.",
         edited("description: Does", "description: !text Does"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.KEY_NOT_TEXT,
         "A mapping key is not text",
         "The key is a number, a mapping or a list. A common cause is a template without quotes.",
         "Put the key or the template in quotes.",
         edited(_CONTENT, "content: {{ sample.country }}"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_REFERENCE,
         "`!include` or `$ref` does not name a single file",
         "`!include` takes the path of one text file, and `$ref` the path of one YAML file. URLs are not supported.",
         "Write a path relative to this file, for example `!include prompts/question.md`.",
         edited("dataset: {key: capitals}", "dataset: {$ref: https://example.org/capitals.yaml}"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.REFERENCE_CIRCLE,
         "Files refer to each other in a circle",
         "A file cannot include itself, directly or through other files. The same applies to tasks that start "
@@ -90,7 +90,7 @@ ENTRIES = (
         "Remove one of the references.",
         edited("dataset: {key: capitals}", "dataset: {$ref: task.yaml}"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.SHADOWED_KEY,
         "A key next to a `$ref` has no effect",
         "The referenced file contains the same key, and its value is used.",
@@ -102,7 +102,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_KIND,
         "The kind of a file is not recognized",
         "Kinds are recognized by their keys. For example, a task has `definition`, a run file has "
@@ -110,28 +110,28 @@ ENTRIES = (
         "Compare the keys with the task format. If a key looks misspelled, the hint suggests the correct name.",
         Example("validate notes.yaml", files={"notes.yaml": "about: capitals\nwritten: 2024\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.OTHER_KIND,
         "A file is of the wrong kind",
         "For example, a run file was given instead of a task, or a file that is only a part for use with `$ref`.",
         "Name a file of the expected kind.",
         Example("validate part.yaml", files={"part.yaml": "type: string_equals\nground_truth: Oslo\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.EMPTY_FILE,
         "A file is empty",
         "The file contains only whitespace and comments.",
         "Add content to the file, or name another file.",
         Example("validate empty.yaml", files={"empty.yaml": "# to be written\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.TOO_MUCH,
         "A file exceeds a size limit",
         "The file is nested too deeply, its aliases or includes make it too large, or it has too many problems to list.",
         "Fix the listed problems first, or split the file.",
         test="tests/bridge/jsonl_spec/test_task_files.py::test_of_very_many_problems_the_first_are_shown",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_KEY,
         "A key is not allowed in this place",
         "The key is misspelled, belongs to another part of the file, or is not part of the AI GO format. "
@@ -139,42 +139,42 @@ ENTRIES = (
         "Use the name that the hint suggests, or remove the key.",
         edited("ground_truth:", "ground_thruth:"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_KEY,
         "A required key is missing",
         "The key has no default value. The task format lists all required keys.",
         "Add the key.",
         edited("display_name: Capitals\n", ""),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_TYPE,
         "A value has the wrong type",
         "Examples: text instead of a number, a mapping instead of a list, or `yes`, which YAML reads as true.",
         "Write a value of the expected type. Put numbers and dates that are meant as text in quotes.",
         edited("description: Does the model know capitals?", "description: 2024"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_CHOICE,
         "A value is not one of the allowed choices",
         "Solver types, scorer types, metric types, operators and modes have fixed names.",
         "Use one of the allowed names. The hint suggests the closest one.",
         edited("type: string_equals", "type: string_equal"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_VALUE,
         "A value is outside the allowed range",
         "For example, a number is too small or a text is too long. Keys may only contain letters, digits, `_` and `-`.",
         "Choose a value within the limits in the message.",
         edited("key: capitals\ndisplay", "key: the capitals!\ndisplay"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.CONTRADICTION,
         "Keys contradict each other",
         "Each key is valid alone, but the combination is contradictory or incomplete.",
         "Keep one of the keys, or add the missing one.",
         edited("  dataset: {key: capitals}\n", ""),
     ),
-    Entry(
+    CatalogueEntry(
         Code.REPEATED_ENTRY,
         "Two list entries have the same key",
         "Keys name the entries in a result, so one entry would replace the other.",
@@ -185,35 +185,35 @@ ENTRIES = (
             + "  - {type: string, key: greeting, display_name: Again}\ndefinition:\n",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNSET_VARIABLE,
         "An environment variable is not set",
         "The text `$NAME` is kept unchanged. This may be what you want, for example in a price.",
         "Set the variable. To keep the text without this warning, write `$$NAME`.",
         edited("display_name: Capitals", "display_name: $REGION"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.OLD_FORM,
         "A file uses deprecated syntax",
         "aigo-bridge can read files of earlier AI GO releases, but the platform accepts only the current syntax.",
         "Run `aigo-bridge upgrade FILE` to rewrite the file in the current syntax.",
         edited("dataset: {key: capitals}", "dataset: {source: {id: capitals}}"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_IN_DIALECT,
         "AI GO 3.17 does not accept this syntax",
         "With `--dialect aigo-3.17`, extensions and syntax of other releases are errors.",
         "Change the file as the hint suggests, or validate without `--dialect`.",
         edited(f"\n      metrics:\n        {_MEAN}", "", command="validate --dialect aigo-3.17 task.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_ENTITY,
         "A key does not match any entry",
         "A run file refers to a task, model, dataset or generator by a key that does not exist.",
         "Correct the key, or add the file to the list in the run file.",
         edited("task_key: capitals", "task_key: capitols", file="run.yaml", command="validate run.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.SEVERAL_DECLARATIONS,
         "Several files declare the same key",
         "The reference is ambiguous, because more than one file has this key.",
@@ -226,14 +226,14 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNUSED_PARAMETER,
         "A task parameter is never used",
         "The definition contains no `<< config.… >>` with this name, so the value has no effect.",
         "Use the parameter in the definition, or remove it.",
         edited("definition:\n", _PARAMETER),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_PARAMETER,
         "A task parameter has no value",
         "The parameter has no default, and you did not set it.",
@@ -244,14 +244,14 @@ ENTRIES = (
             command="explain task.yaml",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_PARAMETER,
         "A task has no parameter with this name",
         "The parameters of a task are declared in `config_spec`.",
         "Correct the name in `--config` or `task_config`.",
         Example("explain task.yaml --config contry=Norway"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_PARAMETER,
         "A parameter value is not valid",
         "The value has the wrong type, or it violates the limits or choices in `config_spec`.",
@@ -262,7 +262,7 @@ ENTRIES = (
             command="explain task.yaml --config shots=many",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_DECLARATION,
         "A parameter declaration contradicts itself",
         "The default is not one of the allowed values, or the limits exclude every value.",
@@ -272,21 +272,21 @@ ENTRIES = (
             "config_spec:\n  - {type: int, key: shots, display_name: Shots, default_value: 9, max: 5}\ndefinition:\n",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_SETTING,
         "Project settings are not valid",
         "`aigo-bridge.toml`, or `[tool.aigo-bridge]` in `pyproject.toml`, is not valid TOML or contains unknown settings.",
         "Correct the line. Settings have the same names as command-line options.",
         Example("validate task.yaml", files={"aigo-bridge.toml": "[validate]\nstrikt = true\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.PATH_FOR_TEXT,
         "A text contains only a file path",
         "The path itself would be sent to the model or executed as code, not the content of the file.",
         "Write `!include PATH` to insert the text of the file.",
         edited(_CONTENT, "content: prompts/question.md"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_RECORD,
         "A task record in a JSONL file is not valid",
         "Each line of the file must be one task record. The message ends with the rule that the record breaks.",
@@ -296,14 +296,14 @@ ENTRIES = (
             files={"records.jsonl": '{"id": "a", "input": "2 + 2?", "scorer": "exactly"}\n'},
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.DROPPED_FORM,
         "A file uses syntax that is no longer supported",
         "The file was written for an early AI GO release and contains a setting without an equivalent today.",
         "Rewrite this part as the message suggests.",
         edited("definition:\n", "evaluated_entity_type: prompt\ndefinition:\n"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.REFUSED_VARIABLE,
         "A task may not read this environment variable",
         "A task could send the value to a model. Variables with secrets are always refused; other variables "

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example
 from aigo_bridge.codes import Code
 
 _MODEL = "key: mine\ndisplay_name: Mine\ntask: chat_completion\nconfig: {connection_type: "
 _OWN = "run task.yaml --model model.yaml"
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.NO_MODEL,
         "No model was given",
         "The task evaluates a model, or uses one as a judge, generator or simulated user, and you did not choose it.",
         "Choose the model with `--model PROVIDER/MODEL`, and other models with `--model-map 'KEY=PROVIDER/MODEL'`.",
         Example("run task.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_PROVIDER,
         "A model provider is not available",
         "The engine does not know the provider before the `/`, or a package that the provider needs is missing.",
         "Correct the name, or use the other engine. The models page lists the providers of both engines.",
         Example("run task.yaml --model opnai/gpt-4.1-nano"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_MODEL_ENTITY,
         "A model file does not contain this key",
         "Name a model in a file as FILE, or as FILE#KEY if the file contains several models.",
@@ -35,7 +35,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_CONNECTION,
         "A model connection is not valid",
         "A setting in the model file does not match the connection type, or the adapter does not exist.",
@@ -48,7 +48,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_SECRET,
         "An API key or address of a model is not set",
         "The model file refers to an environment variable that is not set.",
@@ -61,63 +61,63 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_MODEL_ARGUMENT,
         "A model argument is unknown",
         "The arguments after the model name depend on the provider or backend.",
         "Remove or correct the argument.",
         Example("run task.yaml --engine lighteval --model openai/gpt-4.1,max_tokens=1,max_new_tokens=2"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_SCRIPTED_RULES,
         "The file of a scripted model is not valid",
         "The file after `scripted/` contains one JSON object per line with a `match` and a `reply`.",
         "Correct the path or the line.",
         Example("run task.yaml --model scripted/answer.jsonl"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNFIT_MODEL,
         "A model cannot do what the task needs",
         "For example, an embedding model cannot answer a conversation, and many models do not return likelihoods.",
         "Choose a model with the required capability.",
         test="tests/adapters/inspect/models/test_provider.py::test_a_conversation_with_an_embeddings_model_is_refused_before_it_begins",
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_MODEL_LOAD,
         "A local model could not be loaded",
         "The folder, the tokenizer or the available memory does not meet the needs of the backend.",
         "Check the error of the backend in the message.",
         test="tests/adapters/lighteval/models/test_backends.py::test_a_model_that_is_nowhere_is_no_folder_first_of_all",
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_MODEL,
         "A model call failed",
         "The endpoint refused the call, was unreachable after all retries, or returned an invalid reply. The sample failed.",
         "Check the endpoint error in the message, then run the failed samples again with `run --resume`.",
         test="tests/bridge/models/connections/test_endpoint.py::test_an_answer_that_trickles_is_given_up",
     ),
-    Entry(
+    CatalogueEntry(
         Code.LOST_OPTION,
         "A model option would be lost",
         "The adapter or backend does not send this option, so the model would run with other settings than you asked for.",
         "Remove the option, or send it in `process_input` of the adapter.",
         test="tests/adapters/lighteval/models/test_generation.py::test_a_request_of_a_task_and_the_users_settings_do_not_contradict_each_other",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNSENDABLE_CONTENT,
         "A message part is not supported by this model",
         "Only some models accept images, audio or files.",
         "Use another model or engine, or exclude these samples.",
         test="tests/adapters/inspect/models/test_models.py::test_what_has_no_place_in_inspect_is_an_error_of_the_sample",
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_RECORDED,
         "A model call is not in the cassette",
         "`--replay` does not call the model, and the recorded run did not make this call.",
         "Check the closest recorded call in the message for a changed template or option, or record the run again.",
         test="tests/extras/trust/recording/test_playing.py::test_a_changed_prompt_is_told_with_the_difference",
     ),
-    Entry(
+    CatalogueEntry(
         Code.DAMAGED_CASSETTE,
         "A cassette is damaged or not a cassette",
         "Each line has a checksum. Truncated or modified lines are reported and skipped.",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example, edited
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example, edited
 from aigo_bridge.codes import Code
 
 _RUN = "run task.yaml --model scripted/answers.jsonl "
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.ENGINE_GAP,
         "The engine does not support a part of the task",
         "Unsupported parts are never skipped, so the run does not start. The message lists all of them.",
@@ -20,21 +20,21 @@ ENTRIES = (
             command="run task.yaml --engine lighteval --model scripted/answers.jsonl",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOTHING_TO_RUN,
         "A file contains nothing to run",
         "The file has no evaluation, or all of its specifications use stored results.",
         "Add an `evaluation` with specifications, or run the task directly.",
         Example("run models.yaml", files={"models.yaml": "models:\n  - $provider: openai/gpt-4.1-nano\n"}),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_SPECIFICATION,
         "A run file has no specification with this key",
         "The text after `#` must be the key of a specification.",
         "Use one of the keys in the message.",
         Example("run run.yaml#capitols"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.SURPLUS_ARGUMENT,
         "An argument is not used by the task",
         "You passed a dataset or model for a key that the task does not have. If the key is misspelled, the "
@@ -42,7 +42,7 @@ ENTRIES = (
         "Correct the key, or remove the option.",
         Example(_RUN + "--dataset capitols=capitals.jsonl"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_EARLIER_RESULT,
         "The earlier result that a task needs is not available",
         "The rows of this task are the samples of another task's result.",
@@ -53,14 +53,14 @@ ENTRIES = (
             command="explain task.yaml",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NO_FULL_DATASET,
         "`--full` has no dataset for this task",
         "`--full` runs the Hugging Face dataset that belongs to a shipped task. This task has none.",
         "Pass your own rows with `--dataset KEY=FILE`, or remove `--full`.",
         Example(_RUN + "--full"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNUSED_OPTION,
         "An option has no effect on this task",
         "For example, `--model` for a task that evaluates a dataset.",
@@ -74,7 +74,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_EXPORTABLE,
         "A task or result cannot be exported exactly",
         "The target format has no equivalent for a part, so the part would be lost or change its meaning.",
@@ -87,7 +87,7 @@ ENTRIES = (
             command="export task.yaml --native --to inspect --out out",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_ALLOWED,
         "The code of a task needs a permission",
         "Snippets may not use the network or start programs unless you allow it for this task.",
@@ -103,14 +103,14 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.OTHER_EXPORT,
         "Exported files were changed",
         "The files were modified, mixed with another export, or are incomplete. The metrics would be wrong.",
         "Export the task again into an empty folder.",
         test="tests/bridge/exporting/test_packing.py::test_another_data_set_is_not_in_the_export",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNTRANSLATED,
         "A task of another tool has no equivalent in AI GO",
         "The part in the message cannot be converted. Examples: Python functions, metrics over all answers, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example, edited
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example, edited
 from aigo_bridge.codes import Code
 
 _RUN = "run task.yaml --model scripted/answers.jsonl"
@@ -22,70 +22,70 @@ _JUDGE = (
 _JUDGED = _RUN + " --model-map 'openai$gpt-4-1-nano=scripted/judge.jsonl'"
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.FAILED_ENGINE,
         "The engine failed",
         "The engine stopped with its own error, outside any sample. Finished samples are in its log.",
         "Correct the cause in the message, then continue with `run --resume`.",
         test="tests/end_to_end/test_full_disk.py::test_what_inspect_refuses_before_it_has_a_log_is_an_error_of_the_engine",
     ),
-    Entry(
+    CatalogueEntry(
         Code.NEVER_BEGUN,
         "A task was not started",
         "The run was interrupted, or another task whose result is needed did not complete.",
         "Run the remaining tasks with `run --resume`.",
         test="tests/end_to_end/test_rows_of_results.py::test_a_task_whose_sibling_is_not_complete_is_not_run",
     ),
-    Entry(
+    CatalogueEntry(
         Code.CHANGED_SINCE,
         "The task, dataset or model changed since the run started",
         "Resuming would mix samples of two different tasks in one metric.",
         "Start a new run.",
         test="tests/adapters/inspect/models/test_provider.py::test_an_address_of_ones_own_is_another_version_of_the_model",
     ),
-    Entry(
+    CatalogueEntry(
         Code.PLACE_IN_USE,
         "The output folder is in use",
         "Another process is writing to this folder, or it contains the files of another run.",
         "Wait until the other run ends, or choose another `--out`.",
         test="tests/extras/scale/storage/test_leases.py::test_two_at_a_time_are_refused",
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_SNIPPET,
         "A snippet failed",
         "The Python code of the task raised an exception, or its process ended. The message shows the line of the snippet.",
         "Correct the snippet. Then score the stored answers again with `aigo-bridge score`, without calling the model.",
         edited(_STRING, _SNIPPET + "return {'right': float(sample['size'])}", command=_RUN),
     ),
-    Entry(
+    CatalogueEntry(
         Code.STOPPED_SNIPPET,
         "A snippet was stopped",
         "The Python code of the task took too long or started too many processes.",
         "Make the code faster, or raise its time limit in the task.",
         test="tests/bridge/snippets/test_host_stopping.py::test_closing_ends_calls_in_progress",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNCONFINED_SNIPPETS,
         "Snippets cannot be confined on this machine",
         "The kernel or the container forbids the required isolation, so no snippet is executed.",
         "Read docs/reference/snippets.md for the required permissions. For your own tasks, you can use `--snippets in-process`.",
         test="tests/security/test_snippet_jail.py::test_what_a_shell_adds_to_an_environment_is_no_secret",
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_SNIPPET_RESULT,
         "A snippet returned a value of the wrong type",
         "`compute_scores` must return one mapping of scores per sample, `solve` a trace, and `postprocess` a solver output.",
         "Return a value of the expected type.",
         edited(_STRING, _SNIPPET + "return 'right'", command=_RUN),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_INPUT,
         "An input template did not produce valid messages",
         "The template must produce a list of messages or JSON text with one. Quotes inside a value often break the JSON.",
         "Insert values as `{{ sample.x | tojson }}`, without quotes around them.",
         test="tests/bridge/solving/test_solvers_single.py::test_json_that_cannot_be_read_is_a_fault_of_the_template",
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNREADABLE_VERDICT,
         "A judge reply could not be parsed",
         "The judge did not return the requested JSON, and a second request with the error did not help.",
@@ -99,7 +99,7 @@ ENTRIES = (
             files={"judge.jsonl": '{"default": true, "reply": "Quite good!"}\n'},
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.VERDICT_OUT_OF_RANGE,
         "A judge reply is out of range",
         "The score is outside the scale, or the label is not one of the allowed labels. The value is not "
@@ -114,7 +114,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_VALUE,
         "A sample has no value to compare the answer with",
         "A cell is empty, or there is no single answer. The sample counts as failed, because unscored is not zero.",
@@ -126,21 +126,21 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_SANDBOX,
         "The sandbox failed",
         "Code written by a model runs in a sandbox. The sandbox did not run the tests, or the tests cannot judge the code.",
         "Read docs/reference/sandbox.md for the requirements of the sandbox.",
         test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_there_is_no_score",
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_LIKELIHOODS,
         "The model returned no likelihoods",
         "Only some models return the likelihood of a given text. Chat endpoints do not.",
         "Use a model with likelihoods, for example `--engine lighteval --model transformers/PATH`.",
         test="tests/bridge/scoring/test_likelihoods.py::test_likelihoods_of_other_texts_are_not_taken",
     ),
-    Entry(
+    CatalogueEntry(
         Code.EXCEEDED_LIMIT,
         "A sample reached a limit",
         "A loop reached its maximum number of iterations, or the sample reached its token limit.",
@@ -154,7 +154,7 @@ ENTRIES = (
             command=_RUN,
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_SAMPLE_DATA,
         "The data of a sample are not valid for a scorer or solver",
         "For example, the choices are not a list, the ground truth is not one of the choices, or the tests are not texts.",
@@ -165,7 +165,7 @@ ENTRIES = (
             command=_RUN,
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_TRACE,
         "A column or output does not contain a valid trace",
         "A solver or scorer needs a recorded trace, and the value is not a trace or has no answer.",
@@ -174,14 +174,14 @@ ENTRIES = (
             _SOLVER, "    type: pass_through_solver\n    trace_column: country\n", command="run task.yaml"
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.TOO_MANY_FAILURES,
         "Too many samples failed",
         "The run stopped at the limit set by `--fail-on-error`. Finished samples are kept.",
         "Check the first errors, then continue with `run --resume`.",
         test="tests/end_to_end/test_stopping.py::test_a_spent_tolerance_stops_the_run",
     ),
-    Entry(
+    CatalogueEntry(
         Code.FAILED_SAMPLE,
         "A sample failed with another error",
         "The error comes from an engine or a library. The evidence contains its type.",
@@ -191,7 +191,7 @@ ENTRIES = (
             files={"other.jsonl": '{"match": {"contains": "x"}, "reply": "y"}\n'},
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.OUTCOME_NOT_SHOWN,
         "The summary of a run cannot be shown",
         "The summary failed or differs from the written evidence. Evidence and engine log are complete.",

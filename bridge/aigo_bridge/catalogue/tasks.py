@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aigo_bridge.catalogue.entry import Entry, Example, edited
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example, edited
 from aigo_bridge.codes import Code
 
 _MEAN = "- {type: mean, field: is_correct, name: Accuracy}"
@@ -14,14 +14,14 @@ _SNIPPET = "- type: python\n      compute_scores_snippet: |\n        "
 _ACTION = "  actions:\n    - {{key: r, action: exclude_from_metrics, filter: {{expression: {}, op: {}, value: {}}}}}\n  scorers:\n"
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_SCORE,
         "A score does not exist",
         "A metric, an aggregator or a rule refers to a score that the scorers of the task do not produce.",
         "Use one of the score names in the hint.",
         edited("field: is_correct", "field: correct"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NO_ANSWER_TO_SCORE,
         "A scorer has no single answer to score",
         "The task has no solver, or the solver returns a group of answers and the scorer needs one.",
@@ -33,21 +33,21 @@ ENTRIES = (
             "",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NEVER_EQUAL,
         "A comparison can never be true",
         "For example, a numeric score is compared with a text, or a label with a text that the scorer never returns.",
         "Write numbers without quotes, and labels exactly as declared.",
         edited("  scorers:\n", _ACTION.format('"{{ scores.string_equals.is_correct }}"', "equals", "'yes'")),
     ),
-    Entry(
+    CatalogueEntry(
         Code.CONSTANT_EXPRESSION,
         "An expression contains no template",
         "Without `{{ … }}` the expression has the same value for every sample, so the rule matches all samples or none.",
         "Write the expression in `{{ … }}`, for example `{{ sample.country }}`.",
         edited("  scorers:\n", _ACTION.format("sample.country", "equals", "Norway")),
     ),
-    Entry(
+    CatalogueEntry(
         Code.LABELS_OVERLAP,
         "The labels of a judge overlap",
         "A label is listed as both correct and incorrect, or one of the two lists is empty.",
@@ -59,7 +59,7 @@ ENTRIES = (
             "      correct_labels: [good]\n      incorrect_labels: [good, bad]",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_CONVERSATION,
         "A conversation cannot work as declared",
         "The model is never called, a loop never ends, or an end condition has no effect in its place.",
@@ -69,14 +69,14 @@ ENTRIES = (
             "    type: multi_turn_solver\n    message_builders:\n      - type: messages\n        messages:\n",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_CHOICES,
         "The choices of a multiple-choice question are not valid",
         "Answers are matched by a single letter or by likelihoods, and some of these choices can never match.",
         "Use single letters, or set `method: loglikelihood` with one continuation for each choice.",
         edited(_STRING, f"- type: string_equals_mcqa\n      {_TRUTH}\n      choices: [Oslo, Lima]"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_SCORE_RANGE,
         "The minimum score is not below the maximum",
         "A judge gives scores from `score_min` to `score_max`, so `score_min` must be smaller.",
@@ -88,7 +88,7 @@ ENTRIES = (
             "      score_min: 5\n      score_max: 1",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_PRICE,
         "A price table is not valid",
         "Each model name maps to prices per million tokens. Prices are numbers of at least 0.",
@@ -98,14 +98,14 @@ ENTRIES = (
             files={"prices.yaml": "scripted/answers.jsonl: {input: cheap, output: 2}\n"},
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.NOT_PYTHON,
         "A snippet is not valid Python",
         "The snippet has a syntax error. No part of it was executed.",
         "Correct the line in the message.",
         edited(_STRING, _SNIPPET + "def compute_scores(sample, solver_output)\n            return []"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.MISSING_FUNCTION,
         "A snippet does not define the required function",
         "Each kind of snippet must define one function: `compute_scores`, `solve`, `compute_metrics`, "
@@ -113,14 +113,14 @@ ENTRIES = (
         "Define the function at the top level of the snippet.",
         edited(_STRING, _SNIPPET + "def score(sample, solver_output):\n            return []"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WRONG_SIGNATURE,
         "A snippet function has the wrong parameters",
         "The call would fail for every sample.",
         "Change the parameters as the message says.",
         edited(_STRING, _SNIPPET + "def compute_scores(answer):\n            return {}"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_IMPORT,
         "A snippet imports a name that is not available",
         "Snippets can import the AI GO types. Other modules of the platform are not part of aigo-bridge.",
@@ -131,14 +131,14 @@ ENTRIES = (
             "        def compute_scores(sample, solver_output):\n            return {}",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.TEMPLATE_SYNTAX,
         "A template has a Jinja syntax error",
         "For example, a bracket is not closed, a block has no end tag, or the template includes another template.",
         "Correct the line in the message.",
         edited(_QUESTION, "{{ sample.country }?"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_NAME,
         "A template uses an unknown name",
         "The available names depend on the place. Before the answer, only `sample` exists; after it, "
@@ -146,28 +146,28 @@ ENTRIES = (
         "Use one of the names in the hint. Write columns as `{{ sample.COLUMN }}`.",
         edited(_QUESTION, "{{ country }}?"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_COLUMN,
         "The dataset does not have this column",
         "A template, a parameter or a scorer refers to a column that no row contains.",
         "Use one of the columns in the hint, or another dataset.",
         edited(_QUESTION, "{{ sample.contry }}?", command="explain task.yaml"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.UNKNOWN_PLACEHOLDER,
         "`<< config.x >>` does not match a parameter",
         "Placeholders insert task parameters. In model files they insert secrets.",
         "Correct the name, or declare the parameter in `config_spec`.",
         edited(_QUESTION, "<< config.country >>?"),
     ),
-    Entry(
+    CatalogueEntry(
         Code.TEMPLATE_TOO_COSTLY,
         "A template exceeds a limit",
         "Templates can come from untrusted tasks, so their length, nesting, time and memory are limited.",
         "Simplify the template, or move long computations into a snippet.",
         edited(_QUESTION, "{{ (" * 300 + "1" + ") }}" * 300),
     ),
-    Entry(
+    CatalogueEntry(
         Code.TEMPLATE_FAILED,
         "A template failed for a sample",
         "The syntax is valid, but rendering fails with the values of this row. For example, the template "
@@ -175,7 +175,7 @@ ENTRIES = (
         "Handle such rows in the template, for example with `{% if %}` or the `default` filter.",
         edited(_QUESTION, "{{ sample.country + 1 }}?", command=_RUN),
     ),
-    Entry(
+    CatalogueEntry(
         Code.EMPTY_CELLS,
         "A column has empty cells",
         "The task reads this column. The prompts or scores of the affected samples will be incomplete or may fail.",
@@ -187,7 +187,7 @@ ENTRIES = (
             },
         ),
     ),
-    Entry(
+    CatalogueEntry(
         Code.WHOLE_COLLECTION,
         "A rule compares a whole collection",
         "A complete row, mapping of scores or output never equals a single value.",

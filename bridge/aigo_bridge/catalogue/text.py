@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aigo_bridge.catalogue.entry import Entry, Example
+from aigo_bridge.catalogue.entry import CatalogueEntry, Example
 
 SHOWN = 400
 """Maximum number of file characters in an example."""
 
 
-def page(entry: Entry, said: str | None = None) -> str:
+def page(entry: CatalogueEntry, said: str | None = None) -> str:
     """Return the page of an error code.
 
     Args:

@@ -36,7 +36,7 @@ WIDTH = 1000
 
 
 @dataclass(frozen=True)
-class Compared:
+class EngineResults:
     """Results of one task on all engines."""
 
     name: str
@@ -263,12 +263,12 @@ def _is_unfinished(result: Outcome) -> bool:
 # Several engines
 
 
-def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
+def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[EngineResults]:
     """Compare the task specifications of one evaluation; all engines have the same ones."""
     from aigo_bridge.evaluation.parity import parity
     from aigo_bridge.evaluation.task import sample_note
 
-    tasks: list[Compared] = []
+    tasks: list[EngineResults] = []
     for results in zip(*(outcome.results for outcome in outcomes.values()), strict=True):
         one = results[0]
         sides = dict(zip(outcomes, results, strict=True))
@@ -288,11 +288,11 @@ def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[Compared]:
                 if side.error is not None
             ]
         notes = () if note is None else (note,)
-        tasks.append(Compared(name, parity(sides), (*notes, *problems)))
+        tasks.append(EngineResults(name, parity(sides), (*notes, *problems)))
     return tasks
 
 
-def show_parity(tasks: Sequence[Compared]) -> None:
+def show_parity(tasks: Sequence[EngineResults]) -> None:
     """Print the numbers of several engines side by side, and whether they agree."""
     from rich.text import Text
 

@@ -18,7 +18,7 @@ from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_
 from aigo_bridge.cli.hooks import RunReport
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import (
-    Compared,
+    EngineResults,
     compared,
     note_other_result,
     show_evaluation,
@@ -60,7 +60,7 @@ Outcomes = Mapping[str, EvaluationOutcome]
 
 
 @dataclass
-class Gathered:
+class RunOutputs:
     """What runs came to that are shown together."""
 
     contents: list[Any] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Gathered:
     """Results that the report covers."""
 
 
-def run_one(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
+def run_one(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCode:
     """Run a task, a run file or a benchmark.
 
     Args:
@@ -82,7 +82,7 @@ def run_one(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
     return run_benchmark(benchmark[0], options.benchmark(*benchmark), options, gathered)
 
 
-def run_tasks(options: RunOptions, gathered: Gathered | None = None) -> ExitCode:
+def run_tasks(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCode:
     """Run a task or run file on one or several engines, and show the results.
 
     Evaluations of an assessment plan run one after the other, each in its own folder below `options.out`.
@@ -224,7 +224,7 @@ class _Comparison:
     """Comparison of the evaluations of several engines, shown when all have ended."""
 
     options: RunOptions
-    tasks: list[Compared] = field(default_factory=list)
+    tasks: list[EngineResults] = field(default_factory=list)
     outcomes: list[Outcomes] = field(default_factory=list)
     results: list[Path] = field(default_factory=list)
     """Results that the report covers."""
@@ -340,7 +340,7 @@ def _note(text: str) -> None:
 
 
 def run_benchmark(
-    engine: str, request: BenchmarkRun, options: RunOptions, gathered: Gathered | None = None
+    engine: str, request: BenchmarkRun, options: RunOptions, gathered: RunOutputs | None = None
 ) -> ExitCode:
     """Run one benchmark, or several from a file or folder, and show the results."""
     as_json = options.as_json

@@ -16,7 +16,7 @@ import typer
 from aigo_bridge.cli.failing import reported, show
 from aigo_bridge.cli.hooks import Statistics
 from aigo_bridge.cli.run_options import RunOptions
-from aigo_bridge.cli.runs import Gathered, run_one, write_report
+from aigo_bridge.cli.runs import RunOutputs, run_one, write_report
 from aigo_bridge.cli.terminal import name_of, note, print_json, short_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import split_name
@@ -99,13 +99,13 @@ def run_variants(runs: Sequence[Variant], options: RunOptions) -> ExitCode:
     All variants are planned before any runs. A failed variant does not stop the others.
     """
     codes: list[ExitCode] = []
-    gathered: list[Gathered] = []
+    gathered: list[RunOutputs] = []
     if split_name(options.task) is None:
         _plan_all(runs)
     for variant in runs:
         if not options.as_json:
             note(f"{name_of(variant.name)} …")
-        gathered.append(Gathered())
+        gathered.append(RunOutputs())
         try:
             codes.append(run_one(variant.options, gathered[-1]))
         except typer.Exit as error:  # The error has already been reported.

@@ -36,7 +36,16 @@ from aigo_bridge.access.presence import is_folder
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import compile_filters
-from aigo_bridge.datasets.rows import Missing, Problems, Record, Rows, Selection, Table, Unpacked, collect
+from aigo_bridge.datasets.rows import (
+    ExpandedSize,
+    Missing,
+    Problems,
+    RawRow,
+    Rows,
+    RowTable,
+    Selection,
+    collect,
+)
 from aigo_bridge.datasets.tables import CsvTable, JsonLinesTable, ObjectTable, json_table, plain
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.process import install_command
@@ -65,7 +74,7 @@ class FolderTable(ObjectTable):
         self._own = own
         self.warnings: list[Issue] = []
 
-    def records(self, problems: Problems) -> Iterator[Record]:
+    def records(self, problems: Problems) -> Iterator[RawRow]:
         """Yield one record per file. A file that is not UTF-8 or is outside the root folder is recorded as a
         problem.
 
@@ -78,7 +87,7 @@ class FolderTable(ObjectTable):
         for number, path in enumerate(self._files()):
             data = self._row(path, problems)
             if data is not None:
-                yield Record(number, None, data)
+                yield RawRow(number, None, data)
 
     def _files(self) -> list[Path]:
         paths = [Path(folder, name) for folder, _, names in os.walk(self._folder) for name in names]
@@ -220,7 +229,7 @@ def file_kind(path: Path) -> tuple[str, str | None]:
     return endings[-1], packing
 
 
-def _table(stream: BinaryIO, kind: str, path: Path) -> Table:
+def _table(stream: BinaryIO, kind: str, path: Path) -> RowTable:
     if kind == ".csv":
         return CsvTable(stream, str(path))
     if kind == ".json":
@@ -265,7 +274,7 @@ class _ZstdFrames(RawIOBase):
 class _Counted(RawIOBase):
     """Reader that limits the expanded size of a compressed file in proportion to its size."""
 
-    def __init__(self, stream: BinaryIO, unpacked: Unpacked):
+    def __init__(self, stream: BinaryIO, unpacked: ExpandedSize):
         self._stream = stream
         self._unpacked = unpacked
 
@@ -283,7 +292,7 @@ class _Counted(RawIOBase):
 def _opened(path: Path, packing: str | None, root: Path | None) -> Iterator[BinaryIO]:
     try:
         with open_regular(path, root) as file:
-            unpacked = Unpacked(os.fstat(file.fileno()).st_size, str(path))
+            unpacked = ExpandedSize(os.fstat(file.fileno()).st_size, str(path))
             if packing == ".gz":
                 with gzip.open(file) as stream:
                     yield BufferedReader(_Counted(cast("BinaryIO", stream), unpacked), 1 << 20)
@@ -359,7 +368,7 @@ class ParquetTable(ObjectTable):
 
     def _rows(self, columns: list[str] | None, start: int) -> Iterator[dict[str, Any]]:
         """Yield rows from a start position, with some or all of their columns."""
-        unpacked = Unpacked(self._path.stat().st_size, str(self._path))
+        unpacked = ExpandedSize(self._path.stat().st_size, str(self._path))
         try:
             with self._opened() as file:
                 for batch in file.iter_batches(batch_size=self._batch, columns=columns):
@@ -373,7 +382,7 @@ class ParquetTable(ObjectTable):
                 [Issue(f"the Parquet file is damaged: {error}", str(self._path), code=Code.DAMAGED_TABLE)]
             ) from error
 
-    def _parts(self, batch: Any, unpacked: Unpacked) -> Iterator[Any]:
+    def _parts(self, batch: Any, unpacked: ExpandedSize) -> Iterator[Any]:
         """Yield a batch in parts that are small enough to create as a whole."""
         if not batch.num_rows:
             return

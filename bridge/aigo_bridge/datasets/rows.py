@@ -44,7 +44,7 @@ _OBJECT = 64
 """Bytes of an empty object or list."""
 
 
-class Unpacked:
+class ExpandedSize:
     """Counter of the expanded size of a compressed file.
 
     Args:
@@ -82,7 +82,7 @@ class Unpacked:
             )
 
 
-class Kept:
+class MemoryBudget:
     """Counter of the memory for selected rows.
 
     Args:
@@ -284,7 +284,7 @@ SAMPLE_ID = "sample_id"
 """Column that identifies rows."""
 
 
-class Record(NamedTuple):
+class RawRow(NamedTuple):
     """Row as read, before its columns are typed and completed."""
 
     number: int
@@ -295,14 +295,14 @@ class Record(NamedTuple):
     """Cells as written in the source."""
 
 
-class Table(Protocol):
+class RowTable(Protocol):
     """Source of records that determines its columns while it is read."""
 
-    def records(self, problems: Problems) -> Iterator[Record]:
+    def records(self, problems: Problems) -> Iterator[RawRow]:
         """Yield all records. Unreadable ones are recorded as problems and skipped."""
         ...
 
-    def observe(self, record: Record) -> None:
+    def observe(self, record: RawRow) -> None:
         """Update the columns from a record that passes the filters."""
         ...
 
@@ -310,7 +310,7 @@ class Table(Protocol):
         """Return all observed columns."""
         ...
 
-    def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
+    def complete(self, record: RawRow, missing: Missing) -> dict[str, Any]:
         """Return the data of a record after all records were observed."""
         ...
 
@@ -327,7 +327,7 @@ class ColumnTable(Protocol):
 
 
 def collect(
-    table: Table,
+    table: RowTable,
     selection: Selection,
     *,
     filters: Sequence[CompiledFilter] = (),
@@ -344,7 +344,7 @@ def collect(
     Raises `DatasetError` with all problems of all rows.
     """
     problems = Problems(file)
-    memory = Kept(file)
+    memory = MemoryBudget(file)
     keep = _Keep(selection, memory)
     ids = _Ids()
     total = 0
@@ -365,7 +365,7 @@ def collect(
     columns = table.columns()
     memory.check_columns(keep.num_in_memory, len(columns))
 
-    def row(record: Record) -> Row:
+    def row(record: RawRow) -> Row:
         data = table.complete(record, missing)
         return Row(_typed_id(data[SAMPLE_ID]) if identified else record.number, data)
 
@@ -374,7 +374,7 @@ def collect(
         rows = tuple(map(row, keep.records()))
     else:
         read = keep.spilled.read
-        rows = Mapped(len(keep), lambda start, stop: (row(Record(*fields)) for fields in read(start, stop)))
+        rows = Mapped(len(keep), lambda start, stop: (row(RawRow(*fields)) for fields in read(start, stop)))
     doubt = ids.doubt(total)
     warnings = () if doubt is None else (Issue(doubt, file, severity="warning", code=Code.DOUBTFUL_ROWS),)
     return Rows(rows, tuple(columns), total, digest_of(rows), warnings)
@@ -394,7 +394,7 @@ def fill(missing: Missing) -> Any:
     return None if missing == "none" else math.nan
 
 
-def _passes(record: Record, filters: Sequence[CompiledFilter], problems: Problems) -> bool:
+def _passes(record: RawRow, filters: Sequence[CompiledFilter], problems: Problems) -> bool:
     # Files with deprecated syntax name columns directly, current ones through `sample`.
     variables = {**record.data, "sample": record.data}
     try:
@@ -408,17 +408,17 @@ def _passes(record: Record, filters: Sequence[CompiledFilter], problems: Problem
 class _Keep:
     """Selected records, never more than requested."""
 
-    def __init__(self, selection: Selection, memory: Kept):
+    def __init__(self, selection: Selection, memory: MemoryBudget):
         self._selection = selection
         self._kept = memory
-        self._head: list[Record] = []
+        self._head: list[RawRow] = []
         # The heap removes the highest rank first, hence the negative ranks.
-        self._heap: list[tuple[int, int, Record]] = []
+        self._heap: list[tuple[int, int, RawRow]] = []
         # A random selection discards earlier records, so it stays in memory.
         on_disk = selection.on_disk and (selection.num_samples is None or selection.subsampling == "head")
         self.spilled = Spilled() if on_disk else None
 
-    def offer(self, record: Record) -> None:
+    def offer(self, record: RawRow) -> None:
         wanted = self._selection.num_samples
         if wanted is None or self._selection.subsampling == "head":
             if wanted is None or len(self) < wanted:
@@ -450,7 +450,7 @@ class _Keep:
     def num_in_memory(self) -> int:
         return len(self._head) + len(self._heap)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[RawRow]:
         return self._head or sorted((record for *_, record in self._heap), key=lambda record: record.number)
 
 

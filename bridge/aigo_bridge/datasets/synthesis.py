@@ -32,7 +32,7 @@ RowData = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class SynthesisCall:
     """Model call for a synthesizer."""
 
     model_key: str
@@ -45,7 +45,7 @@ class Question:
     """JSON schema for the response format; `None` if only the prompt describes the answer."""
 
 
-Ask = Callable[[Question], str]
+Ask = Callable[[SynthesisCall], str]
 """Function that calls a model and returns its text."""
 RunSnippet = Callable[[str, RowData], Any]
 """Function that runs `synthesize(source)` of a snippet. The first argument is the source code of the
@@ -182,7 +182,7 @@ class ModelSynthesizer:
         plan = self._plan
         system, user = plan.prompts(row)
         schema = plan.schema if plan.structured else None
-        question = Question(self._key, f"{system}\n\n{plan.instructions}".strip(), user, schema)
+        question = SynthesisCall(self._key, f"{system}\n\n{plan.instructions}".strip(), user, schema)
         problem = ""
         for _ in range(2):
             answer = self._ask(question)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from aigo_bridge.access.opening import UTF_16, conversion, from_utf_16, wrong_byte
 from aigo_bridge.codes import Code
-from aigo_bridge.datasets.rows import MOST_COLUMNS, ROWS, Missing, Problems, Record, check_text, fill
+from aigo_bridge.datasets.rows import MOST_COLUMNS, ROWS, Missing, Problems, RawRow, check_text, fill
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.text.json_text import read_common_json
 from aigo_bridge.text.plurals import plural
@@ -65,11 +65,11 @@ class ObjectTable:
         self._objects = objects
         self._columns: dict[str, None] = {}
 
-    def records(self, problems: Problems) -> Iterator[Record]:
+    def records(self, problems: Problems) -> Iterator[RawRow]:
         """Yield objects in order. Other values are recorded as problems."""
         for number, value in enumerate(self._objects):
             if isinstance(value, dict):
-                yield Record(number, None, value)
+                yield RawRow(number, None, value)
             else:
                 problems.add(
                     f"found {_kind(value)}, expected an object with one key per column",
@@ -77,7 +77,7 @@ class ObjectTable:
                     path=(number,),
                 )
 
-    def observe(self, record: Record) -> None:
+    def observe(self, record: RawRow) -> None:
         """Add the columns of a record."""
         if len(self._columns) <= MOST_COLUMNS and not record.data.keys() <= self._columns.keys():
             self._columns.update(dict.fromkeys(record.data))
@@ -86,7 +86,7 @@ class ObjectTable:
         """Return all keys, in order of first appearance."""
         return list(self._columns)
 
-    def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
+    def complete(self, record: RawRow, missing: Missing) -> dict[str, Any]:
         """Return the object with every column, in the order of the columns."""
         if missing == "absent" or len(record.data) == len(self._columns):
             return record.data
@@ -101,7 +101,7 @@ class JsonLinesTable(ObjectTable):
         super().__init__(())
         self._stream = stream
 
-    def records(self, problems: Problems) -> Iterator[Record]:
+    def records(self, problems: Problems) -> Iterator[RawRow]:
         """Yield objects in order. Other lines are recorded as problems."""
         number = 0
         for line, content in numbered_lines(self._stream, problems):
@@ -123,7 +123,7 @@ class JsonLinesTable(ObjectTable):
                 )
             else:
                 if isinstance(value, dict):
-                    yield Record(number, line, value)
+                    yield RawRow(number, line, value)
                 else:
                     problems.add(
                         f"found {_kind(value)}, expected an object with one key per column",
@@ -270,7 +270,7 @@ class CsvTable:
         self._short = 0
         self._first_short = 0
 
-    def records(self, problems: Problems) -> Iterator[Record]:
+    def records(self, problems: Problems) -> Iterator[RawRow]:
         """Yield rows as texts. A row with too many cells is recorded as a problem; missing cells are left
         out.
 
@@ -309,7 +309,7 @@ class CsvTable:
                 if len(cells) < len(self._header):
                     self._first_short = self._first_short or start
                     self._short += 1
-                yield Record(number, start, dict(zip(self._header, cells, strict=False)))
+                yield RawRow(number, start, dict(zip(self._header, cells, strict=False)))
             number += 1
         if not self._header and not problems.count:
             raise DatasetError(
@@ -338,7 +338,7 @@ class CsvTable:
             )
         return tuple(issues)
 
-    def observe(self, record: Record) -> None:
+    def observe(self, record: RawRow) -> None:
         """Narrow down the possible types of each column."""
         for column, cell in record.data.items():
             possible = self._possible[column]
@@ -350,7 +350,7 @@ class CsvTable:
         """Return the header."""
         return list(self._header)
 
-    def complete(self, record: Record, missing: Missing) -> dict[str, Any]:
+    def complete(self, record: RawRow, missing: Missing) -> dict[str, Any]:
         """Return the row with typed cells."""
         data: dict[str, Any] = {}
         for column in self._header:

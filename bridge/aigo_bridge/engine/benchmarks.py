@@ -33,7 +33,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True)
-class Listing:
+class BenchmarkListing:
     """Installed benchmarks."""
 
     benchmarks: tuple[Benchmark, ...]
@@ -124,7 +124,7 @@ def unknown(engine: str, task: str, known: Sequence[str]) -> UsageError:
 class BenchmarkRunner(Protocol):
     """Functions that list, run and convert the existing benchmarks of an engine."""
 
-    def listing(self) -> Listing:
+    def listing(self) -> BenchmarkListing:
         """Return the installed benchmarks without running them."""
         ...
 

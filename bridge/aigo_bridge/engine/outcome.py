@@ -43,7 +43,7 @@ class ShownMetric:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DisplayedRun:
     """Displayed values of a run."""
 
     metrics: Sequence[ShownMetric]
@@ -56,7 +56,7 @@ class Shown:
     """Whether the evidence counts rows of a post-processor instead of samples."""
 
 
-def differences(shown: Shown, result: Path) -> tuple[str, ...]:
+def differences(shown: DisplayedRun, result: Path) -> tuple[str, ...]:
     """Return the differences between the evidence in a file and the displayed values; empty if they are
     equal.
 
@@ -69,7 +69,7 @@ def differences(shown: Shown, result: Path) -> tuple[str, ...]:
     return (*_status(shown, log), *_counts(shown, log), *_metrics(shown.metrics, log))
 
 
-def _status(shown: Shown, log: TaskResultLog) -> Iterator[str]:
+def _status(shown: DisplayedRun, log: TaskResultLog) -> Iterator[str]:
     reason = f" ({log.errors[0].message})" if log.errors else ""
     if log.status == "success" and not shown.succeeded:
         yield "the run is shown as failed, the evidence says 'success'"
@@ -78,7 +78,7 @@ def _status(shown: Shown, log: TaskResultLog) -> Iterator[str]:
         yield f"the run is shown as a success, the evidence says {log.status!r}{reason}"
 
 
-def _counts(shown: Shown, log: TaskResultLog) -> Iterator[str]:
+def _counts(shown: DisplayedRun, log: TaskResultLog) -> Iterator[str]:
     failures = None if log.evidence is None else log.evidence.failures
     if failures is None:
         if shown.num_samples:
@@ -279,7 +279,7 @@ class Outcome:
         if self.result is None:
             return self
         of_plan = self.plan is not None
-        shown = Shown(
+        shown = DisplayedRun(
             metrics=shown_metrics(self.metrics),
             succeeded=self.status == "success" and not (of_plan and self.num_missing),
             num_samples=self.num_samples,

@@ -87,7 +87,7 @@ def explain(plan: TaskPlan, num_samples: int) -> Iterator[SamplePreview]:
     solver = plan.benchmark.solver
     ask = _steps(solver) if solver is not None else None
     for sample in plan.samples[:num_samples]:
-        conversation = Conversation()
+        conversation = KnownConversation()
         problem = None
         try:
             if ask is not None:
@@ -129,7 +129,7 @@ def metric_names(plan: TaskPlan) -> list[tuple[str, str, str]]:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class KnownConversation:
     """Known part of a solver's conversation before a model is called."""
 
     messages: tuple[PromptMessage, ...] = ()
@@ -177,7 +177,7 @@ def _reads_output(template: SampleTemplate) -> bool:
     return any(name[0] in OUTPUT_NAMES for name in template.reads | template.optional_reads)
 
 
-Steps = Callable[[Sample], Conversation]
+Steps = Callable[[Sample], KnownConversation]
 
 
 def _steps(solver: solver_spec.SolverSpec) -> Steps:
@@ -188,7 +188,9 @@ def _steps(solver: solver_spec.SolverSpec) -> Steps:
             return lambda sample: _opened(build(sample.data))
         case solver_spec.MultiTurnSolver():
             is_known = not any(isinstance(builder, _OPEN_ENDED) for builder in solver.message_builders)
-            return lambda sample: Conversation(tuple(_built(solver.message_builders, sample)), known=is_known)
+            return lambda sample: KnownConversation(
+                tuple(_built(solver.message_builders, sample)), known=is_known
+            )
         case solver_spec.PassThroughSolver():
             passed = PassThrough(solver)
             return lambda sample: _recorded(passed.output(sample.data), solver.trace_column)
@@ -197,16 +199,16 @@ def _steps(solver: solver_spec.SolverSpec) -> Steps:
             return lambda sample: _group(group.requests(sample.data))
         case solver_spec.PythonSolver():
             note = PromptMessage("note", "the `run_solver` code of the task creates the conversation")
-            return lambda _: Conversation((note,), known=False)
+            return lambda _: KnownConversation((note,), known=False)
     opening = solver_type(solver).opening(solver)
     if opening is None:
         note = PromptMessage("note", f"{solver.type!r} creates the conversation during the run")
-        return lambda _: Conversation((note,), known=False)
+        return lambda _: KnownConversation((note,), known=False)
     return lambda sample: replace(_opened(opening(sample.data)), known=False)
 
 
-def _opened(request: ModelRequest) -> Conversation:
-    return Conversation((*_messages(request.input), PromptMessage("assistant", ANSWER)), request.options)
+def _opened(request: ModelRequest) -> KnownConversation:
+    return KnownConversation((*_messages(request.input), PromptMessage("assistant", ANSWER)), request.options)
 
 
 _OPEN_ENDED = (
@@ -217,16 +219,16 @@ _OPEN_ENDED = (
 """Steps that add an unknown number of messages."""
 
 
-def _recorded(output: SolverTrace, column: str) -> Conversation:
+def _recorded(output: SolverTrace, column: str) -> KnownConversation:
     messages = [
         PromptMessage(str(getattr(message, "role", "note")), str(getattr(message, "content", message)))
         for message in output.messages
     ]
     note = PromptMessage("note", f"the recorded trace in column {column!r}; no model is called")
-    return Conversation((note, *messages), output=output)
+    return KnownConversation((note, *messages), output=output)
 
 
-def _group(requests: Mapping[str | int, ModelRequest]) -> Conversation:
+def _group(requests: Mapping[str | int, ModelRequest]) -> KnownConversation:
     messages: list[PromptMessage] = []
     outputs: dict[str | int, SolverTrace] = {}
     for name, request in requests.items():
@@ -235,7 +237,7 @@ def _group(requests: Mapping[str | int, ModelRequest]) -> Conversation:
         outputs[name] = _placeholder(sent)
     listed = all(isinstance(name, int) for name in outputs)
     group = list(outputs.values()) if listed else {str(name): trace for name, trace in outputs.items()}
-    return Conversation(tuple(messages), output=GroupedSolverTrace(solver_outputs=group))
+    return KnownConversation(tuple(messages), output=GroupedSolverTrace(solver_outputs=group))
 
 
 def _built(builders: Sequence[solver_spec.MessageBuilder], sample: Sample) -> Iterator[PromptMessage]:

@@ -15,7 +15,7 @@ from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.generating import GeneratorTools, StartRows
 from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
-from aigo_bridge.datasets.synthesis import Question
+from aigo_bridge.datasets.synthesis import SynthesisCall
 from aigo_bridge.dtypes import (
     ChatCompletionInput,
     ChatCompletionInputMessage,
@@ -131,11 +131,11 @@ def _result_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
     return result_rows(find_result(key, files, [path.parent]), Selection())
 
 
-def _asker(portal: BlockingPortal, sources: GenerationInputs) -> Callable[[Question], str]:
+def _asker(portal: BlockingPortal, sources: GenerationInputs) -> Callable[[SynthesisCall], str]:
     """Return a function that calls models from the generator's threads on one event loop."""
     models: dict[str, Model] = {}
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         key = question.model_key
         if key not in sources.model_map:
             raise UsageError(
@@ -156,7 +156,7 @@ def _asker(portal: BlockingPortal, sources: GenerationInputs) -> Callable[[Quest
     return ask
 
 
-def _request(question: Question) -> ModelRequest:
+def _request(question: SynthesisCall) -> ModelRequest:
     chat = ChatCompletionInput(
         messages=[
             ChatCompletionInputMessage(role="system", content=question.system),

@@ -94,7 +94,7 @@ def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) 
     return f"--model-map: {subject} has no model {', '.join(map(repr, surplus))} ({hint})"
 
 
-class Models:
+class ModelLookup:
     """Model lookup that records missing and used models."""
 
     def __init__(self, declared: Mapping[str, DeclaredModel], choice: ModelChoice):

@@ -59,14 +59,14 @@ class RunFile:
         return self.evaluation.cache_policy
 
     @cached_property
-    def specifications(self) -> tuple[Written, ...]:
+    def specifications(self) -> tuple[WrittenSpecification, ...]:
         """Task specifications as written. A specification without a key gets the task key, with a number if
         the key is not unique.
         """
         specs = self.evaluation.task_specifications
         path = (*self.evaluation_path, "task_specifications")
         return tuple(
-            Written(key, (*path, number), spec)
+            WrittenSpecification(key, (*path, number), spec)
             for number, (key, spec) in enumerate(zip(specification_keys(specs), specs, strict=True))
         )
 
@@ -119,7 +119,7 @@ class RunFile:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSpecification:
     """Task specification as written."""
 
     key: str

@@ -17,7 +17,7 @@ from aigo_bridge.engine.provenance import provenance_file, write_run_provenance
 from aigo_bridge.engine.registry import require_exact
 from aigo_bridge.engine.tape import Tape, played_name
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
-from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, Models, declared_models
+from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, ModelLookup, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdicts
 from aigo_bridge.evaluation.recordings import recorded_choice
@@ -115,7 +115,7 @@ def ready(
     for evaluation in evaluations:
         assert evaluation.run_file is not None
         declared |= declared_models(evaluation.run_file)
-    models = Models(declared, choice)
+    models = ModelLookup(declared, choice)
     for evaluation in evaluations:
         entries = tuple(_with_models(entry, models, resume=resume) for entry in evaluation.entries)
         prepared.append(ReadyEvaluation(evaluation, entries))
@@ -162,7 +162,7 @@ def _played(entry: ReadyEntry) -> ReadyEntry:
     )
 
 
-def _with_models(entry: Entry, models: Models, *, resume: bool) -> ReadyEntry:
+def _with_models(entry: Entry, models: ModelLookup, *, resume: bool) -> ReadyEntry:
     jobs: list[Job] = []
     for plan in entry.plans:
         evaluated = models.evaluated(entry.model_key) if plan.calls_model else None

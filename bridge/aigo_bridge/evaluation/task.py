@@ -237,7 +237,7 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
 
 
 @dataclass(frozen=True)
-class SampleData:
+class DefaultSampleData:
     """Sample data that a task uses by default."""
 
     full: tuple[str, ...]
@@ -252,7 +252,7 @@ def sample_note(plan: TaskPlan) -> str | None:
     return f"{SAMPLE_NOTE} (use --full for the real rows)" if real else SAMPLE_NOTE
 
 
-def sample_data(document: Document[TaskSpec]) -> SampleData | None:
+def sample_data(document: Document[TaskSpec]) -> DefaultSampleData | None:
     """Return the sample data that a task uses by default; `None` if it uses other data."""
     try:
         key = _dataset_key(document, resolve_config(document.spec.config_spec, {}))
@@ -263,7 +263,7 @@ def sample_data(document: Document[TaskSpec]) -> SampleData | None:
             return None
     except (BridgeError, ValidationError):
         return None  # The task lacks a default dataset, or one of its files is invalid, which a run reports.
-    return SampleData(tuple(find_hub_datasets(document.file)))
+    return DefaultSampleData(tuple(find_hub_datasets(document.file)))
 
 
 def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:

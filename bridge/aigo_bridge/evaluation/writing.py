@@ -37,7 +37,7 @@ from aigo_bridge.results.assembling import (
     MAX_FIRST_ERRORS,
     MetricRow,
     Metrics,
-    Tally,
+    RunningTotals,
     metrics_for,
     sample_stream,
     system_metrics,
@@ -171,7 +171,7 @@ def _read(plan: TaskPlan, log: LogRef, engine: Engine) -> tuple[Evidence, Faults
     return evidence, faults
 
 
-def doubts_of(plan: TaskPlan, tallies: Sequence[Tally]) -> tuple[str, ...]:
+def doubts_of(plan: TaskPlan, tallies: Sequence[RunningTotals]) -> tuple[str, ...]:
     """Return the doubts about the runs of a plan, without duplicates."""
     if plan.entity == "system":
         return ()
@@ -201,7 +201,7 @@ def result_path(plan: TaskPlan, evidence: Evidence, engine: Engine, out: Path, l
     return result_file(out, plan.name, run, with_logs(others))
 
 
-def uncomputed(metrics: Metrics, tally: Tally) -> tuple[MetricRow, ...]:
+def uncomputed(metrics: Metrics, tally: RunningTotals) -> tuple[MetricRow, ...]:
     """Return the metrics without a value although some scores exist.
 
     If a scorer failed on every sample, its metrics are missing for that reason. This is reported (and may
@@ -221,14 +221,14 @@ class WrittenRun:
     """Errors while creating the result."""
     store: Callable[[StoredNumbers], None] | None = None
     """Function that stores the results of code and action rules in the log."""
-    tally: Tally = field(init=False)
+    tally: RunningTotals = field(init=False)
     metrics: Metrics = NO_METRICS
     """Metrics in the result."""
     _system: list[SampleEvidence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         evidence, own = self.evidence, self.own
-        self.tally = Tally(evidence.plan, evidence.numbers) if own is None else Tally(own)
+        self.tally = RunningTotals(evidence.plan, evidence.numbers) if own is None else RunningTotals(own)
 
     def samples(self, *, salvage: bool) -> Iterator[tuple[SampleEvidence, Sample]]:
         """Yield the samples, each also in its written form.
@@ -405,7 +405,7 @@ NEVER = TaskExecution(runtime=0.0, started_at=0, ended_at=0)
 """Placeholder for unknown times."""
 
 
-def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> bool:
+def came_to_an_end(execution: Execution, tally: RunningTotals, planned: int | None) -> bool:
     """Return whether a run ended normally, has all samples, and scored at least one of them."""
     counts = tally.counts
     complete = execution.status == "success" and (planned is None or counts.samples >= planned)
@@ -413,7 +413,7 @@ def came_to_an_end(execution: Execution, tally: Tally, planned: int | None) -> b
     return complete and not nothing_scored
 
 
-def execution_of(execution: Execution, model: str | None, tallies: Sequence[Tally]) -> TaskExecution:
+def execution_of(execution: Execution, model: str | None, tallies: Sequence[RunningTotals]) -> TaskExecution:
     """Return when a run took place and the usage of the evaluated model.
 
     Args:

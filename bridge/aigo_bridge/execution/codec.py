@@ -24,8 +24,8 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine.protocol import Evidence
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.execution.program import Failure, Row, SampleProgram, Solution
-from aigo_bridge.plan.outline import Outline
+from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution
+from aigo_bridge.plan.outline import TaskOutline
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
@@ -39,7 +39,7 @@ _OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
 
 
 def dump_solution(
-    result: Solution | Failure, dump: Callable[[SolverOutput], Json], *, postprocessed: bool
+    result: Solution | SampleFailure, dump: Callable[[SolverOutput], Json], *, postprocessed: bool
 ) -> Json:
     """Convert the result of a solver to JSON; `load_solution` reverses it.
 
@@ -48,7 +48,7 @@ def dump_solution(
         dump: converts an output to JSON.
         postprocessed: whether the plan has a post-processor, whose rows are stored.
     """
-    if isinstance(result, Failure):
+    if isinstance(result, SampleFailure):
         return {"failure": result.to_json()}
     fields: Json = {"output": dump(result.output)}
     if result.absent:
@@ -65,19 +65,19 @@ def dump_solution(
     return fields
 
 
-def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failure | None:
+def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | SampleFailure | None:
     """Return the solver result of a sample; `None` if the log does not contain one, as in tasks without a
     solver.
     """
     if "failure" in stored:
-        return Failure.from_json(stored["failure"])
+        return SampleFailure.from_json(stored["failure"])
     if "output" not in stored:
         return None
     output = _OUTPUT.validate_python(stored["output"])
     if "rows" not in stored:
-        return Solution(output, (Row(sample, output),))
+        return Solution(output, (ScorerRow(sample, output),))
     rows = tuple(
-        Row(
+        ScorerRow(
             Sample(row["id"], row["data"]),
             None if row["output"] is None else _OUTPUT.validate_python(row["output"]),
         )
@@ -86,24 +86,24 @@ def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Failu
     return Solution(output, rows, absent=stored.get("absent", False))
 
 
-def dump_result(result: Score | Failure) -> Json:
+def dump_result(result: Score | SampleFailure) -> Json:
     """Convert the result of a scorer to JSON; `load_result` reverses it."""
-    if isinstance(result, Failure):
+    if isinstance(result, SampleFailure):
         return {"failure": result.to_json(), "details": dict(result.details)}
     return {"values": dict(result.values), "metadata": dict(result.metadata)}
 
 
-def load_result(stored: Mapping[str, Any]) -> Score | Failure:
+def load_result(stored: Mapping[str, Any]) -> Score | SampleFailure:
     """Convert the output of `dump_result` to a result."""
     if "failure" in stored:
-        return Failure.from_json(stored["failure"], stored["details"])
+        return SampleFailure.from_json(stored["failure"], stored["details"])
     return Score(stored["values"], stored["metadata"])
 
 
 # Records
 
 
-Results = Callable[[str, str | None], Iterable[tuple[Score | Failure, Sequence[Mapping[str, Any]]]]]
+Results = Callable[[str, str | None], Iterable[tuple[Score | SampleFailure, Sequence[Mapping[str, Any]]]]]
 """Scorer key, row id (`None` for the sample itself) → results of the scorer, each with its raw exchanges."""
 
 
@@ -111,7 +111,7 @@ def solved_records(
     sample: Sample,
     index: int,
     solution: Solution | None,
-    outline: Outline,
+    outline: TaskOutline,
     results: Results,
     *,
     has_rows: bool = False,
@@ -159,7 +159,7 @@ def exchanges(ios: Iterable[Mapping[str, Any]]) -> list[DirectModelIO]:
     return [DirectModelIO.model_validate(io) for io in ios]
 
 
-def scorers_of(outline: Outline) -> Iterator[tuple[str, str, str | None]]:
+def scorers_of(outline: TaskOutline) -> Iterator[tuple[str, str, str | None]]:
     """Yield key, purpose and display name of every scorer."""
     if outline.entity == "system":
         yield SCORER_KEY, "score", None
@@ -169,13 +169,13 @@ def scorers_of(outline: Outline) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _scores(
-    outline: Outline, row_id: str | None, results: Results
+    outline: TaskOutline, row_id: str | None, results: Results
 ) -> tuple[tuple[ScoresData, ...], list[TaskResultError]]:
     scores: list[ScoresData] = []
     errors: list[TaskResultError] = []
     for key, purpose, display_name in scorers_of(outline):
         for result, ios in results(key, row_id):
-            if isinstance(result, Failure):
+            if isinstance(result, SampleFailure):
                 errors.append(result.to_error(f"scorer {key!r}" if outline.entity != "system" else None))
             else:
                 calls = exchanges(ios)
@@ -196,7 +196,9 @@ class Replay:
         self._made_rows = made_rows
         """Whether the samples are rows that a post-processor already created."""
 
-    async def solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | Failure | None:
+    async def solution(
+        self, program: SampleProgram, sample: Sample, trial: int
+    ) -> Solution | SampleFailure | None:
         """Return the stored output of one trial of a sample; `None` if it must be solved (again).
 
         Args:
@@ -214,12 +216,14 @@ class Replay:
             return failure if self._complete else None
         output = _output(records)
         if records[0].source_id is not None:
-            rows = tuple(Row(Sample(record.sample_id, record.data), record.solver) for record in records)
+            rows = tuple(
+                ScorerRow(Sample(record.sample_id, record.data), record.solver) for record in records
+            )
             return Solution(output, rows)
         if records[0].without_rows:
             return Solution(output, ())
         if program.postprocessor is None or self._made_rows:
-            return Solution(output, (Row(sample, output),))
+            return Solution(output, (ScorerRow(sample, output),))
         return await program.postprocessed(sample, output)
 
 
@@ -282,12 +286,12 @@ def _output(records: list[TrialRecord]) -> SolverOutput:
     return output
 
 
-def _failure(records: list[TrialRecord]) -> Failure | None:
-    missing = Failure("solver", "MissingOutput", "no output of this trial is stored")
+def _failure(records: list[TrialRecord]) -> SampleFailure | None:
+    missing = SampleFailure("solver", "MissingOutput", "no output of this trial is stored")
     if not records:
         return missing
     for record in records:
         for error in record.errors:
             if error.stage is not None and error.stage.value == "solver":
-                return Failure("solver", error.error_type, error.message, error.hint)
+                return SampleFailure("solver", error.error_type, error.message, error.hint)
     return missing if any(record.solver is None for record in records) else None

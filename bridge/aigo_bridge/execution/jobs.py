@@ -1,7 +1,7 @@
 """Start of a job, the same for every engine: a new run, a resumed run, a complete run, or a run that reuses
 solver outputs.
 
-An adapter reports the contents of its logs (`EarlierLogs`) and carries out the decision (`Start`).
+An adapter reports the contents of its logs (`EarlierLogs`) and carries out the decision (`PlannedJob`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Identity = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Start(Generic[F]):
+class PlannedJob(Generic[F]):
     """Job and the finished work of earlier runs."""
 
     job: Job
@@ -87,7 +87,7 @@ class Start(Generic[F]):
         return None if tape is None else tape.of_task(self.plan, engine, models)
 
 
-def progress_of(starts: Sequence[Start[Any]], settings: RunSettings) -> ProgressCounter:
+def progress_of(starts: Sequence[PlannedJob[Any]], settings: RunSettings) -> ProgressCounter:
     """Return the counter for the trials of jobs that run together."""
     total = sum(_num_trials(start.plan) - start.num_finished for start in starts)
     return ProgressCounter(
@@ -206,7 +206,7 @@ def identity_of(header: Mapping[str, Any]) -> Identity:
 
 def start_jobs(
     jobs: Sequence[Job], models: Sequence[Mapping[str, str]], settings: RunSettings, logs: EarlierLogs[F]
-) -> list[Start[F]]:
+) -> list[PlannedJob[F]]:
     """Return the start of each job.
 
     Args:
@@ -231,9 +231,9 @@ def _start(
     runs: Sequence[EarlierRun],
     settings: RunSettings,
     logs: EarlierLogs[F],
-) -> Start[F]:
+) -> PlannedJob[F]:
     if job.earlier == "ignore":
-        return Start(job, job.plan.fingerprints, replay=job.reuse)
+        return PlannedJob(job, job.plan.fingerprints, replay=job.reuse)
     run = _same_run(runs, job.plan, models)
     if run is not None and (job.earlier == "resume" or _may_stand_in(run, job.plan, settings)):
         try:
@@ -245,10 +245,10 @@ def _start(
     if replay is None and job.earlier == "reuse":
         solved = _same_solver(runs, job.plan, models, settings)
         replay = None if solved is None else solved.path
-    return Start(job, job.plan.fingerprints, replay=replay)
+    return PlannedJob(job, job.plan.fingerprints, replay=replay)
 
 
-def _behind(run: EarlierRun, job: Job, logs: EarlierLogs[F]) -> Start[F]:
+def _behind(run: EarlierRun, job: Job, logs: EarlierLogs[F]) -> PlannedJob[F]:
     """Return a job that resumes an earlier run of the same plan, which may be complete."""
     fingerprints = job.plan.fingerprints
     both = mixed(run.plan.get("fingerprints") or {}, fingerprints)
@@ -261,7 +261,9 @@ def _behind(run: EarlierRun, job: Job, logs: EarlierLogs[F]) -> Start[F]:
     else:
         finished, num_finished = logs.finished(run, job.plan)
     other_model = both != fingerprints and num_finished > 0
-    return Start(job, fingerprints, run.path, finished, num_finished, is_complete, other_model=other_model)
+    return PlannedJob(
+        job, fingerprints, run.path, finished, num_finished, is_complete, other_model=other_model
+    )
 
 
 def _num_trials(plan: TaskPlan) -> int:

@@ -181,7 +181,7 @@ class Asker:
 
     def call(
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
-    ) -> Call:
+    ) -> CheckpointCall:
         """Return one call, which may take several attempts. A further identical request is another call.
 
         Args:
@@ -193,14 +193,14 @@ class Asker:
         """
         tape = None if self.tape is None else self.tape.call(model_key, model, request, continuations)
         if self._journal is None or continuations is not None:
-            return Call(None, self._trial, "", tape)
+            return CheckpointCall(None, self._trial, "", tape)
         content = [self._trial, self._who, model, _asked(request)]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
         self._times[digest] += 1
-        return Call(self._journal, self._trial, f"{digest[:32]}.{self._times[digest]}", tape)
+        return CheckpointCall(self._journal, self._trial, f"{digest[:32]}.{self._times[digest]}", tape)
 
 
-class Call:
+class CheckpointCall:
     """Model call with its earlier answer and its tape."""
 
     def __init__(self, journal: Journal | None, trial: str, key: str, tape: TapedCall | None):
@@ -222,7 +222,7 @@ class Call:
 ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
 """Current caller; `None` if its answers are neither stored nor recorded."""
 
-CALL: ContextVar[Call | None] = ContextVar("call", default=None)
+CALL: ContextVar[CheckpointCall | None] = ContextVar("call", default=None)
 """Current call, for the code that carries it out."""
 
 

@@ -26,14 +26,14 @@ from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.scorer import CodeRunner, Score
 from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.solving import Postprocessor, Solver, compile_solver
+from aigo_bridge.solving import PythonPostprocessor, Solver, compile_solver
 from aigo_bridge.solving.solver import AgentRunner
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Failure:
+class SampleFailure:
     """Reason why a sample could not be solved, or could not be scored by one scorer."""
 
     stage: Stage
@@ -49,9 +49,9 @@ class Failure:
         return {"stage": self.stage, "kind": self.kind, "message": self.message, "hint": self.hint}
 
     @staticmethod
-    def from_json(raw: Mapping[str, Any], details: Mapping[str, Any] | None = None) -> Failure:
+    def from_json(raw: Mapping[str, Any], details: Mapping[str, Any] | None = None) -> SampleFailure:
         """Create a failure from a native log, which stores the details separately."""
-        return Failure(raw["stage"], raw["kind"], raw["message"], raw.get("hint"), details or {})
+        return SampleFailure(raw["stage"], raw["kind"], raw["message"], raw.get("hint"), details or {})
 
     def to_error(self, where: str | None = None) -> TaskResultError:
         """Return the failure as evidence; `where` names the scorer."""
@@ -66,7 +66,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScorerRow:
     """Input of the scorers: a sample with the solver output, or a row that the post-processor created."""
 
     sample: Sample
@@ -80,7 +80,7 @@ class Solution:
 
     output: SolverOutput
     """Output of the solver."""
-    rows: tuple[Row, ...]
+    rows: tuple[ScorerRow, ...]
     """Rows to score: the sample itself, or the post-processor's rows, which may be empty."""
     absent: bool = False
     """Whether the trial never existed: a stored row that the post-processor created only in other trials. It
@@ -94,7 +94,7 @@ class SampleProgram:
 
     plan: TaskPlan
     solver: Solver | None
-    postprocessor: Postprocessor | None
+    postprocessor: PythonPostprocessor | None
     scorers: tuple[CompiledScorer, ...]
     host: SnippetHost
     samples: Mapping[str, Sample]
@@ -106,7 +106,7 @@ class SampleProgram:
 
     async def solve(
         self, sample: Sample, model: Model, models: Models, *, let_through: tuple[type[Exception], ...] = ()
-    ) -> Solution | Failure:
+    ) -> Solution | SampleFailure:
         """Solve one sample. Exceptions in `let_through` (limits of an engine) are not contained."""
         return await contained(self._solved(sample, model, models), "solver", let_through)
 
@@ -122,18 +122,18 @@ class SampleProgram:
             SampleError: the post-processor failed.
         """
         if self.postprocessor is None:
-            return Solution(output, (Row(sample, output),))
+            return Solution(output, (ScorerRow(sample, output),))
         rows = await self.postprocessor(sample.id, sample.data, self._as_told(output))
-        return Solution(output, tuple(Row(Sample(row.id, row.data), row.output) for row in rows))
+        return Solution(output, tuple(ScorerRow(Sample(row.id, row.data), row.output) for row in rows))
 
     async def score(
         self,
         scorer: CompiledScorer,
-        row: Row,
+        row: ScorerRow,
         models: Models,
         *,
         let_through: tuple[type[Exception], ...] = (),
-    ) -> Score | Failure:
+    ) -> Score | SampleFailure:
         """Score one row with one scorer."""
         output = row.output
         if output is not None and scorer.spec.snippet is not None:
@@ -186,7 +186,7 @@ def compile_program(
         ),
         postprocessor=None
         if postprocessor is None
-        else Postprocessor(
+        else PythonPostprocessor(
             postprocessor, host, plan.snippet_place("solver", "postprocessor", "postprocess_snippet")
         ),
         scorers=compile_scorers(
@@ -203,13 +203,13 @@ def compile_program(
 
 async def contained(
     work: Awaitable[T], stage: Stage, let_through: tuple[type[Exception], ...] = ()
-) -> T | Failure:
-    """Return the result, or a `Failure` instead of an exception. Cancellation is passed on."""
+) -> T | SampleFailure:
+    """Return the result, or a `SampleFailure` instead of an exception. Cancellation is passed on."""
     try:
         return await work
     except SampleError as error:
         details = {"judge_calls": error.calls} if isinstance(error, JudgeError) and error.calls else {}
-        return Failure(
+        return SampleFailure(
             error.stage,
             error.kind,
             redact(error.message),
@@ -220,4 +220,4 @@ async def contained(
         raise
     except Exception as error:  # noqa: BLE001  # the one place where a sample's failure is contained
         message = str(error) or type(error).__name__
-        return Failure(stage, type(error).__name__, redact(message))
+        return SampleFailure(stage, type(error).__name__, redact(message))

@@ -16,7 +16,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.journal import Asker, Journal
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
 
@@ -163,7 +163,7 @@ class Spent:
     cost: float | None = None
     """Cost of the calls; `None` if unknown."""
 
-    def note(self, scorer: str, result: Score | Failure) -> None:
+    def note(self, scorer: str, result: Score | SampleFailure) -> None:
         """Record the result of a scorer. A failed scorer does not add values."""
         if isinstance(result, Score):
             self.scores.append((scorer, result.values))
@@ -228,7 +228,7 @@ class ProgressCounter:
         self._say(retry=retry)
 
     def finished(
-        self, sample_id: str | int, trial: int, failure: Failure | None, spent: Spent = _NOTHING
+        self, sample_id: str | int, trial: int, failure: SampleFailure | None, spent: Spent = _NOTHING
     ) -> None:
         """Record that one trial (numbered from 0) of a sample has ended, with or without a failure."""
         self._counts.done += 1
@@ -243,7 +243,7 @@ class ProgressCounter:
         self,
         sample_id: str | int | None = None,
         trial: int | None = None,
-        failure: Failure | None = None,
+        failure: SampleFailure | None = None,
         retry: Retry | None = None,
     ) -> None:
         if self._tell is None:

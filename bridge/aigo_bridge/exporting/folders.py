@@ -16,7 +16,7 @@ from pathlib import Path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Exported, ExportOptions
 from aigo_bridge.errors import UsageError
-from aigo_bridge.exporting.manifest import FILE, Manifest, read_manifest
+from aigo_bridge.exporting.manifest import FILE, ExportManifest, read_manifest
 from aigo_bridge.exporting.python_code import module_name, visible
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process.temporary import draft_folder_of
@@ -35,7 +35,7 @@ _LONGEST_CELL = 200
 
 
 def write_task(
-    plan: TaskPlan, out: Path, options: ExportOptions, make: Callable[[str, Path], tuple[Manifest, str]]
+    plan: TaskPlan, out: Path, options: ExportOptions, make: Callable[[str, Path], tuple[ExportManifest, str]]
 ) -> Exported:
     """Write a task to a folder, in addition to the tasks that were exported there before.
 
@@ -131,7 +131,7 @@ def check_free(out: Path, *, force: bool) -> None:
         )
 
 
-def manifests(out: Path) -> list[Manifest]:
+def manifests(out: Path) -> list[ExportManifest]:
     """Return the exported tasks in a folder, by module name."""
     folders = sorted(path.parent for path in out.glob(f"*/{FILE}")) if out.is_dir() else []
     return [read_manifest(folder) for folder in folders]
@@ -198,7 +198,7 @@ def _move_in(draft: Path, target: Path) -> None:
 # README.md and requirements.txt
 
 
-def readme(tasks: Sequence[Manifest]) -> str:
+def readme(tasks: Sequence[ExportManifest]) -> str:
     """Return the README of a folder with the commands and requirements of each task."""
     lines = [f"<!-- written by {MARK}, release {__version__} -->", ""]
     if len(tasks) > 1:
@@ -208,7 +208,7 @@ def readme(tasks: Sequence[Manifest]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def requirements(tasks: Sequence[Manifest]) -> str:
+def requirements(tasks: Sequence[ExportManifest]) -> str:
     """Return the requirements.txt for all tasks in a folder."""
     names = sorted({name for task in tasks for name in task.requirements})
     return "\n".join([f"# written by {MARK}", *names]) + "\n"
@@ -219,7 +219,7 @@ def shell(*words: str) -> str:
     return " ".join(shlex.quote(word) for word in words)
 
 
-def _task(task: Manifest, level: str) -> list[str]:
+def _task(task: ExportManifest, level: str) -> list[str]:
     lines = [f"{level} {_text(task.display_name)}", ""]
     if task.description.strip():
         lines += [_text(task.description), ""]
@@ -248,7 +248,7 @@ def _task(task: Manifest, level: str) -> list[str]:
     return [*lines, f"Task `{task.key}`, plan `{task.digest[:12]}`.{rows} {_form(task)}", ""]
 
 
-def _form(task: Manifest) -> str:
+def _form(task: ExportManifest) -> str:
     if task.form == "native":
         return (
             f"`{task.module}.py` is plain code that needs no aigo-bridge; prompts and expected answers"
@@ -261,7 +261,7 @@ def _form(task: Manifest) -> str:
     )
 
 
-def _models(task: Manifest) -> list[str]:
+def _models(task: ExportManifest) -> list[str]:
     """Return notes about models for engines whose commands depend on the model."""
     if task.engine != "lighteval":
         return []

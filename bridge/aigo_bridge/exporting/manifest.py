@@ -42,7 +42,7 @@ class PackedDataset:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ExportManifest:
     """Content of an export, its origin, and the commands to run it."""
 
     module: str
@@ -96,7 +96,7 @@ class Manifest:
         (folder / FILE).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ExportManifest:
     """Return the manifest of an exported task.
 
     Raises:
@@ -110,7 +110,7 @@ def read_manifest(folder: Path) -> Manifest:
                 f"{str(path)!r} has format {content['format']!r}, this release reads format {FORMAT}",
                 code=Code.OTHER_RELEASE,
             )
-        values = {name: content[name] for name in Manifest.__dataclass_fields__}
+        values = {name: content[name] for name in ExportManifest.__dataclass_fields__}
         dataset = values["dataset"] and PackedDataset(
             **{
                 **values["dataset"],
@@ -120,7 +120,7 @@ def read_manifest(folder: Path) -> Manifest:
         )
         for name in ("model_keys", "requirements", "imports", "commands", "arguments", "sample_ids"):
             values[name] = None if values[name] is None else tuple(values[name])
-        return Manifest(**{**values, "dataset": dataset})
+        return ExportManifest(**{**values, "dataset": dataset})
     except FileNotFoundError as error:
         raise UsageError(
             f"{str(folder)!r} does not contain an exported task: {FILE} is missing", code=Code.OTHER_EXPORT
@@ -142,7 +142,7 @@ def checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
-def check_files(folder: Path, manifest: Manifest) -> None:
+def check_files(folder: Path, manifest: ExportManifest) -> None:
     """Check that the exported files are unchanged.
 
     Raises:
@@ -174,9 +174,9 @@ def manifest_of(
     engine: str,
     requirements: Sequence[str],
     commands: Sequence[str],
-) -> Manifest:
+) -> ExportManifest:
     """Return the manifest of a plan before its files are written."""
-    return Manifest(
+    return ExportManifest(
         module=module,
         form=form,
         engine=engine,

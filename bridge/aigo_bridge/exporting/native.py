@@ -18,7 +18,7 @@ from jinja2 import nodes
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import SampleError, TemplateError, UnsupportedPlanError
-from aigo_bridge.exporting.manifest import Manifest, PackedDataset, checksum
+from aigo_bridge.exporting.manifest import ExportManifest, PackedDataset, checksum
 from aigo_bridge.metrics.metric import default_metrics, excluded
 from aigo_bridge.metrics.trials import aggregated_name
 from aigo_bridge.plan.plan import Sample, TaskPlan
@@ -377,7 +377,7 @@ def _metric(metric: Any, prefix: str) -> dict[str, str]:
     }
 
 
-def complete(manifest: Manifest, plan: TaskPlan, folder: Path) -> Manifest:
+def complete(manifest: ExportManifest, plan: TaskPlan, folder: Path) -> ExportManifest:
     """Return the manifest of a native export after its files were written."""
     dataset = plan.dataset
     return replace(

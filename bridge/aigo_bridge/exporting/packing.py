@@ -26,7 +26,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Row
 from aigo_bridge.datasets.rows import digest_of as digest_of_rows
 from aigo_bridge.errors import BridgeError, Issue, SpecError, UnsupportedPlanError, UsageError
-from aigo_bridge.exporting.manifest import Manifest, PackedDataset, check_files, checksum, read_manifest
+from aigo_bridge.exporting.manifest import ExportManifest, PackedDataset, check_files, checksum, read_manifest
 from aigo_bridge.plan.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, digest_of, document_of
 from aigo_bridge.planning.planning import plan_task, task_document
 from aigo_bridge.reading import Document, read
@@ -48,7 +48,7 @@ SAMPLES = "samples.jsonl"
 TASK = "task"
 
 
-def pack(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
+def pack(plan: TaskPlan, folder: Path, manifest: ExportManifest) -> ExportManifest:
     """Write a plan's task files and rows to a new folder. Return the completed manifest.
 
     Raises:
@@ -168,7 +168,7 @@ def _rows_file(number: int) -> str:
     return SAMPLES if number == 0 else f"samples_{number + 1}.jsonl"
 
 
-def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
+def _verified(plan: TaskPlan, folder: Path, manifest: ExportManifest) -> ExportManifest:
     """Return the manifest after checking that its files give the same plan. It contains sample ids if the
     rows alone would give others.
     """
@@ -198,7 +198,7 @@ def _verified(plan: TaskPlan, folder: Path, manifest: Manifest) -> Manifest:
 
 
 def _unpacked(
-    folder: Path, manifest: Manifest, config: Mapping[str, Any], num_samples: int | None
+    folder: Path, manifest: ExportManifest, config: Mapping[str, Any], num_samples: int | None
 ) -> TaskPlan:
     if manifest.task_file is None:
         raise UsageError(
@@ -226,7 +226,7 @@ def _unpacked(
 
 def _origin(
     folder: Path,
-    manifest: Manifest,
+    manifest: ExportManifest,
     document: Document[TaskSpec],
     config: Mapping[str, Any],
     num_samples: int | None,
@@ -253,7 +253,7 @@ def _origin(
 
 
 def _identified(
-    plan: TaskPlan, dataset: PlannedDataset, manifest: Manifest, packed: PackedDataset
+    plan: TaskPlan, dataset: PlannedDataset, manifest: ExportManifest, packed: PackedDataset
 ) -> TaskPlan:
     """Return the plan with facts that the rows do not contain: ids and their source."""
     samples = plan.samples

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.access.bounds import TooLargeError
+from aigo_bridge.access.bounds import LogTooLargeError
 from aigo_bridge.access.file_kinds import HEAD, Head, head_of, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
@@ -95,7 +95,7 @@ class FileLocation:
         """
         size = self.size()
         if size > most:
-            raise TooLargeError(
+            raise LogTooLargeError(
                 f"{self.path!r} has {size:,} bytes, the limit is {most:,} (raise the bound 'member_bytes'"
                 " if it is yours)"
             )

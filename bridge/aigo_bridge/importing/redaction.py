@@ -32,7 +32,7 @@ START = rf"(?:(?<![A-Za-z0-9])|{_ESCAPE})"
 
 
 @dataclass(frozen=True)
-class Format:
+class KeyFormat:
     """Format of one kind of key."""
 
     hint: str
@@ -43,29 +43,29 @@ class Format:
     """Returns whether a match is a key; `None` if every match is."""
 
 
-def _prefixed(prefixes: str, suffix: str) -> Format:
+def _prefixed(prefixes: str, suffix: str) -> KeyFormat:
     """Return the format of keys with one of several prefixes, separated by spaces."""
     starts = "|".join(map(re.escape, prefixes.split()))
-    return Format(starts, f"{START}(?:{starts}){suffix}")
+    return KeyFormat(starts, f"{START}(?:{starts}){suffix}")
 
 
-OWN: dict[str, Format] = {
-    "openai or anthropic key": Format("sk-[A-Za-z0-9_-]{20}", START + r"sk-[A-Za-z0-9_-]{20,}"),
-    "aws access key id": Format(
+OWN: dict[str, KeyFormat] = {
+    "openai or anthropic key": KeyFormat("sk-[A-Za-z0-9_-]{20}", START + r"sk-[A-Za-z0-9_-]{20,}"),
+    "aws access key id": KeyFormat(
         "(?:AKIA|ASIA|ABIA|ACCA|A3T)[A-Z0-9]{16}",
         START + r"(?:A[KSB]IA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])",
     ),
     "aws bedrock key": _prefixed("ABSK bedrock-api-key-", r"[A-Za-z0-9+/]{40,}={0,2}"),
-    "google api key": Format("AIza[A-Za-z0-9_-]{35}", START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
+    "google api key": KeyFormat("AIza[A-Za-z0-9_-]{35}", START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
     "google oauth token": _prefixed("ya29. GOCSPX- 1//0", r"[A-Za-z0-9_-]{20,}"),
-    "github token": Format("gh[pousr]_[A-Za-z0-9]{36}", START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
-    "github fine-grained token": Format("github_pat_[A-Za-z0-9_]{40}", r"github_pat_[A-Za-z0-9_]{40,}"),
-    "gitlab token": Format("glpat-[A-Za-z0-9_-]{20}", r"glpat-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{9})?"),
+    "github token": KeyFormat("gh[pousr]_[A-Za-z0-9]{36}", START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
+    "github fine-grained token": KeyFormat("github_pat_[A-Za-z0-9_]{40}", r"github_pat_[A-Za-z0-9_]{40,}"),
+    "gitlab token": KeyFormat("glpat-[A-Za-z0-9_-]{20}", r"glpat-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{9})?"),
     "hugging face token": _prefixed("hf_ api_org_", r"[A-Za-z0-9]{30,}"),
     "slack token": _prefixed(
         "xoxa- xoxb- xoxe- xoxe. xoxo- xoxp- xoxr- xoxs- xoxc- xoxd- xapp-", r"[A-Za-z0-9%./+-]{16,}"
     ),
-    "slack webhook": Format(
+    "slack webhook": KeyFormat(
         "hooks[.]slack[.]com/",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<key>[A-Za-z0-9/+]{30,})",
     ),
@@ -83,14 +83,14 @@ OWN: dict[str, Format] = {
     "langsmith key": _prefixed("lsv2_pt_ lsv2_sk_ ls__", r"[a-f0-9]{24,}[a-f0-9_]*"),
     "langfuse key": _prefixed("sk-lf- pk-lf-", r"[a-f0-9-]{30,}"),
     "pinecone key": _prefixed("pcsk_", r"[A-Za-z0-9_]{30,}"),
-    "databricks token": Format("dapi[a-f0-9]{32}", START + r"dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    "databricks token": KeyFormat("dapi[a-f0-9]{32}", START + r"dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
     "digitalocean token": _prefixed("dop_v1_ doo_v1_ dor_v1_", r"[a-f0-9]{60,}"),
     "docker token": _prefixed("dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),
     "npm token": _prefixed("npm_", r"[A-Za-z0-9]{36,}"),
     "sendgrid key": _prefixed("SG.", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"),
-    "mailgun key": Format("key-[0-9a-f]{32}", START + r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
-    "twilio key": Format("SK[0-9a-f]{32}", START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-    "telegram token": Format(
+    "mailgun key": KeyFormat("key-[0-9a-f]{32}", START + r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    "twilio key": KeyFormat("SK[0-9a-f]{32}", START + r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    "telegram token": KeyFormat(
         ":AA[A-Za-z0-9_-]{33}", START + r"\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
     ),
     "atlassian token": _prefixed("ATATT3 ATBB ATCTT3", r"[A-Za-z0-9_=-]{24,}"),
@@ -98,23 +98,23 @@ OWN: dict[str, Format] = {
     "new relic key": _prefixed("NRAK- NRII- NRJS-", r"[A-Za-z0-9]{19,}"),
     "vault token": _prefixed("hvs. hvb. hvr.", r"[A-Za-z0-9_-]{24,}"),
     "fly token": _prefixed("fo1_ fm1a_ fm1r_ fm2_", r"[A-Za-z0-9+/_-]{40,}={0,3}"),
-    "private key": Format(
+    "private key": KeyFormat(
         "PRIVATE KEY",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:(?:[^\"-]|-(?!----))*+-----END [A-Z0-9 ]{0,40}-----"
         r"|(?:(?:\s|\\{1,16}[nrt])*+[A-Za-z0-9+/=]{40,76}+)*+)",
     ),
-    "putty key": Format(
+    "putty key": KeyFormat(
         "Private-Lines:", r"Private-Lines: ?\d+(?P<key>(?:(?:\s|\\{1,16}[nrt])*+[A-Za-z0-9+/=]{20,76}+)++)"
     ),
-    "json web token": Format(
+    "json web token": KeyFormat(
         r"eyJ[A-Za-z0-9_-]{10,}[.]",
         START + r"eyJ[A-Za-z0-9_-]{10,}\.(?:[A-Za-z0-9_-]{10,}|(?=\.[A-Za-z0-9_-]))(?:\.[A-Za-z0-9_-]*){0,3}",
     ),
-    "azure storage key": Format(
+    "azure storage key": KeyFormat(
         "(?:AccountKey|SharedAccessKey)=", r"(?:AccountKey|SharedAccessKey)=(?P<key>[A-Za-z0-9+/]{20,}={0,2})"
     ),
-    "signature in an address": Format(
+    "signature in an address": KeyFormat(
         "[?&](?:sig|X-Amz-Signature|X-Goog-Signature)=",
         r"[?&](?:sig|X-Amz-Signature|X-Goog-Signature)=(?P<key>[A-Za-z0-9%+/_-]{20,}={0,2})",
     ),
@@ -169,8 +169,8 @@ _HINTS = "|".join(
         spelled for name in _NAMES.split() for spelled in (name, name.upper(), name[0].upper() + name[1:])
     )
 )
-IN_PLACES: dict[str, Format] = {
-    "password in an address": Format(
+IN_PLACES: dict[str, KeyFormat] = {
+    "password in an address": KeyFormat(
         r"://[^\s/\"@]*:[^\s/\"@]*@",
         r"(?<=://)[^\s/:@\"\\<>{}$]{0,200}:(?P<key>[^\s/@\"\\<>{}$]{3,200})@(?=[A-Za-z0-9\[])",
         lambda text: (
@@ -178,29 +178,29 @@ IN_PLACES: dict[str, Format] = {
             and text.lower() not in {"password", "passwd", "pass", "pwd", "secret", "port"}
         ),
     ),
-    "bearer authorization": Format(
+    "bearer authorization": KeyFormat(
         r"(?:[Bb]earer|BEARER|[Aa]pi[Kk]ey|uthorization[\"\\']{0,4}\s?[:=]\s?[\"\\']{0,4}[Tt]oken)(?:\s|%20|[+])",
         rf"(?i)(?:{START}|(?<=%20))(?:bearer|apikey|(?<=: )token|(?<=:)token|(?<=\")token)"
         r"(?:\s{1,4}|%20|\+)(?P<key>[A-Za-z0-9._~+/%-]{12,}={0,2})",
         lambda text: _is_value(text, 12),
     ),
-    "basic authorization": Format(
+    "basic authorization": KeyFormat(
         r"(?:[Bb]asic|BASIC)(?:\s|%20|[+])",
         rf"(?i){START}basic(?:\s{{1,4}}|%20|\+)(?P<key>[A-Za-z0-9+/_-]{{8,}}(?:=|%3D){{0,2}})",
         _is_user_and_password,
     ),
-    "cookie": Format(
+    "cookie": KeyFormat(
         r"[Cc]ookie[\"\\']{0,4}\s?[:,]|COOKIE[\"\\']{0,4}\s?[:,]",
         rf"(?i){START}(?:set-)?cookie{_QUOTE}?\s?[:,]\s?{_QUOTE}?(?P<key>[A-Za-z0-9_.-]{{1,100}}=[^\s\"\\]{{8,}}(?:;\s?[^\"\\\r\n;]{{1,4000}})*+)",
         lambda text: _DIGIT.search(text) is not None and not _PLACEHOLDER.fullmatch(text.partition("=")[2]),
     ),
-    "value of a variable named like a secret": Format(
+    "value of a variable named like a secret": KeyFormat(
         r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|PAT|AUTH|CREDENTIALS?)=[^\s=]",
         rf"{START}(?:API_?KEY|KEY|TOKEN|SECRET|(?:PG)?PASSWORD|PASSWD|PASS|PWD(?==[^/])|PAT|AUTH|CREDENTIALS?)="
         rf"{_QUOTE}?(?P<key>{_VALUE}{{6,}})",
         lambda text: _is_value(text, 6),
     ),
-    "value that is named like a secret": Format(
+    "value that is named like a secret": KeyFormat(
         rf"(?:{_HINTS})(?:\\{{0,16}}[\"']\s?(?:[:=]|=>)\s?\\{{0,16}}[\"']|\s?(?:[:=]|=>)=?\s?\\{{0,16}}[\"']?)[^\s\"'\\,;&<>(){{}}\[\]$]{{8}}",
         rf"(?i){START}{_NAME}(?:{_QUOTE}\s?(?:=>|[:=])\s?{_QUOTE}|\s?(?:=>|:=|[:=](?!=))\s?{_QUOTE}?)(?P<key>{_VALUE}{{8,}})",
         lambda text: _is_value(text, 8),
@@ -210,17 +210,17 @@ IN_PLACES: dict[str, Format] = {
 
 
 @cache
-def formats() -> dict[str, Format]:
+def formats() -> dict[str, KeyFormat]:
     """Return all kinds in search order, the most specific first."""
     stored = json.loads((Path(__file__).with_name("key_formats.json")).read_text(encoding="utf-8"))["rules"]
     theirs = {
-        name: Format(re.escape(start), rf"{START}(?:{pattern})[A-Za-z0-9_-]*")
+        name: KeyFormat(re.escape(start), rf"{START}(?:{pattern})[A-Za-z0-9_-]*")
         for name, (start, pattern) in stored.items()
     }
     return {**OWN, **theirs, **IN_PLACES}
 
 
-WELL_KNOWN: Mapping[str, Format] = formats()
+WELL_KNOWN: Mapping[str, KeyFormat] = formats()
 """Kinds of keys that are recognized by their format or context."""
 
 _NEEDLESS = re.compile(rb"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import orjson
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
@@ -245,7 +245,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                     yield DEFAULT_BOUNDS.unpacked(cast("BinaryIO", stream), size, path.name)
             else:
                 yield file
-    except TooLargeError as error:
+    except LogTooLargeError as error:
         raise SpecError([Issue(str(error), file=str(path), code=error.code)]) from error
     except (OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -17,7 +17,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, dotted
 from aigo_bridge.plan.outline import (
     EntityType,
-    Outline,
+    TaskOutline,
     agrees,
     has_placeholders,
     outline_from_json,
@@ -48,7 +48,7 @@ class LoggedPlan:
 
     document: Mapping[str, Any]
     """Task as written."""
-    outline: Outline
+    outline: TaskOutline
     """Scorers, metrics and aggregators that are needed to read the log."""
     config: Mapping[str, Any]
     dataset: PlannedDataset | None
@@ -176,7 +176,7 @@ def is_intact(header: Mapping[str, Any]) -> bool:
         return False
 
 
-def _outline(header: Mapping[str, Any], written: Mapping[str, Any]) -> Outline:
+def _outline(header: Mapping[str, Any], written: Mapping[str, Any]) -> TaskOutline:
     bound = header.get("outline")
     if bound is None:
         if has_placeholders(written):

@@ -62,7 +62,7 @@ class OutlineScorer:
 
 
 @dataclass(frozen=True)
-class Outline:
+class TaskOutline:
     """Part of a task that is needed to read its logs."""
 
     entity: EntityType
@@ -107,11 +107,11 @@ class Outline:
         }
 
 
-def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> Outline:
+def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> TaskOutline:
     """Return the outline of a task whose config is bound."""
     if isinstance(definition, SystemDefinition):
-        return Outline("system")
-    return Outline(
+        return TaskOutline("system")
+    return TaskOutline(
         definition.evaluates,
         tuple(
             OutlineScorer(
@@ -133,8 +133,8 @@ def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> Outline:
     )
 
 
-def outline_from_json(stored: Any) -> Outline:
-    """Convert the output of `Outline.to_json` into an outline. The log may come from anyone; code in it is
+def outline_from_json(stored: Any) -> TaskOutline:
+    """Convert the output of `TaskOutline.to_json`. Anyone may have written the log; code in it is
     dropped.
 
     Raises:
@@ -146,7 +146,7 @@ def outline_from_json(stored: Any) -> Outline:
                 f"the log's plan evaluates {stored['entity']!r:.80}, expected {ENTITIES}",
                 code=Code.DAMAGED_LOG,
             )
-        return Outline(
+        return TaskOutline(
             stored["entity"],
             tuple(map(_scorer, _listed(stored["scorers"]))),
             _AGGREGATORS.validate_python(stored["aggregators"]),
@@ -159,7 +159,7 @@ def outline_from_json(stored: Any) -> Outline:
 def outline_json(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return the outline of a task definition as written, including placeholders (`<< config.x >>`)."""
     if definition.get("type") == "system_task":
-        return Outline("system").to_json()
+        return TaskOutline("system").to_json()
     names = ("key", "type", "purpose", "display_name", "metrics")
     scorers = [
         {"purpose": "score", **{name: scorer.get(name) for name in names if name != "purpose"}}

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import orjson
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.plan.outline import EntityType, Outline, outline_of
+from aigo_bridge.plan.outline import EntityType, TaskOutline, outline_of
 from aigo_bridge.plan.shards import ShardRows
 from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data, rows_tags
@@ -255,7 +255,7 @@ class TaskPlan:
         return document_of(self.task)
 
     @cached_property
-    def outline(self) -> Outline:
+    def outline(self) -> TaskOutline:
         """Outline that is needed to read the logs of the task."""
         return outline_of(self.definition)
 

@@ -18,8 +18,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import (
+    FileTooLargeError,
     IrregularFileError,
-    TooLargeError,
     conversion,
     read_regular,
     wrong_byte,
@@ -286,7 +286,7 @@ def read_text(path: Path, name: str, written: str | None = None) -> str:
         raw = read_regular(path, MAX_FILE_BYTES)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise Unreadable(Issue(f"{called} does not exist", file=name, code=Code.MISSING_FILE)) from error
-    except (IrregularFileError, TooLargeError) as error:
+    except (IrregularFileError, FileTooLargeError) as error:
         raise Unreadable(Issue(f"{called} {error.strerror}", file=name, code=Code.UNREADABLE_FILE)) from error
     except OSError as error:
         raise Unreadable(

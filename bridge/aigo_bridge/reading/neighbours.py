@@ -71,13 +71,13 @@ class Neighbours:
         """Return why a file may not be read; `None` if it may."""
         return _refusal(Path(path), self.reach, self.own)
 
-    def entities(self, folder: Path) -> Iterator[Outline]:
+    def entities(self, folder: Path) -> Iterator[YamlOutline]:
         """Yield the top levels of the readable YAML files in one folder."""
         listing = _listing(folder)
         files = sorted((*listing.own, *listing.links))
         return _read_outlines(path for path in files if self.refusal(path) is None)
 
-    def declaring(self, folder: Path, key: str) -> list[Outline]:
+    def declaring(self, folder: Path, key: str) -> list[YamlOutline]:
         """Return the files that declare a key, in the order of their names. Other files are only read if
         necessary.
         """
@@ -173,9 +173,9 @@ def _listing(folder: Path) -> _Listing:
 
 
 @remembered
-def _own_entities(folder: Path) -> Mapping[str | None, Sequence[Outline]]:
+def _own_entities(folder: Path) -> Mapping[str | None, Sequence[YamlOutline]]:
     """Return key → files in the folder itself that declare it."""
-    by_key: dict[str | None, list[Outline]] = {}
+    by_key: dict[str | None, list[YamlOutline]] = {}
     for outline in _read_outlines(_listing(folder).own):
         by_key.setdefault(outline.key, []).append(outline)
     return by_key
@@ -187,7 +187,7 @@ def _some(paths: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Outline:
+class YamlOutline:
     """Top level of a YAML file."""
 
     path: Path
@@ -198,11 +198,11 @@ class Outline:
     """Type of the dataset source."""
 
 
-def _read_outlines(files: Iterable[str]) -> Iterator[Outline]:
+def _read_outlines(files: Iterable[str]) -> Iterator[YamlOutline]:
     return filter(None, map(_outline_of, files))
 
 
-def _outline_of(path: str) -> Outline | None:
+def _outline_of(path: str) -> YamlOutline | None:
     """Return the top level of a YAML file. Return `None` for an unreadable file, which is irrelevant unless
     the task names it.
     """
@@ -216,7 +216,9 @@ def _outline_of(path: str) -> Outline | None:
 
 
 @lru_cache(10_000)
-def _outline_as_of(path: str, _node: int, _modified_ns: int, _changed_ns: int, _size: int) -> Outline | None:
+def _outline_as_of(
+    path: str, _node: int, _modified_ns: int, _changed_ns: int, _size: int
+) -> YamlOutline | None:
     """Return the top level of a file. The file is read again when it has changed.
 
     Without the cache, each call reads all neighbours of a task again (`make bench`: neighbours).
@@ -224,14 +226,14 @@ def _outline_as_of(path: str, _node: int, _modified_ns: int, _changed_ns: int, _
     return _outline(path, read_regular(Path(path), LONGEST_ENTITY).decode("utf-8"))
 
 
-def _outline(path: str, text: str) -> Outline | None:
+def _outline(path: str, text: str) -> YamlOutline | None:
     try:
         top = _fields(compose(text, ""))
     except (yaml.YAMLError, TooLarge):
         return None
     marks = MARKS.intersection(top)
     source = _fields(top.get("source")).get("type")
-    return Outline(Path(path), frozenset(marks), _scalar(top.get("key")), _scalar(source))
+    return YamlOutline(Path(path), frozenset(marks), _scalar(top.get("key")), _scalar(source))
 
 
 def _fields(node: object) -> dict[str, yaml.Node]:

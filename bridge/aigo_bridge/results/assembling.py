@@ -36,7 +36,7 @@ from aigo_bridge.metrics.names import MetricIdentity
 from aigo_bridge.metrics.registry import compute_metric
 from aigo_bridge.metrics.trials import NUM_TRIALS, aggregate_trials
 from aigo_bridge.plan.logged_plan import AnyPlan
-from aigo_bridge.plan.outline import CodeMetric, Outline, OutlineMetric
+from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, TaskOutline
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, is_failure, one_sample, record_facts
 from aigo_bridge.results.doubts import Doubts
@@ -91,7 +91,7 @@ def _score_of(metric: OutlineMetric) -> str | None:
 
 
 @dataclass
-class Tally:
+class RunningTotals:
     """Totals over the samples, updated while they are streamed."""
 
     plan: AnyPlan
@@ -119,7 +119,7 @@ class Tally:
     """First kinds of errors, for the terminal."""
     exclusions: dict[int, Exclusion] = field(default_factory=dict)
     """Number of a row → outcome of the action rules, for rows with an outcome."""
-    outline: Outline = field(init=False)
+    outline: TaskOutline = field(init=False)
     """Outline of the plan, which is needed to read the scores."""
     doubts: Doubts = field(default_factory=Doubts)
     """Facts that lower the metrics but may not be caused by the model's answers."""
@@ -160,7 +160,7 @@ class Tally:
 MAX_FIRST_ERRORS = 5
 
 
-def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[SampleEvidence]:
+def sample_stream(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterator[SampleEvidence]:
     """Yield the evidence of each sample and update `tally`. The trials of a sample must be consecutive.
 
     Rows that a post-processor created from a sample are separate, consecutive samples.
@@ -176,7 +176,7 @@ def sample_stream(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[Sampl
         yield sample
 
 
-def count_samples(trials: Iterable[TrialRecord], tally: Tally) -> None:
+def count_samples(trials: Iterable[TrialRecord], tally: RunningTotals) -> None:
     """Update `tally` as `sample_stream` does, without creating evidence."""
     for _ in _counted_rows(trials, tally):
         pass
@@ -188,7 +188,7 @@ so far, ending with this row.
 """
 
 
-def _counted_rows(trials: Iterable[TrialRecord], tally: Tally) -> Iterator[_CountedRow]:
+def _counted_rows(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterator[_CountedRow]:
     detailed = _scorers_with_python_metrics(tally)
     taken: set[str | int] = set()
     for planned_id, group in itertools.groupby(
@@ -255,7 +255,7 @@ def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str 
 
 
 def _counted(
-    records: list[TrialRecord], tally: Tally, detailed: frozenset[str], facts: list[SampleFacts]
+    records: list[TrialRecord], tally: RunningTotals, detailed: frozenset[str], facts: list[SampleFacts]
 ) -> _CountedRow:
     """Count one row and append its facts to `facts`."""
     aggregated, missing, exclusion = _result_of(records, tally)
@@ -295,7 +295,7 @@ def _sample_score(score: ScoresData, records: Sequence[TrialRecord]) -> SampleSc
 
 
 def _result_of(
-    records: list[TrialRecord], tally: Tally
+    records: list[TrialRecord], tally: RunningTotals
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]], Exclusion]:
     """Return the aggregated scores of a row and the outcome of action rules. If they cannot be computed, the
     row is left out of all metrics.
@@ -329,7 +329,7 @@ def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
 
 
 def _aggregated(
-    records: Sequence[TrialRecord], outline: Outline
+    records: Sequence[TrialRecord], outline: TaskOutline
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]]]:
     """Return one score per scorer, from the only trial or aggregated over several, and the scores without an
     aggregate by scorer.
@@ -373,7 +373,7 @@ def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData],
     return excluded(plan.benchmark.actions, records[0].data, records[0].solver, scores)
 
 
-def _scorers_with_python_metrics(tally: Tally) -> frozenset[str]:
+def _scorers_with_python_metrics(tally: RunningTotals) -> frozenset[str]:
     """Return the keys of scorers whose scores the author's code reads. For a plan in a log, the result is
     empty.
     """
@@ -437,7 +437,7 @@ class Metrics:
     """Scorer key and metric key → result of the author's code, which cannot be derived from scores alone."""
 
 
-def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
+def metrics_for(tally: RunningTotals, host: SnippetHost | None = None) -> Metrics:
     """Compute the metrics of every scorer over its scores.
 
     Args:
@@ -496,7 +496,7 @@ def metrics_for(tally: Tally, host: SnippetHost | None = None) -> Metrics:
     return Metrics(tuple(data), tuple(rows), tuple(errors), of_code)
 
 
-def _computed(tally: Tally, metric: MetricSpec, scores: Sequence[Mapping[str, Any]]) -> MetricResult:
+def _computed(tally: RunningTotals, metric: MetricSpec, scores: Sequence[Mapping[str, Any]]) -> MetricResult:
     """Compute one built-in metric; an exception becomes an error of the metric."""
     if not tally.knows_exclusions:
         return MetricResult({}, 0, len(scores), f"{UNKNOWN_EXCLUSIONS}; {HINT}")
@@ -504,7 +504,7 @@ def _computed(tally: Tally, metric: MetricSpec, scores: Sequence[Mapping[str, An
 
 
 def _of_code(
-    tally: Tally, number: int, position: int, keys: tuple[str, str], host: SnippetHost | None
+    tally: RunningTotals, number: int, position: int, keys: tuple[str, str], host: SnippetHost | None
 ) -> MetricResult:
     """Return one metric of the author's code: computed for the user's own plan, otherwise taken from the
     log.

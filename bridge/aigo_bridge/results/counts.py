@@ -51,7 +51,7 @@ def is_failure(error_type: str) -> bool:
     return error_type not in _UNFINISHED and error_type not in _NOTES
 
 
-class State(IntEnum):
+class SampleState(IntEnum):
     """State of a sample or a trial."""
 
     SCORED = 0
@@ -64,7 +64,7 @@ class State(IntEnum):
     @property
     def label(self) -> str:
         """Name for display."""
-        return "not finished" if self is State.UNFINISHED else self.name.lower()
+        return "not finished" if self is SampleState.UNFINISHED else self.name.lower()
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class SampleFacts:
     """Number of scorers that gave the sample scores."""
     has_value: bool
     trials: tuple[int, ...]
-    """Number of trials in each `State`."""
+    """Number of trials in each `SampleState`."""
     is_excluded: bool
     is_undecided: bool
     """Whether an action rule could not be evaluated."""
@@ -151,22 +151,22 @@ class SampleFacts:
         """Number of trials of the sample."""
         return sum(self.trials)
 
-    def state(self, num_scorers: int) -> State:
+    def state(self, num_scorers: int) -> SampleState:
         """Return the state of the sample.
 
         Args:
             num_scorers: number of scorers of the task; 0 if unknown or without scorers.
         """
         if self.is_undecided:
-            return State.FAILED
-        all_failed = 0 < self.num_trials == self.trials[State.FAILED]
+            return SampleState.FAILED
+        all_failed = 0 < self.num_trials == self.trials[SampleState.FAILED]
         if all_failed and self.scorers < max(1, num_scorers):
-            return State.FAILED
+            return SampleState.FAILED
         if self.is_excluded:
-            return State.EXCLUDED
+            return SampleState.EXCLUDED
         if self.has_value:
-            return State.SCORED
-        return State.UNFINISHED if self.trials[State.UNFINISHED] else State.UNSCORED
+            return SampleState.SCORED
+        return SampleState.UNFINISHED if self.trials[SampleState.UNFINISHED] else SampleState.UNSCORED
 
 
 @dataclass(frozen=True)
@@ -178,28 +178,28 @@ class _Trial:
     """Scorer → whether it gave a value."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> SampleState:
         if any(map(is_failure, self.error_types)):
-            return State.FAILED
+            return SampleState.FAILED
         if any(kind in _UNFINISHED for kind in self.error_types):
-            return State.UNFINISHED
-        return State.SCORED if any(self.scores.values()) else State.UNSCORED
+            return SampleState.UNFINISHED
+        return SampleState.SCORED if any(self.scores.values()) else SampleState.UNSCORED
 
 
 def _facts(
     trials: Iterable[_Trial], over_trials: Mapping[str, bool], *, is_excluded: bool, is_undecided: bool
 ) -> SampleFacts:
-    states, scorers, has_value = [0] * len(State), set(over_trials), any(over_trials.values())
+    states, scorers, has_value = [0] * len(SampleState), set(over_trials), any(over_trials.values())
     shares_scores = has_value
     for trial in trials:
-        states[State.FAILED if is_undecided else trial.state] += 1
+        states[SampleState.FAILED if is_undecided else trial.state] += 1
         scorers.update(trial.scores)
         shares_scores = shares_scores and not trial.scores
         has_value = has_value or any(trial.scores.values())
     if shares_scores:
         # Some engines score all trials of a sample together.
-        states[State.SCORED] += states[State.UNSCORED]
-        states[State.UNSCORED] = 0
+        states[SampleState.SCORED] += states[SampleState.UNSCORED]
+        states[SampleState.UNSCORED] = 0
     return SampleFacts(len(scorers), has_value, tuple(states), is_excluded, is_undecided)
 
 
@@ -244,15 +244,15 @@ def sample_facts(sample: Json) -> SampleFacts:
     )
 
 
-def sample_state(sample: Json, num_scorers: int) -> State:
+def sample_state(sample: Json, num_scorers: int) -> SampleState:
     """Return the state of a sample's JSON object. `num_scorers` is described in `SampleFacts.state`."""
     return sample_facts(sample).state(num_scorers)
 
 
-def trial_state(sample: Json, trial: Json) -> State:
+def trial_state(sample: Json, trial: Json) -> SampleState:
     """Return the state of a trial in a sample's JSON object of a result."""
     alone = sample_facts({**sample, "trials": [trial]})
-    return next(state for state in State if alone.trials[state])
+    return next(state for state in SampleState if alone.trials[state])
 
 
 def outcome_label(facts: SampleFacts, num_scorers: int) -> str:
@@ -262,8 +262,8 @@ def outcome_label(facts: SampleFacts, num_scorers: int) -> str:
     Examples: `failed`, `2 of 3 trials failed`, `excluded, 1 of 3 trials not finished`.
     """
     state = facts.state(num_scorers)
-    parts = [] if state is State.SCORED else [state.label]
-    for partly in (State.FAILED, State.UNFINISHED):
+    parts = [] if state is SampleState.SCORED else [state.label]
+    for partly in (SampleState.FAILED, SampleState.UNFINISHED):
         number = facts.trials[partly]
         if number and facts.num_trials > 1 and state is not partly:
             parts.append(f"{number} of {plural(facts.num_trials, 'trial')} {partly.label}")
@@ -333,25 +333,25 @@ class CountsTally:
 
     def counts(self, num_scorers: int) -> Counts:
         """Return the counts. `num_scorers` is described in `SampleFacts.state`."""
-        samples, trials = [0] * len(State), [0] * len(State)
+        samples, trials = [0] * len(SampleState), [0] * len(SampleState)
         for facts, number in self._facts.items():
             samples[facts.state(num_scorers)] += number
-            for state in State:
+            for state in SampleState:
                 trials[state] += number * facts.trials[state]
         return Counts(
             samples=sum(samples),
-            scored=samples[State.SCORED],
-            unscored=samples[State.UNSCORED],
-            failed=samples[State.FAILED],
-            excluded=samples[State.EXCLUDED],
-            unfinished=samples[State.UNFINISHED],
+            scored=samples[SampleState.SCORED],
+            unscored=samples[SampleState.UNSCORED],
+            failed=samples[SampleState.FAILED],
+            excluded=samples[SampleState.EXCLUDED],
+            unfinished=samples[SampleState.UNFINISHED],
             trials=sum(trials),
-            scored_trials=trials[State.SCORED],
-            unscored_trials=trials[State.UNSCORED],
-            failed_trials=trials[State.FAILED],
-            unfinished_trials=trials[State.UNFINISHED],
+            scored_trials=trials[SampleState.SCORED],
+            unscored_trials=trials[SampleState.UNSCORED],
+            failed_trials=trials[SampleState.FAILED],
+            unfinished_trials=trials[SampleState.UNFINISHED],
             with_failed_trials=sum(
-                number for facts, number in self._facts.items() if facts.trials[State.FAILED]
+                number for facts, number in self._facts.items() if facts.trials[SampleState.FAILED]
             ),
         )
 
@@ -384,12 +384,12 @@ def one_sample(rows: Sequence[SampleFacts]) -> SampleFacts:
     if len(rows) == 1:
         return rows[0]
     num_trials = max(row.num_trials for row in rows)
-    trials = [0] * len(State)
+    trials = [0] * len(SampleState)
     left = num_trials
-    for state in (State.FAILED, State.UNFINISHED, State.SCORED):
+    for state in (SampleState.FAILED, SampleState.UNFINISHED, SampleState.SCORED):
         trials[state] = min(left, max(row.trials[state] for row in rows))
         left -= trials[state]
-    trials[State.UNSCORED] = left
+    trials[SampleState.UNSCORED] = left
     return SampleFacts(
         min(row.scorers for row in rows),
         any(row.has_value for row in rows),

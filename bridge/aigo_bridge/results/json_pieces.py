@@ -38,7 +38,7 @@ class JsonSyntaxError(ValueError):
         super().__init__(f"{message} at byte {offset}")
 
 
-class Piece(NamedTuple):
+class JsonPiece(NamedTuple):
     """Whole value of the document."""
 
     path: Path
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
     """Whether the content follows in separate pieces."""
 
 
-def pieces(document: bytes | mmap.mmap, *, opened: Callable[[Path], bool]) -> Iterator[Piece]:
+def pieces(document: bytes | mmap.mmap, *, opened: Callable[[Path], bool]) -> Iterator[JsonPiece]:
     """Yield all pieces in document order.
 
     Args:
@@ -74,7 +74,7 @@ class _Cursor:
         self._at = 0
         self._largest = 0
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[JsonPiece]:
         if self._text[: len(_BYTE_ORDER_MARK)] == _BYTE_ORDER_MARK:
             self._at = len(_BYTE_ORDER_MARK)
         yield from self._value(())
@@ -91,21 +91,21 @@ class _Cursor:
         self._at = space.end()
         return self._text[self._at] if self._at < len(self._text) else None
 
-    def _value(self, path: Path) -> Iterator[Piece]:
+    def _value(self, path: Path) -> Iterator[JsonPiece]:
         sign = self._peek()
         offset = self._at
         if sign == ord("{") and self._opened(path):
-            yield Piece(path, offset, {}, opened=True)
+            yield JsonPiece(path, offset, {}, opened=True)
             self._at += 1
             yield from self._members(path)
         elif sign == ord("[") and self._opened(path):
-            yield Piece(path, offset, [], opened=True)
+            yield JsonPiece(path, offset, [], opened=True)
             self._at += 1
             yield from self._elements(path)
         else:
-            yield Piece(path, offset, self._parsed(path))
+            yield JsonPiece(path, offset, self._parsed(path))
 
-    def _members(self, path: Path) -> Iterator[Piece]:
+    def _members(self, path: Path) -> Iterator[JsonPiece]:
         if self._peek() == ord("}"):
             self._at += 1
             return
@@ -120,7 +120,7 @@ class _Cursor:
             if self._ends(ord("}"), path, "`,` or `}`"):
                 return
 
-    def _elements(self, path: Path) -> Iterator[Piece]:
+    def _elements(self, path: Path) -> Iterator[JsonPiece]:
         if self._peek() == ord("]"):
             self._at += 1
             return
@@ -139,7 +139,7 @@ class _Cursor:
                 if value is None:
                     key = _FIRST_KEY.match(self._text, self._at)
                     value = self._parsed(place)
-                yield Piece(place, start, value)
+                yield JsonPiece(place, start, value)
                 # Elements of a list usually have the same layout. The text between two elements, up to the
                 # first key of the second, probably also separates the next two.
                 if key is not None:

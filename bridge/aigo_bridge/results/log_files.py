@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.access.presence import is_present
 from aigo_bridge.codes import Code
@@ -87,7 +87,7 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
                 yield _bounded(cast("BinaryIO", reader), file, path)
             else:
                 yield file
-    except TooLargeError as error:
+    except LogTooLargeError as error:
         raise EvidenceError([Issue(str(error), file=str(path), code=error.code)]) from error
     except FileNotFoundError as error:
         raise EvidenceError(

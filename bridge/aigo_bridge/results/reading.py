@@ -32,7 +32,7 @@ from aigo_bridge.dtypes import SampleEvidence, TaskResultEvidence, TaskResultLog
 from aigo_bridge.dtypes.task_result import adapted, one_trial
 from aigo_bridge.dtypes.validation import issues_of
 from aigo_bridge.errors import EvidenceError, Issue
-from aigo_bridge.results.json_pieces import JsonSyntaxError, Piece, pieces
+from aigo_bridge.results.json_pieces import JsonPiece, JsonSyntaxError, pieces
 from aigo_bridge.results.log_files import (
     AFTER_SAMPLES,
     COMPRESSIONS,
@@ -241,7 +241,7 @@ class LogReader:
                     )
                 yield FramePart(value)
                 return
-            yield self._sample(Piece(("evidence", "samples", position), 0, value), position)
+            yield self._sample(JsonPiece(("evidence", "samples", position), 0, value), position)
 
     def _strict_parts(self, document: bytes | mmap.mmap) -> Iterator[SamplePart | FramePart]:
         """Yield the parts of a log of one run that contains only AI GO's fields. All samples are located
@@ -254,7 +254,7 @@ class LogReader:
             raise ValueError("the samples of runs must be in document order")
         samples = UNSET if evidence is None else evidence.samples
         for position, text in enumerate(samples or ()):
-            yield self._sample(Piece(("evidence", "samples", position), 0, read_json(text)), position)
+            yield self._sample(JsonPiece(("evidence", "samples", position), 0, read_json(text)), position)
         if log.evidence is not UNSET:
             frame["evidence"] = None if evidence is None else _read_fields(evidence)
         if samples is not UNSET:
@@ -314,7 +314,7 @@ class LogReader:
                             raise self._malformed("found a second line with `format_version`", offset, ())
                         frame = value
                     else:
-                        yield self._sample(Piece(("evidence", "samples", index), offset, value), index)
+                        yield self._sample(JsonPiece(("evidence", "samples", index), offset, value), index)
                         index += 1
                 offset += len(line)
         if frame is None:
@@ -333,9 +333,9 @@ class LogReader:
             raise self._malformed(message, offset + len(line) if cut_off else at, path) from error
         except UnicodeDecodeError as error:
             raise self._malformed("found bytes that are not UTF-8", offset + error.start, path) from error
-        return self._object(Piece(path, offset, value))
+        return self._object(JsonPiece(path, offset, value))
 
-    def _sample(self, piece: Piece, position: int, run: int | None = None) -> SamplePart:
+    def _sample(self, piece: JsonPiece, position: int, run: int | None = None) -> SamplePart:
         part = SamplePart(self._object(piece), position, run)
         try:
             expand_contexts(part.value)
@@ -345,7 +345,7 @@ class LogReader:
             ) from error
         return part
 
-    def _object(self, piece: Piece) -> dict[str, Any]:
+    def _object(self, piece: JsonPiece) -> dict[str, Any]:
         if not isinstance(piece.value, dict):
             what = "a sample" if piece.path else "a result log"
             message = f"found {_kind(piece.value)}, expected {what}"
@@ -447,7 +447,7 @@ def _samples_of(frame: Any) -> Any:
     return evidence.get("samples") if isinstance(evidence, dict) else None
 
 
-def _put(frame: dict[str, Any], piece: Piece) -> None:
+def _put(frame: dict[str, Any], piece: JsonPiece) -> None:
     """Insert a piece into the frame; its container was inserted before."""
     *containers, key = piece.path
     holder: Any = frame

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aigo_bridge.results.counts import State, is_failure, rules_of, trial_number, trial_state, trials_of
+from aigo_bridge.results.counts import SampleState, is_failure, rules_of, trial_number, trial_state, trials_of
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.values import Json, mappings, member, number_text, short_text, value_text
 
@@ -79,7 +79,7 @@ def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
             cells["r"] = run + 1
         if rules:
             cells["x"] = rules
-        if (state := trial_state(sample, trial)) is not State.SCORED:
+        if (state := trial_state(sample, trial)) is not SampleState.SCORED:
             cells["o"] = state.label
         if (reason := stop_reason_of(trial)) is not None:
             cells["z"] = reason

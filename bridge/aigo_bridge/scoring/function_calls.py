@@ -25,7 +25,7 @@ from aigo_bridge.templates import SampleTemplate
 
 
 @dataclass(frozen=True)
-class Call:
+class ExpectedCall:
     """Function call that is required or was made."""
 
     name: str
@@ -41,7 +41,7 @@ class Call:
             return self.name
         return {"name": self.name, "arguments": json.loads(self.arguments)}
 
-    def met_by(self, call: Call) -> bool:
+    def met_by(self, call: ExpectedCall) -> bool:
         """Return whether a call that was made meets this requirement."""
         return self.name == call.name and self.arguments in (None, call.arguments)
 
@@ -86,7 +86,7 @@ class FunctionCallCoverage:
             },
         )
 
-    def _calls(self, values: dict[str, Any]) -> list[Call]:
+    def _calls(self, values: dict[str, Any]) -> list[ExpectedCall]:
         if not isinstance(self._required, SampleTemplate):
             return [_static(call, values) for call in self._required]
         text = render(self._required, values)
@@ -99,14 +99,16 @@ class FunctionCallCoverage:
         return [_required(entry) for entry in listed]
 
 
-def match(required: Sequence[Call], calls: Sequence[Call]) -> tuple[list[Call], list[Call], list[Call]]:
+def match(
+    required: Sequence[ExpectedCall], calls: Sequence[ExpectedCall]
+) -> tuple[list[ExpectedCall], list[ExpectedCall], list[ExpectedCall]]:
     """Return the required calls that were made, the required calls that were not, and surplus calls.
 
     As many requirements as possible are met, in any order: requirements with arguments choose first, because
     the others accept any call of the function.
     """
     remaining = Counter(calls)
-    by_name: dict[str, deque[Call]] = {}
+    by_name: dict[str, deque[ExpectedCall]] = {}
     for call in calls:
         by_name.setdefault(call.name, deque()).append(call)
     met = [False] * len(required)
@@ -130,7 +132,7 @@ def match(required: Sequence[Call], calls: Sequence[Call]) -> tuple[list[Call], 
     )
 
 
-def _next(calls: deque[Call], remaining: Counter[Call]) -> Call | None:
+def _next(calls: deque[ExpectedCall], remaining: Counter[ExpectedCall]) -> ExpectedCall | None:
     """Return the first call that is still available, and drop used calls before it."""
     while calls:
         if remaining[calls[0]]:
@@ -139,38 +141,38 @@ def _next(calls: deque[Call], remaining: Counter[Call]) -> Call | None:
     return None
 
 
-def is_subsequence(required: Iterable[Call], calls: Iterable[Call]) -> bool:
+def is_subsequence(required: Iterable[ExpectedCall], calls: Iterable[ExpectedCall]) -> bool:
     """Return whether the required calls were made in order; other calls between them are allowed."""
     following = iter(calls)
     return all(any(call.met_by(following_call) for following_call in following) for call in required)
 
 
-def _made(call: FunctionCall) -> Call:
+def _made(call: FunctionCall) -> ExpectedCall:
     try:
-        return Call(call.name, _canonical(call.arguments))
+        return ExpectedCall(call.name, _canonical(call.arguments))
     except (ValueError, RecursionError):
-        return Call(call.name)
+        return ExpectedCall(call.name)
 
 
-def _required(entry: Any) -> Call:
+def _required(entry: Any) -> ExpectedCall:
     if isinstance(entry, str):
-        return Call(entry)
+        return ExpectedCall(entry)
     if isinstance(entry, dict) and isinstance(entry.get("name"), str) and set(entry) <= {"name", "arguments"}:
         arguments = entry.get("arguments")
         if arguments is None:
-            return Call(entry["name"])
+            return ExpectedCall(entry["name"])
         if isinstance(arguments, dict):
-            return Call(entry["name"], _canonical(json.dumps(arguments)))
+            return ExpectedCall(entry["name"], _canonical(json.dumps(arguments)))
     raise _unreadable(json.dumps(entry), "a function name or {name, arguments}")
 
 
-def _static(call: str | RequiredCall, values: dict[str, Any]) -> Call:
+def _static(call: str | RequiredCall, values: dict[str, Any]) -> ExpectedCall:
     """Return a call from a list in the task; its texts may be templates."""
     if isinstance(call, str):
-        return Call(_rendered(call, values))
+        return ExpectedCall(_rendered(call, values))
     if call.arguments is None:
-        return Call(_rendered(call.name, values))
-    return Call(
+        return ExpectedCall(_rendered(call.name, values))
+    return ExpectedCall(
         _rendered(call.name, values), _canonical(json.dumps(_rendered(call.arguments, values), default=str))
     )
 

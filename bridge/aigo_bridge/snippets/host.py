@@ -59,7 +59,7 @@ State = Literal["starting", "working", "waiting"]
 """State of a call's worker; `waiting`: it waits for a callback."""
 
 
-class Job:
+class SnippetCall:
     """One call that any thread may stop. Thread-safe."""
 
     def __init__(self, label: str, *, calls_back: bool = False):
@@ -108,13 +108,13 @@ class Pool:
         # Re-entrant, because garbage collection within may close the pool's owner.
         self._changed = threading.Condition(threading.RLock())
         self._free: list[Channel] = []
-        self._jobs: set[Job] = set()
+        self._jobs: set[SnippetCall] = set()
         self._size = 0
         """Number of workers, including free and starting ones."""
         self._generation = 0
 
     @contextmanager
-    def worker(self, job: Job, limits: SnippetLimits) -> Iterator[Channel]:
+    def worker(self, job: SnippetCall, limits: SnippetLimits) -> Iterator[Channel]:
         """Yield a worker for one job; a worker that does not survive the job is removed from the pool.
 
         Raises:
@@ -156,7 +156,7 @@ class Pool:
         for worker in free:
             worker.end()
 
-    def mark(self, job: Job, state: State) -> None:
+    def mark(self, job: SnippetCall, state: State) -> None:
         """Set the state of a job's worker."""
         with self._changed:
             job.state = state
@@ -192,7 +192,7 @@ class Pool:
         with self._listing:
             return [pool for pool in self._pools if pool is not self]
 
-    def _has_room(self, job: Job) -> bool:
+    def _has_room(self, job: SnippetCall) -> bool:
         """Return whether another worker is worth its start; the lock must be held."""
         states = [neighbour.state for neighbour in self._jobs]
         others = sum(pool.busy() for pool in self._others())
@@ -206,7 +206,7 @@ class Pool:
             neighbour.calls_back and neighbour.began > recent for neighbour in self._jobs
         )
 
-    def _take(self, job: Job, limits: SnippetLimits) -> tuple[Channel, int]:
+    def _take(self, job: SnippetCall, limits: SnippetLimits) -> tuple[Channel, int]:
         since = time.monotonic()
         dead: list[Channel] = []
         try:
@@ -332,7 +332,7 @@ class SnippetHost:
             # In a separate thread, because this one may run an event loop.
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(anyio.run, lambda: self.call(snippet, *args, **kwargs)).result()
-        return self._work(Job(snippet.where), snippet, args, kwargs, None)
+        return self._work(SnippetCall(snippet.where), snippet, args, kwargs, None)
 
     def close(self) -> None:
         """Stop the worker processes and their calls; the next call starts a new worker."""
@@ -341,7 +341,7 @@ class SnippetHost:
     async def _in_thread(
         self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any], callbacks: Callbacks | None
     ) -> Any:
-        job = Job(snippet.where, calls_back=callbacks is not None)
+        job = SnippetCall(snippet.where, calls_back=callbacks is not None)
         try:
             return await anyio.to_thread.run_sync(
                 lambda: self._work(job, snippet, args, kwargs, callbacks),
@@ -366,7 +366,7 @@ class SnippetHost:
 
     def _work(
         self,
-        job: Job,
+        job: SnippetCall,
         snippet: Snippet,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],

@@ -164,7 +164,7 @@ class PostprocessedRow:
     """Solver output of this row."""
 
 
-class Postprocessor:
+class PythonPostprocessor:
     """Post-processor that calls `postprocess(sample, solver_output) -> list of (sample, solver_output)`,
     sync or async.
     """

@@ -6,10 +6,10 @@ rendered for every sample (`SampleTemplate`). Content of a dataset is never a te
 
 from aigo_bridge.templates.config import bind_config, config_names, is_config_template
 from aigo_bridge.templates.names import NamePath, own_text, text_of
-from aigo_bridge.templates.sample import AdapterTemplate, SampleTemplate, as_list
+from aigo_bridge.templates.sample import CompiledAdapter, SampleTemplate, as_list
 
 __all__ = [
-    "AdapterTemplate",
+    "CompiledAdapter",
     "NamePath",
     "SampleTemplate",
     "as_list",

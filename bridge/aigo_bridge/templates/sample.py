@@ -105,7 +105,7 @@ class SampleTemplate:
         return self._compiled.exists(variables)
 
 
-class AdapterTemplate:
+class CompiledAdapter:
     """Template of a model adapter: builds a request or parses a response.
 
     Published adapters change lists and maps with `append` and `update` during rendering, unlike sample

@@ -21,7 +21,7 @@ _TAKEN = frozenset({"input", "output", "messages", "evaluation", "error", "token
 _OWN_METADATA = frozenset({"scorer", "trial", "score"})
 
 
-class SampleMapper:
+class InstanceMapper:
     """Converter of the instances of one evaluation.
 
     Args:

@@ -31,7 +31,7 @@ from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import dumps, json_text
-from aigo_formats.every_eval_ever.instances import SCHEMA_VERSION, Instances, Result
+from aigo_formats.every_eval_ever.instances import SCHEMA_VERSION, AggregateResult, Instances
 
 Json = dict[str, Any]
 _LIBRARIES = {"lm_eval": "lm_eval", "lighteval": "lighteval", "inspect": "inspect_ai"}
@@ -159,7 +159,7 @@ def _model_id(entity: StoredModel) -> str:
     return str(getattr(config, "model_key", None) or entity.display_name)
 
 
-def _numbers(log: TaskResultLog, loss: LossReport) -> Iterator[tuple[Result, Json]]:
+def _numbers(log: TaskResultLog, loss: LossReport) -> Iterator[tuple[AggregateResult, Json]]:
     """Yield the numbers of the metrics. A standard error is stored with its number."""
     task = log.specification.task.key
     seen: dict[str, int] = {}
@@ -172,12 +172,14 @@ def _numbers(log: TaskResultLog, loss: LossReport) -> Iterator[tuple[Result, Jso
             plain = "/".join(dict.fromkeys(part for part in parts if part))
             seen[plain] = seen.get(plain, 0) + 1
             identifier = plain if seen[plain] == 1 else f"{plain}#{seen[plain]}"
-            result = Result(identifier, log.specification.display_name, metric.scorer_key, name)
+            result = AggregateResult(identifier, log.specification.display_name, metric.scorer_key, name)
             loss.kept["metric"] += 1
             yield result, _number(log, metric, result, float(value), loss)
 
 
-def _number(log: TaskResultLog, metric: MetricData, result: Result, value: float, loss: LossReport) -> Json:
+def _number(
+    log: TaskResultLog, metric: MetricData, result: AggregateResult, value: float, loss: LossReport
+) -> Json:
     better, is_told = _higher_is_better(log, metric, result.value)
     if not is_told:
         # The field is required, but AI GO metrics do not contain this information.

@@ -32,8 +32,8 @@ from aigo_bridge.process import no_collections
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
-from aigo_formats.every_eval_ever.conversations import SampleMapper
-from aigo_formats.every_eval_ever.records import ENGINE, Record, frame_of, read_record
+from aigo_formats.every_eval_ever.conversations import InstanceMapper
+from aigo_formats.every_eval_ever.records import ENGINE, AggregateRecord, frame_of, read_record
 from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lines import line_at, numbered_lines, object_of
 
@@ -46,7 +46,7 @@ _Index = dict[str, dict[str, list[tuple[int, int]]]]
 
 
 @dataclass(frozen=True)
-class Pair:
+class RecordWithInstances:
     """Record with its instances. One of them can be missing."""
 
     aggregate: str | None
@@ -105,13 +105,13 @@ class EveryEvalEver:
         )
 
 
-def find_pairs(locations: Sequence[str]) -> list[Pair]:
+def find_pairs(locations: Sequence[str]) -> list[RecordWithInstances]:
     """Return the records at the locations, with their instances.
 
     Raises:
         UsageError: a location does not contain such files.
     """
-    pairs: dict[str, Pair] = {}
+    pairs: dict[str, RecordWithInstances] = {}
     for location in locations:
         place = FileLocation.of(location)
         try:
@@ -137,7 +137,7 @@ def find_pairs(locations: Sequence[str]) -> list[Pair]:
             instances = path if kind == "instances" else f"{stem}{_INSTANCES}"
             pairs.setdefault(
                 place.absolute(stem),
-                Pair(
+                RecordWithInstances(
                     place.name(aggregate) if _kind(place, aggregate, named=True) == "aggregate" else None,
                     place.name(instances) if _kind(place, instances, named=True) == "instances" else None,
                 ),
@@ -151,15 +151,17 @@ def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     return eee_kind(place.head(path))
 
 
-def _nothing(pair: Pair, damage: Damage) -> ImportReport:
+def _nothing(pair: RecordWithInstances, damage: Damage) -> ImportReport:
     return ImportReport(pair.location, damage=(damage,), exit_code=ExitCode.PARTIAL, reason=str(damage))
 
 
-def _import_pair(pair: Pair, out: Path, options: ImportOptions, taken: set[str]) -> Iterator[ImportReport]:
+def _import_pair(
+    pair: RecordWithInstances, out: Path, options: ImportOptions, taken: set[str]
+) -> Iterator[ImportReport]:
     if options.recompute is not None:
         yield not_recomputed(pair.location, None)
         return
-    record, damage, secrets = Record(), list[Damage](), options.redaction()
+    record, damage, secrets = AggregateRecord(), list[Damage](), options.redaction()
     if pair.aggregate is None:
         damage.append(Damage(pair.location, None, "no record beside the instances: metrics are unknown"))
     else:
@@ -190,7 +192,9 @@ def _shortened(name: str) -> str:
     return data[-_LONGEST_STEM:].decode("utf-8", "ignore")
 
 
-def _index(pair: Pair, record: Record, options: ImportOptions, damage: list[Damage]) -> _Index:
+def _index(
+    pair: RecordWithInstances, record: AggregateRecord, options: ImportOptions, damage: list[Damage]
+) -> _Index:
     """Return the positions of the instances by evaluation and sample, after checks against the record."""
     index: _Index = {}
     if pair.instances is None:
@@ -232,14 +236,14 @@ def _index(pair: Pair, record: Record, options: ImportOptions, damage: list[Dama
     return index
 
 
-def _algorithm(record: Record) -> str:
+def _algorithm(record: AggregateRecord) -> str:
     return "md5" if record.companion.get("hash_algorithm") == "md5" else "sha256"
 
 
 def _samples(
     location: str | None,
     samples: dict[str, list[tuple[int, int]]],
-    mapper: SampleMapper,
+    mapper: InstanceMapper,
     options: ImportOptions,
     redaction: Redaction,
     damage: list[Damage],
@@ -261,8 +265,8 @@ def _samples(
 
 
 def _write(
-    pair: Pair,
-    record: Record,
+    pair: RecordWithInstances,
+    record: AggregateRecord,
     name: str,
     samples: dict[str, list[tuple[int, int]]],
     target: Path,
@@ -273,7 +277,7 @@ def _write(
     """Write `<target>.tasklog.<format>` and `<target>.loss.json`."""
     loss, damage = LossReport(), list(damage)
     model: Any = record.model.get("id")
-    mapper = SampleMapper(
+    mapper = InstanceMapper(
         name, pair.instances or "", str(model) if model else None, record.numbers, options, loss
     )
     output = target.with_name(f"{target.name}.tasklog.{options.output_format}")

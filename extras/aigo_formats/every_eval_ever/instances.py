@@ -34,7 +34,7 @@ _CALL, _RESULT = "function_call", "function_call_output"
 
 
 @dataclass(frozen=True)
-class Result:
+class AggregateResult:
     """Number in the aggregate file."""
 
     id: str
@@ -63,7 +63,7 @@ class Instances:
         evaluation: str,
         model: str,
         task: str,
-        results: Sequence[Result],
+        results: Sequence[AggregateResult],
         loss: LossReport,
         *,
         graded: bool = False,
@@ -71,7 +71,7 @@ class Instances:
         self._common = {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation, "model_id": model}
         self._task = task
         self._graded = graded
-        self._by_scorer: dict[str | None, list[Result]] = {}
+        self._by_scorer: dict[str | None, list[AggregateResult]] = {}
         for result in results:
             self._by_scorer.setdefault(result.scorer, []).append(result)
         self._loss = loss
@@ -120,7 +120,7 @@ class Instances:
             self._loss.changed["grade of Inspect as a number: C is 1, P a half, I and N 0"] += 1
         return points
 
-    def _results_of(self, score: Json, name: str) -> Sequence[Result | None]:
+    def _results_of(self, score: Json, name: str) -> Sequence[AggregateResult | None]:
         """Return the numbers that a score belongs to: all with its name, or the only one of its scorer."""
         results = self._by_scorer.get(score.get("scorer_key"), [])
         same = [result for result in results if result.value == name]

@@ -69,7 +69,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Record:
+class AggregateRecord:
     """Content of an aggregate file; empty if the file is missing."""
 
     content: Json = field(default_factory=dict)
@@ -99,7 +99,7 @@ def _object(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> Record:
+def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> AggregateRecord:
     """Read the aggregate file.
 
     Raises:
@@ -122,11 +122,11 @@ def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
         )
     if without_depths(content):
         raise EvidenceError(f"nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG)
-    return Record(without_secrets(content, redaction.found) if redact else content)
+    return AggregateRecord(without_secrets(content, redaction.found) if redact else content)
 
 
 def frame_of(
-    record: Record, evaluation: str, totals: tuple[int, int], damage: list[Damage], loss: LossReport
+    record: AggregateRecord, evaluation: str, totals: tuple[int, int], damage: list[Damage], loss: LossReport
 ) -> Json:
     """Return a `TaskResultLog` as JSON whose `evidence` does not contain `samples` yet.
 
@@ -194,7 +194,7 @@ def _metrics(numbers: list[Number], loss: LossReport) -> tuple[list[Json], list[
     return metrics, errors
 
 
-def _specification(record: Record, evaluation: str, numbers: list[Number]) -> Json:
+def _specification(record: AggregateRecord, evaluation: str, numbers: list[Number]) -> Json:
     settings = [_object(_object(n.entry.get("generation_config")).get("additional_details")) for n in numbers]
     task = next((str(values["aigo_task"]) for values in settings if values.get("aigo_task")), evaluation)
     scorers: dict[str, Json] = {}
@@ -242,7 +242,7 @@ def _scale(config: Json) -> Json:
     return scale | ({"score_type": "binary"} if config.get("score_type") == "binary" else {})
 
 
-def _model(record: Record, name: str) -> StoredModel:
+def _model(record: AggregateRecord, name: str) -> StoredModel:
     stored_key = _object(record.model.get("additional_details")).get("aigo_key")
     return custom_model(
         name,

@@ -10,7 +10,7 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural
 from aigo_formats.conversions import ConvertedTask, Refusal
-from aigo_formats.definitions import Definition, Parts
+from aigo_formats.definitions import ConvertedParts, Definition
 from aigo_formats.inspect_hub.entries import checked_entry
 from aigo_formats.inspect_hub.prompts import conversation_of
 from aigo_formats.inspect_hub.scorers import scorers_of
@@ -23,7 +23,7 @@ _MEANS = (None, "mean", "pass_at_1")
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowSource:
     """Location of the rows of an entry."""
 
     file: Path | None = None
@@ -35,7 +35,7 @@ class Rows:
 
 
 def convert(
-    definition: Definition, number: int, rows: Rows, *, key: str | None = None, allow: bool = False
+    definition: Definition, number: int, rows: RowSource, *, key: str | None = None, allow: bool = False
 ) -> ConvertedTask | Refusal:
     """Convert one entry to an AI GO task.
 
@@ -46,7 +46,7 @@ def convert(
         key: key of the AI GO task; `None`: derived from the entry's id.
         allow: whether to convert with lost parts. The task's description lists them.
     """
-    parts = Parts(definition)
+    parts = ConvertedParts(definition)
     path = ("tasks", number)
     _about_file(parts)
     entry = checked_entry(parts, definition.values["tasks"][number], path)
@@ -88,7 +88,7 @@ def convert(
     )
 
 
-def _about_file(parts: Parts) -> None:
+def _about_file(parts: ConvertedParts) -> None:
     framework = parts.definition.values.get("evaluation_framework")
     if framework is not None and framework not in FRAMEWORKS:
         message = f"'evaluation_framework': found {framework!r}; what follows is read as Inspect reads it"
@@ -115,7 +115,7 @@ def _document(definition: Definition, key: str, name: str, content: Json, issues
     return {**document, "tasks": ["chat_completion"], "definition": content}
 
 
-def _dataset(key: str, entry: Json, rows: Rows) -> Json | None:
+def _dataset(key: str, entry: Json, rows: RowSource) -> Json | None:
     if rows.file is not None:
         source: Json = {"type": "local", "file_path": f"{key}{rows.file.suffix}"}
         return {"key": key, "display_name": key, "source": source}
@@ -131,7 +131,7 @@ def _dataset(key: str, entry: Json, rows: Rows) -> Json | None:
     return {"key": key, "display_name": rows.repository[:250], "source": source}
 
 
-def _trials(parts: Parts, entry: Json, path: tuple[str | int, ...]) -> Json | None:
+def _trials(parts: ConvertedParts, entry: Json, path: tuple[str | int, ...]) -> Json | None:
     epochs, reducer = entry["epochs"], entry["epoch_reducer"]
     least = (reducer or "").rpartition("_at_")[2] or (reducer or "").rpartition("at_least_")[2]
     if least.isdigit() and int(least) > epochs:

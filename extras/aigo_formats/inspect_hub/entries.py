@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aigo_bridge.reading.messages import nearest
-from aigo_formats.definitions import KeyPath, Parts
+from aigo_formats.definitions import ConvertedParts, KeyPath
 
 Json = dict[str, Any]
 
@@ -48,7 +48,7 @@ SCORERS: dict[str, tuple[str, ...]] = {
 REDUCER = re.compile(r"(pass_at_\d+|at_least_\d+|max|mode|median|mean)\Z")
 
 
-def checked_entry(parts: Parts, entry: Any, path: KeyPath) -> Json | None:
+def checked_entry(parts: ConvertedParts, entry: Any, path: KeyPath) -> Json | None:
     """Return an entry with Inspect's defaults; `None` if it is not valid. The problems are recorded."""
     if not isinstance(entry, dict):
         parts.refuse(path, f"found {entry!r}, expected a task with 'field_spec', 'solvers' and 'scorers'")
@@ -76,7 +76,7 @@ def checked_entry(parts: Parts, entry: Any, path: KeyPath) -> Json | None:
     return {**task, "epochs": epochs, "epoch_reducer": reducer, "shuffle_choices": bool(shuffle)}
 
 
-def _text(parts: Parts, entry: Json, key: str, path: KeyPath, usual: str | None) -> str | None:
+def _text(parts: ConvertedParts, entry: Json, key: str, path: KeyPath, usual: str | None) -> str | None:
     value = entry.get(key, usual)
     if value is not usual and not isinstance(value, str):
         parts.refuse((*path, key), f"{key!r}: found {value!r}, expected a text")
@@ -84,7 +84,7 @@ def _text(parts: Parts, entry: Json, key: str, path: KeyPath, usual: str | None)
     return value
 
 
-def _field_spec(parts: Parts, value: Any, path: KeyPath) -> Json:
+def _field_spec(parts: ConvertedParts, value: Any, path: KeyPath) -> Json:
     if not isinstance(value, dict):
         parts.refuse(path, f"'field_spec': found {value!r}, expected the columns of input and target")
         return {}
@@ -116,7 +116,7 @@ def _field_spec(parts: Parts, value: Any, path: KeyPath) -> Json:
 
 
 def _steps(
-    parts: Parts, entry: Json, key: str, path: KeyPath, known: Mapping[str, tuple[str, ...]]
+    parts: ConvertedParts, entry: Json, key: str, path: KeyPath, known: Mapping[str, tuple[str, ...]]
 ) -> list[Json]:
     steps: list[Json] = []
     values = entry.get(key)

@@ -38,7 +38,7 @@ from aigo_bridge.spec.task import BenchmarkDefinition
 from aigo_formats.conversions import ConvertedTask
 from aigo_formats.definitions import Definition
 from aigo_formats.inspect_hub import HUB
-from aigo_formats.inspect_hub.conversion import Rows, convert
+from aigo_formats.inspect_hub.conversion import RowSource, convert
 from aigo_formats.inspect_hub.scorers import carried_entry
 
 Json = dict[str, Any]
@@ -155,7 +155,7 @@ def _unchanged_entry(plan: TaskPlan) -> Json | None:
     if entry is None:
         return None
     definition = Definition(Path("eval.yaml"), {"tasks": [_short(entry)]}, {})
-    again = convert(definition, 0, Rows(), key=plan.task.key, allow=True)
+    again = convert(definition, 0, RowSource(), key=plan.task.key, allow=True)
     if not isinstance(again, ConvertedTask):
         return None
     made: Json = _validated(again.task["definition"])

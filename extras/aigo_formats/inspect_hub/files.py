@@ -17,7 +17,7 @@ from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.text.plurals import plural
 from aigo_formats.conversions import ConvertedTask, all_of, write_conversion
 from aigo_formats.definitions import MOST_BYTES, Definition, Dialect, read_yaml
-from aigo_formats.inspect_hub.conversion import Rows, convert
+from aigo_formats.inspect_hub.conversion import RowSource, convert
 
 FILE = "eval.yaml"
 MOST_TASKS = 1_000
@@ -100,20 +100,20 @@ def _wrong_ids(definition: Definition, entries: list[Any]) -> Iterator[Issue]:
         seen.add(str(name))
 
 
-def _hub(path: Path, repository: str | None) -> Rows:
+def _hub(path: Path, repository: str | None) -> RowSource:
     if repository is not None:
         match = _REPOSITORY.match(repository)
         if match is None:
             message = f"-T repository: found {repository!r}, expected ORG/NAME or ORG/NAME@REVISION"
             raise UsageError(message, code=Code.WRONG_OPTION)
-        return Rows(repository=match["name"], revision=match["revision"])
+        return RowSource(repository=match["name"], revision=match["revision"])
     cached = _CACHED.search(path.absolute().parent.as_posix())
     if cached is None:
-        return Rows()
-    return Rows(repository=f"{cached['organisation']}/{cached['name']}", revision=cached["revision"])
+        return RowSource()
+    return RowSource(repository=f"{cached['organisation']}/{cached['name']}", revision=cached["revision"])
 
 
-def _rows(folder: Path, entry: Any, hub: Rows) -> Rows:
+def _rows(folder: Path, entry: Any, hub: RowSource) -> RowSource:
     """Return the rows of an entry: on the Hub if known, otherwise in the only matching file."""
     if hub.repository is not None or not isinstance(entry, dict):
         return hub
@@ -124,7 +124,7 @@ def _rows(folder: Path, entry: Any, hub: Rows) -> Rows:
         for file in sorted(folder.glob(pattern))
         if file.suffix in ENDINGS and file.is_file() and refusal(file, folder, file.name) is None
     ]
-    return Rows(file=files[0]) if len(set(files)) == 1 else Rows()
+    return RowSource(file=files[0]) if len(set(files)) == 1 else RowSource()
 
 
 def _patterns(folder: Path, config: str, split: str) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
-from aigo_formats.definitions import KeyPath, Parts
+from aigo_formats.definitions import ConvertedParts, KeyPath
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ class FormatError(ValueError):
 
 
 @dataclass
-class Conversation:
+class PromptMessages:
     """Messages before the answer."""
 
     messages: list[Json] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Conversation:
     """Arguments of `multiple_choice`; `None` if it does not run."""
 
 
-def conversation_of(parts: Parts, task: Json, path: KeyPath) -> Conversation:
+def conversation_of(parts: ConvertedParts, task: Json, path: KeyPath) -> PromptMessages:
     """Return the messages of an entry's solvers. Parts that cannot be expressed are recorded.
 
     Args:
@@ -75,7 +75,7 @@ def conversation_of(parts: Parts, task: Json, path: KeyPath) -> Conversation:
         path: path of the entry.
     """
     columns = task["field_spec"]
-    talk = Conversation([{"role": "user", "content": column_text(columns.get("input", "input"))}])
+    talk = PromptMessages([{"role": "user", "content": column_text(columns.get("input", "input"))}])
     solvers = task["solvers"]
     for number, solver in enumerate(solvers):
         at = (*path, "solvers", number)
@@ -93,7 +93,7 @@ def conversation_of(parts: Parts, task: Json, path: KeyPath) -> Conversation:
     return talk
 
 
-def _take(parts: Parts, talk: Conversation, solver: Json, columns: Json, at: KeyPath) -> None:
+def _take(parts: ConvertedParts, talk: PromptMessages, solver: Json, columns: Json, at: KeyPath) -> None:
     name, arguments = solver["name"], solver["args"]
     metadata = frozenset(columns.get("metadata", ()))
     if name in ("use_tools", "self_critique"):
@@ -128,7 +128,7 @@ def _take(parts: Parts, talk: Conversation, solver: Json, columns: Json, at: Key
         talk.messages.insert(systems, {"role": "system", "content": message})
 
 
-def _choose(parts: Parts, talk: Conversation, arguments: Json, columns: Json, at: KeyPath) -> None:
+def _choose(parts: ConvertedParts, talk: PromptMessages, arguments: Json, columns: Json, at: KeyPath) -> None:
     talk.choosing = {key: arguments[key] for key in ("cot", "multiple_correct") if arguments.get(key)}
     if arguments.get("max_tokens"):
         talk.settings.append("max_tokens")

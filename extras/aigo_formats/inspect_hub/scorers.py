@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from aigo_formats.definitions import KeyPath, Parts
+from aigo_formats.definitions import ConvertedParts, KeyPath
 from aigo_formats.inspect_hub.entries import SCORERS
 
 Json = dict[str, Any]
@@ -102,7 +102,7 @@ def compute_metrics(scores):
 _CARRIED = re.compile(r"^TASK = json\.loads\((?P<task>.*)\)$", re.MULTILINE)
 
 
-def scorers_of(parts: Parts, task: Json, path: KeyPath) -> list[Json]:
+def scorers_of(parts: ConvertedParts, task: Json, path: KeyPath) -> list[Json]:
     """Return the scorers of an entry. Scorers that cannot be expressed are recorded."""
     scorers: list[Json] = []
     names = [scorer["name"] for scorer in task["scorers"]]
@@ -126,7 +126,7 @@ def scorers_of(parts: Parts, task: Json, path: KeyPath) -> list[Json]:
     return scorers
 
 
-def _takes(parts: Parts, task: Json, scorer: Json, at: KeyPath) -> bool:
+def _takes(parts: ConvertedParts, task: Json, scorer: Json, at: KeyPath) -> bool:
     name, arguments = scorer["name"], scorer["args"]
     if unknown := sorted(map(str, arguments.keys() - set(SCORERS[name]))):
         parts.refuse(

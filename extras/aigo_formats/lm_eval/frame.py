@@ -23,8 +23,8 @@ from aigo_bridge.importing.result_header import (
 )
 from aigo_bridge.results.specification import custom_model, stored_model
 from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
-from aigo_formats.lm_eval.header import Header, score_name
-from aigo_formats.lm_eval.locate import Run
+from aigo_formats.lm_eval.header import HarnessHeader, score_name
+from aigo_formats.lm_eval.locate import HarnessRunFiles
 from aigo_formats.lm_eval.samples import HarnessTotals
 
 Json = dict[str, Any]
@@ -44,8 +44,8 @@ _SOLVER_FIELDS = (
 
 
 def frame_of(
-    run: Run,
-    header: Header,
+    run: HarnessRunFiles,
+    header: HarnessHeader,
     task: str,
     totals: HarnessTotals,
     scorers: Iterable[str],
@@ -121,7 +121,12 @@ def _declared(config: Json) -> list[str]:
 
 
 def _specification(
-    run: Run, header: Header, task: str, totals: HarnessTotals, scorers: list[str], about: Json
+    run: HarnessRunFiles,
+    header: HarnessHeader,
+    task: str,
+    totals: HarnessTotals,
+    scorers: list[str],
+    about: Json,
 ) -> Json:
     run_config: Json = {}
     limit = header.run_config.get("limit")
@@ -141,7 +146,7 @@ def _specification(
     return specification
 
 
-def _shots(header: Header, task: str) -> int:
+def _shots(header: HarnessHeader, task: str) -> int:
     stated = (
         header.part("n-shot", task),
         header.config(task).get("num_fewshot"),
@@ -153,7 +158,14 @@ def _shots(header: Header, task: str) -> int:
     return 0
 
 
-def _task(run: Run, header: Header, task: str, shots: int, totals: HarnessTotals, scorers: list[str]) -> Json:
+def _task(
+    run: HarnessRunFiles,
+    header: HarnessHeader,
+    task: str,
+    shots: int,
+    totals: HarnessTotals,
+    scorers: list[str],
+) -> Json:
     config = header.config(task)
     path, name = config.get("dataset_path"), config.get("dataset_name")
     dataset = "/".join(part for part in (path, name) if isinstance(part, str) and part) or task
@@ -170,7 +182,7 @@ def _task(run: Run, header: Header, task: str, shots: int, totals: HarnessTotals
     ).to_json()
 
 
-def _scorer(header: Header, task: str, name: str) -> Json:
+def _scorer(header: HarnessHeader, task: str, name: str) -> Json:
     metric, _, filter_name = name.partition(",")
     aggregation = header.aggregations(task).get(metric, metric)
     scorer: Json = {
@@ -193,7 +205,7 @@ def _scorer(header: Header, task: str, name: str) -> Json:
     return scorer
 
 
-def _model(header: Header) -> StoredModel:
+def _model(header: HarnessHeader) -> StoredModel:
     name = header.model or "unknown"
     provider = _PROVIDERS.get(str(header.run_config.get("model")))
     if provider is not None:
@@ -201,7 +213,7 @@ def _model(header: Header) -> StoredModel:
     return custom_model(name, engine=ENGINE)
 
 
-def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
+def _times(run: HarnessRunFiles, header: HarnessHeader) -> tuple[int | None, int | None]:
     """Return start and end in Unix seconds; `None` if unknown. The date in file names is local time without a
     time zone, read as UTC.
     """
@@ -214,7 +226,7 @@ def _times(run: Run, header: Header) -> tuple[int | None, int | None]:
     return max(0, ended - round(runtime or 0)), ended
 
 
-def _execution(run: Run, header: Header, totals: HarnessTotals) -> Json:
+def _execution(run: HarnessRunFiles, header: HarnessHeader, totals: HarnessTotals) -> Json:
     started, ended = _times(run, header)
     execution: Json = {"runtime": header.runtime or 0.0, "started_at": started or 0, "ended_at": ended or 0}
     if totals.samples:
@@ -222,7 +234,7 @@ def _execution(run: Run, header: Header, totals: HarnessTotals) -> Json:
     return execution
 
 
-def metrics_of(header: Header, task: str, loss: LossReport) -> tuple[list[Json], list[Json]]:
+def metrics_of(header: HarnessHeader, task: str, loss: LossReport) -> tuple[list[Json], list[Json]]:
     """Return the `MetricData` of a task, and errors for values that are not finite numbers.
 
     Args:

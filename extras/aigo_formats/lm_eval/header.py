@@ -67,7 +67,7 @@ def score_name(metric: str, filter_name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Header:
+class HarnessHeader:
     """Content of the results file; empty if the file is missing."""
 
     content: Json = field(default_factory=dict)
@@ -215,7 +215,7 @@ def _seconds(value: Any) -> float | None:
     return seconds if math.isfinite(seconds) and 0 <= seconds < 1e11 else None
 
 
-def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> Header:
+def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> HarnessHeader:
     """Read the results file.
 
     Raises:
@@ -244,4 +244,4 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
         )
     if redact:
         content = without_secrets(content, redaction.found)
-    return Header(content, len(data))
+    return HarnessHeader(content, len(data))

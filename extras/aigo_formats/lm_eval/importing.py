@@ -31,10 +31,10 @@ from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.plurals import plural
 from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lm_eval.frame import ENGINE, filters_of, frame_of
-from aigo_formats.lm_eval.header import Header, read_header
-from aigo_formats.lm_eval.locate import Run, eval_files, find_runs, run_files
+from aigo_formats.lm_eval.header import HarnessHeader, read_header
+from aigo_formats.lm_eval.locate import HarnessRunFiles, eval_files, find_runs, run_files
 from aigo_formats.lm_eval.rows import SamplesFile
-from aigo_formats.lm_eval.samples import SampleMapper
+from aigo_formats.lm_eval.samples import HarnessDocumentMapper
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors that code for well-formed samples raises for malformed ones."""
@@ -82,7 +82,9 @@ class LmEvalResults:
         )
 
 
-def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> Iterator[ImportReport]:
+def import_run(
+    run: HarnessRunFiles, out: Path, options: ImportOptions, taken: set[str]
+) -> Iterator[ImportReport]:
     """Import one run, task by task.
 
     Args:
@@ -94,7 +96,7 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
     if options.recompute is not None:
         yield not_recomputed(run.location, None)
         return
-    header, damage, secrets = Header(), list[Damage](), options.redaction()
+    header, damage, secrets = HarnessHeader(), list[Damage](), options.redaction()
     if run.results is None:
         damage.append(Damage(run.location, None, "no results file: metrics and configuration are unknown"))
     else:
@@ -116,7 +118,7 @@ def import_run(run: Run, out: Path, options: ImportOptions, taken: set[str]) -> 
             raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
 
 
-def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
+def _tasks(run: HarnessRunFiles, header: HarnessHeader) -> list[tuple[str, str | None]]:
     """Return every task of the run with its samples, in the order of the results. Tasks without metrics come
     last.
     """
@@ -130,7 +132,7 @@ def _tasks(run: Run, header: Header) -> list[tuple[str, str | None]]:
     return [(task, path) for task, path in tasks if path in named]
 
 
-def _nothing(run: Run, damage: list[Damage]) -> ImportReport:
+def _nothing(run: HarnessRunFiles, damage: list[Damage]) -> ImportReport:
     return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
 
 
@@ -141,8 +143,8 @@ def _shortened(name: str) -> str:
 
 
 def _write_task(
-    run: Run,
-    header: Header,
+    run: HarnessRunFiles,
+    header: HarnessHeader,
     task: str,
     location: str | None,
     target: Path,
@@ -152,7 +154,7 @@ def _write_task(
 ) -> ImportReport:
     """Write `<target>.tasklog.<format>` and `<target>.loss.json`. `location` is the samples file, if any."""
     loss, damage = LossReport(), list(damage)
-    mapper = SampleMapper(
+    mapper = HarnessDocumentMapper(
         run=f"{run.date}/{task}",
         source=location or run.location,
         model=header.model,
@@ -187,11 +189,11 @@ def _write_task(
 
 
 def _samples(
-    run: Run,
-    header: Header,
+    run: HarnessRunFiles,
+    header: HarnessHeader,
     task: str,
     location: str | None,
-    mapper: SampleMapper,
+    mapper: HarnessDocumentMapper,
     options: ImportOptions,
     redaction: Redaction,
     damage: list[Damage],
@@ -229,7 +231,9 @@ def _samples(
         damage += [Damage(where, None, reason) for reason in _contradictions(header, task, file, mapper)]
 
 
-def _contradictions(header: Header, task: str, file: SamplesFile, mapper: SampleMapper) -> Iterator[str]:
+def _contradictions(
+    header: HarnessHeader, task: str, file: SamplesFile, mapper: HarnessDocumentMapper
+) -> Iterator[str]:
     """Yield the contradictions between the results and the samples."""
     digest: Any = header.part("task_hashes", task)
     is_proved = isinstance(digest, str) and digest == file.digest

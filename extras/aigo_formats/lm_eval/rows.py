@@ -25,7 +25,7 @@ _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 
 
 @dataclass(frozen=True)
-class Document:
+class HarnessDocument:
     """Document with its answers for each filter."""
 
     sample_id: str
@@ -63,7 +63,7 @@ class SamplesFile:
         """
         return self._digest.hexdigest() if self._all_hashed else None
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[HarnessDocument]:
         """Yield the documents in file order.
 
         Raises:
@@ -81,7 +81,7 @@ class SamplesFile:
         except OSError as error:
             raise EvidenceError(f"cannot read the samples: {error}", code=Code.UNREADABLE_LOG) from error
 
-    def _of_lines(self, file: Any) -> Iterator[Document]:
+    def _of_lines(self, file: Any) -> Iterator[HarnessDocument]:
         """Yield the documents in two passes: the first finds the lines of each document, the second reads
         them.
         """
@@ -136,7 +136,7 @@ class SamplesFile:
         self._all_hashed = False
         self._tell(damage)
 
-    def _of_list(self, place: FileLocation) -> Iterator[Document]:
+    def _of_list(self, place: FileLocation) -> Iterator[HarnessDocument]:
         """Yield the documents of a file from releases before 0.4.3, which is one JSON document."""
         data = place.read(self._bounds.member_bytes)
         self._bounds.check_document(self._location, data)
@@ -157,7 +157,7 @@ class SamplesFile:
         for doc_id, rows in documents.items():
             yield from self._split(doc_id, rows)
 
-    def _split(self, doc_id: str, rows: list[Json]) -> Iterator[Document]:
+    def _split(self, doc_id: str, rows: list[Json]) -> Iterator[HarnessDocument]:
         """Yield the documents with one id. A repeated filter starts another document."""
         current: list[Json] = []
         number = 1
@@ -166,13 +166,13 @@ class SamplesFile:
             # Releases before 0.4.8 do not store the filter. Their lines follow the order of the filters.
             name = str(row.setdefault("filter", self._filters[len(current) % len(self._filters)]))
             if name in seen:
-                yield Document(doc_id if number == 1 else f"{doc_id}-{number}", current)
+                yield HarnessDocument(doc_id if number == 1 else f"{doc_id}-{number}", current)
                 number, current, seen = number + 1, [], set()
                 self.renamed += 1
             seen.add(name)
             current.append(row)
         if current:
-            yield Document(doc_id if number == 1 else f"{doc_id}-{number}", current)
+            yield HarnessDocument(doc_id if number == 1 else f"{doc_id}-{number}", current)
 
 
 def _hash_in(line: bytes, name: str) -> str | None:

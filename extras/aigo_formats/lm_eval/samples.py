@@ -22,7 +22,7 @@ from aigo_formats.lm_eval.requests import (
     prompt_items,
     requests_of,
 )
-from aigo_formats.lm_eval.rows import Document
+from aigo_formats.lm_eval.rows import HarnessDocument
 
 Json = dict[str, Any]
 _KNOWN = frozenset(
@@ -48,7 +48,7 @@ class HarnessTotals:
 
 
 @dataclass
-class SampleMapper:
+class HarnessDocumentMapper:
     """Converter of the documents of one task.
 
     Args:
@@ -67,9 +67,9 @@ class SampleMapper:
     totals: HarnessTotals = field(default_factory=HarnessTotals)
 
     def __post_init__(self) -> None:
-        self.scores = Scores(self.loss)
+        self.scores = HarnessScores(self.loss)
 
-    def sample(self, document: Document) -> Json:
+    def sample(self, document: HarnessDocument) -> Json:
         """Return the evidence of one document.
 
         Each repeat of a request is a trial. The harness scores all repeats together, so several repeats share
@@ -238,7 +238,7 @@ def sample_data(row: Json) -> Json:
 # Scores
 
 
-class Scores:
+class HarnessScores:
     """Scores of documents in file order. The keys of names are computed once.
 
     Args:

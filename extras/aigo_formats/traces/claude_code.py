@@ -37,11 +37,11 @@ from aigo_formats.traces.items import ItemMaker, as_text
 from aigo_formats.traces.session_calls import (
     SOURCE,
     Agents,
-    ModelCalls,
-    Result,
+    ModelAnswerConverter,
+    ToolResult,
     results_of,
 )
-from aigo_formats.traces.session_tree import Record, Tree, of_messages, record_of, tree_of
+from aigo_formats.traces.session_tree import TranscriptLine, Tree, of_messages, record_of, tree_of
 
 _SAME = ("cwd", "version", "gitBranch", "sessionId", "userType", "entrypoint")
 """Fields that almost every line repeats. They are stored once for the session."""
@@ -152,7 +152,7 @@ def _meta(path: Path, reading: Reading) -> dict[str, Any]:
     return values[0] if values and isinstance(values[0], dict) else {}
 
 
-def _records(file: Path, reading: Reading) -> Iterator[Record]:
+def _records(file: Path, reading: Reading) -> Iterator[TranscriptLine]:
     """Yield the lines of a transcript. A line without `type` is damage."""
     for line in lines_of(file, reading):
         record = record_of(line.value, line.number)
@@ -164,9 +164,9 @@ def _records(file: Path, reading: Reading) -> Iterator[Record]:
             yield record
 
 
-def _inline_agents(records: Sequence[Record]) -> dict[str, list[Record]]:
+def _inline_agents(records: Sequence[TranscriptLine]) -> dict[str, list[TranscriptLine]]:
     """Return sub-agents inside the session file, by id or by the first line of each."""
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[TranscriptLine]] = {}
     owner: dict[str, str] = {}
     for record in records:
         key = record.value.get("agentId")
@@ -182,8 +182,8 @@ def _inline_agents(records: Sequence[Record]) -> dict[str, list[Record]]:
 class _Session:
     """Session that is converted to a trace."""
 
-    main: list[Record]
-    groups: dict[str, list[Record]]
+    main: list[TranscriptLine]
+    groups: dict[str, list[TranscriptLine]]
     metas: dict[str, dict[str, Any]]
     """Content of the sub-agents' metadata files."""
     reading: Reading
@@ -194,7 +194,7 @@ class _Session:
         loss = self.reading.loss
         everything = [*self.main, *(record for records in self.groups.values() for record in records)]
         self.constants = _constants(everything)
-        self.calls = ModelCalls(loss, self._rest)
+        self.calls = ModelAnswerConverter(loss, self._rest)
         self.results = results_of(everything, loss)
         self.maker = ItemMaker(loss)
         tree = tree_of(self.main, loss)
@@ -215,7 +215,7 @@ class _Session:
             "events": events,
         }
 
-    def _agent(self, key: str, records: list[Record]) -> Event:
+    def _agent(self, key: str, records: list[TranscriptLine]) -> Event:
         """Add a sub-agent as a span. It is linked to its call when all calls are known."""
         span_id = f"agent-{key}"
         times = [record.time for record in records if record.time is not None]
@@ -237,7 +237,7 @@ class _Session:
             self.events.append(span_end(key, branch[-1].time))
             self.reading.loss.kept["branch of the conversation that was given up"] += 1
 
-    def _emit(self, records: Iterable[Record], span_id: str | None) -> None:
+    def _emit(self, records: Iterable[TranscriptLine], span_id: str | None) -> None:
         latest: int | None = None
         for record in records:
             time = record.time
@@ -251,7 +251,7 @@ class _Session:
                     event["span_id"] = span_id
                 self.events.append(timed(event, time if time is not None else latest))
 
-    def _events_of(self, record: Record) -> list[Event]:
+    def _events_of(self, record: TranscriptLine) -> list[Event]:
         match record.type:
             case "assistant":
                 return self.calls.events_of(record)
@@ -268,7 +268,7 @@ class _Session:
             return []  # stored in the trace metadata
         return [self._custom(record, record.type)]
 
-    def _of_user(self, record: Record) -> list[Event]:
+    def _of_user(self, record: TranscriptLine) -> list[Event]:
         content = record.message.get("content")
         parts = content if isinstance(content, list) else [] if content is None else [content]
         parts = [p for p in parts if not (isinstance(p, dict) and p.get("type") == "tool_result")]
@@ -296,7 +296,7 @@ class _Session:
             for n, item in enumerate(messages)
         ]
 
-    def _of_system(self, record: Record) -> Event:
+    def _of_system(self, record: TranscriptLine) -> Event:
         subtype = as_text(record.value.get("subtype")) or "system"
         metadata = self._rest(record)
         if subtype in ("compact_boundary", "microcompact_boundary"):
@@ -317,7 +317,7 @@ class _Session:
             return {"type": "error", "id": _numbered(record), "message": text, "metadata": metadata}
         return self._custom(record, f"system.{subtype}")
 
-    def _of_attachment(self, record: Record) -> list[Event]:
+    def _of_attachment(self, record: TranscriptLine) -> list[Event]:
         attachment = record.value.get("attachment")
         kind = attachment.get("type") if isinstance(attachment, dict) else None
         if kind == "queued_command" and isinstance(attachment, dict) and attachment.get("prompt"):
@@ -332,10 +332,10 @@ class _Session:
                 ]
         return [self._custom(record, f"attachment.{as_text(kind)}" if kind else "attachment")]
 
-    def _custom(self, record: Record, name: str) -> Event:
+    def _custom(self, record: TranscriptLine, name: str) -> Event:
         return {"type": "custom", "id": _numbered(record), "name": name, "data": record.value}
 
-    def _loose(self, result: Result) -> Event:
+    def _loose(self, result: ToolResult) -> Event:
         self.reading.loss.changed["result of a tool that nobody called: custom event"] += 1
         event: Event = {
             "type": "custom",
@@ -345,7 +345,7 @@ class _Session:
         }
         return timed(event, result.record.time)
 
-    def _rest(self, record: Record) -> dict[str, Any]:
+    def _rest(self, record: TranscriptLine) -> dict[str, Any]:
         """Return the fields of a line other than its message and the session's common fields."""
         value = record.value
         fields = {
@@ -391,7 +391,7 @@ class _Session:
         return metadata
 
 
-def _constants(records: Sequence[Record]) -> dict[str, Any]:
+def _constants(records: Sequence[TranscriptLine]) -> dict[str, Any]:
     """Return the most frequent value of each common field in a session."""
     constants: dict[str, Any] = {}
     for name in _SAME:
@@ -404,6 +404,6 @@ def _constants(records: Sequence[Record]) -> dict[str, Any]:
     return constants
 
 
-def _numbered(record: Record, part: int = 0) -> str:
+def _numbered(record: TranscriptLine, part: int = 0) -> str:
     key = record.uuid or f"line-{record.number}"
     return key if part == 0 else f"{key}:{part}"

@@ -18,7 +18,7 @@ from aigo_bridge.spec.datasets import (
     TraceSource,
 )
 from aigo_formats.traces.documents import Reading
-from aigo_formats.traces.sources import Wanted, read_traces, row_of
+from aigo_formats.traces.sources import TraceQuery, read_traces, row_of
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> It
         )
 
 
-def _wanted(source: TraceSource) -> Wanted:
+def _wanted(source: TraceSource) -> TraceQuery:
     """Return the trace filter of a source.
 
     Raises:
@@ -79,7 +79,7 @@ def _wanted(source: TraceSource) -> Wanted:
     """
     match source:
         case ClaudeCodeSource(session_id=session):
-            return Wanted(ids=_several(session), start=source.from_time, end=source.to_time)
+            return TraceQuery(ids=_several(session), start=source.from_time, end=source.to_time)
         case LangSmithSource():
             for name in ("filter", "dataset"):
                 if getattr(source, name) is not None:
@@ -87,11 +87,11 @@ def _wanted(source: TraceSource) -> Wanted:
                         f"{name!r} is for the service to answer, and cannot be asked of files",
                         code=Code.WRONG_TRACE_SOURCE,
                     )
-            return Wanted(
+            return TraceQuery(
                 start=source.from_time, end=source.to_time, tags=source.tags or (), project=source.project
             )
         case PhoenixSource():
-            return Wanted(
+            return TraceQuery(
                 ids=_several(source.trace_id),
                 sessions=_several(source.session_id),
                 start=source.from_time,
@@ -101,13 +101,13 @@ def _wanted(source: TraceSource) -> Wanted:
                 project=source.project,
             )
         case OpenTelemetrySource():
-            return Wanted(
+            return TraceQuery(
                 ids=_several(source.trace_id),
                 sessions=_several(source.session_id),
                 start=source.from_time,
                 end=source.to_time,
             )
-    return Wanted()
+    return TraceQuery()
 
 
 def _several(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, LogTooLargeError
 from aigo_bridge.access.opening import IrregularFileError, OutsideRootError, open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
@@ -90,7 +90,7 @@ class Reading:
                 f"{str(file)!r} cannot be read: {error.strerror or error}", code=Code.UNREADABLE_LOG
             ) from error
         if len(data) > largest:
-            raise TooLargeError(f"{str(file)!r} has more than {largest:,} bytes (bound 'member_bytes')")
+            raise LogTooLargeError(f"{str(file)!r} has more than {largest:,} bytes (bound 'member_bytes')")
         return data.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -115,7 +115,7 @@ def lines_of(file: Path, reading: Reading) -> Iterator[Line]:
         if text:
             try:
                 value = reading.value(text, file)
-            except TooLargeError:
+            except LogTooLargeError:
                 raise
             except ValueError as error:
                 reading.damaged(file, f"line {number}: no JSON: {_short(error)}", offset)
@@ -143,7 +143,7 @@ def values_of(file: Path, reading: Reading) -> list[Any]:
         return [line.value for line in lines_of(file, reading)]
     try:
         return [reading.value(data, file)]
-    except TooLargeError:
+    except LogTooLargeError:
         raise
     except ValueError as error:
         if start[:1] == b"{" and tail.strip():

@@ -20,7 +20,7 @@ from aigo_formats.traces.assembling import count, usage
 from aigo_formats.traces.attributes import Attributes, mapping, parsed
 from aigo_formats.traces.items import Item, ItemMaker, as_text
 from aigo_formats.traces.otlp import RawEvent, RawSpan
-from aigo_formats.traces.span_records import Happening, Span
+from aigo_formats.traces.span_records import Span, SpanEvent
 
 _KINDS = {
     "chat": "model", "text_completion": "model", "generate_content": "model", "completion": "model",
@@ -90,7 +90,7 @@ def span_of(raw: RawSpan, loss: LossReport) -> Span:
         tool=tool,
         arguments=as_text(arguments),
         result=_result(result, maker),
-        happenings=tuple(Happening(event.name, event.attributes, event.time) for event in events),
+        happenings=tuple(SpanEvent(event.name, event.attributes, event.time) for event in events),
     )
 
 

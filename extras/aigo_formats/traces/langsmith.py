@@ -21,7 +21,7 @@ from aigo_formats.traces.items import Item, ItemMaker, as_text
 from aigo_formats.traces.langchain import first_message, items_of, message_list
 from aigo_formats.traces.otlp import time_of
 from aigo_formats.traces.recordings import files_at, table_values
-from aigo_formats.traces.span_records import Happening, Recording, Span
+from aigo_formats.traces.span_records import Span, SpanEvent, TraceSpans
 from aigo_formats.traces.spans import trace_of
 
 SOURCE = "langsmith"
@@ -57,7 +57,7 @@ def traces_of_runs(location: Path, reading: Reading) -> Iterator[dict[str, Any]]
         reading.bounds.check_count("runs", len(runs), 0, "the trace")
         spans = [span_of(run, reading.loss) for run in runs]
         extra, tags = _of_trace(runs)
-        yield trace_of(Recording(SOURCE, trace_id, str(origin[trace_id]), spans, extra, tags), reading.loss)
+        yield trace_of(TraceSpans(SOURCE, trace_id, str(origin[trace_id]), spans, extra, tags), reading.loss)
 
 
 def _trace_id(run: dict[str, Any], traces: dict[str, str]) -> str:
@@ -179,12 +179,12 @@ def _besides(value: Any, taken: tuple[str, ...]) -> dict[str, Any] | None:
     return {name: part for name, part in value.items() if name not in taken and part is not None} or None
 
 
-def _happenings(value: Any) -> Iterator[Happening]:
+def _happenings(value: Any) -> Iterator[SpanEvent]:
     """Yield the events of a run, except begin, end and streamed tokens."""
     for event in value if isinstance(value, list) else []:
         if isinstance(event, dict) and event.get("name") not in ("start", "end", "new_token"):
             remaining = {name: value for name, value in event.items() if name not in ("name", "time")}
-            yield Happening(as_text(event.get("name")) or "event", remaining, time_of(event.get("time")))
+            yield SpanEvent(as_text(event.get("name")) or "event", remaining, time_of(event.get("time")))
 
 
 def _model(

@@ -15,7 +15,7 @@ from aigo_formats.traces.attributes import Attributes, mapping, nested, parsed
 from aigo_formats.traces.genai import of_messages
 from aigo_formats.traces.items import Item, ItemMaker, as_text, text_part
 from aigo_formats.traces.otlp import RawSpan
-from aigo_formats.traces.span_records import Happening, Span
+from aigo_formats.traces.span_records import Span, SpanEvent
 
 _NAMESPACES = frozenset(
     {"llm", "input", "output", "openinference", "tool", "session", "user", "agent", "retrieval", "embedding"}
@@ -92,7 +92,7 @@ def span_of(raw: RawSpan, loss: LossReport) -> Span:
         tool=tool,
         arguments=arguments,
         result=result,
-        happenings=tuple(Happening(event.name, event.attributes, event.time) for event in events),
+        happenings=tuple(SpanEvent(event.name, event.attributes, event.time) for event in events),
     )
 
 

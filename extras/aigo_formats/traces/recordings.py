@@ -11,7 +11,7 @@ from aigo_bridge.errors import DatasetError, EvidenceError
 from aigo_formats.traces import genai, openinference
 from aigo_formats.traces.documents import Reading, values_of
 from aigo_formats.traces.otlp import RawSpan, raw_spans
-from aigo_formats.traces.span_records import Recording, Span
+from aigo_formats.traces.span_records import Span, TraceSpans
 from aigo_formats.traces.spans import trace_of
 
 _MOST_RESOURCES = 20
@@ -74,7 +74,7 @@ def traces_of_spans(location: Path, source: str, reading: Reading) -> Iterator[d
     for trace_id, raws in by_trace.items():
         spans = [span_of(raw, reading) for raw in raws]
         extra, tags = _of_trace(raws)
-        yield trace_of(Recording(source, trace_id, str(origin[trace_id]), spans, extra, tags), reading.loss)
+        yield trace_of(TraceSpans(source, trace_id, str(origin[trace_id]), spans, extra, tags), reading.loss)
 
 
 def span_of(raw: RawSpan, reading: Reading) -> Span:

@@ -10,7 +10,7 @@ from typing import Any
 from aigo_bridge.importing.log_import import LossReport
 from aigo_formats.traces.assembling import Event, count, usage
 from aigo_formats.traces.items import Item, ItemMaker, as_text
-from aigo_formats.traces.session_tree import Record
+from aigo_formats.traces.session_tree import TranscriptLine
 
 SOURCE = "claude_code"
 _SYNTHETIC = "<synthetic>"
@@ -20,27 +20,27 @@ _STARTERS = ("Task", "Agent")
 
 
 @dataclass(frozen=True)
-class Result:
+class ToolResult:
     """Result of a tool."""
 
     call_id: str
-    record: Record
+    record: TranscriptLine
     block: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Results:
+class ToolResults:
     """Tool results of a session."""
 
-    by_call: dict[str, Result]
-    by_agent: dict[str, Result]
+    by_call: dict[str, ToolResult]
+    by_agent: dict[str, ToolResult]
     """Results of the tools that started sub-agents, by sub-agent."""
 
 
-def results_of(records: Iterable[Record], loss: LossReport) -> Results:
+def results_of(records: Iterable[TranscriptLine], loss: LossReport) -> ToolResults:
     """Return all tool results. If a call has several, the first counts."""
-    by_call: dict[str, Result] = {}
-    by_agent: dict[str, Result] = {}
+    by_call: dict[str, ToolResult] = {}
+    by_agent: dict[str, ToolResult] = {}
     for record in records:
         if record.type != "user":
             continue
@@ -49,7 +49,7 @@ def results_of(records: Iterable[Record], loss: LossReport) -> Results:
                 continue
             call_id = block.get("tool_use_id")
             key = call_id if isinstance(call_id, str) else f"line-{record.number}"
-            result = Result(key, record, block)
+            result = ToolResult(key, record, block)
             if key in by_call:
                 if by_call[key].block != block:
                     loss.dropped["second result for a call of a tool"] += 1
@@ -59,13 +59,13 @@ def results_of(records: Iterable[Record], loss: LossReport) -> Results:
             agent = details.get("agentId") if isinstance(details, dict) else None
             if isinstance(agent, str):
                 by_agent.setdefault(agent, result)
-    return Results(by_call, by_agent)
+    return ToolResults(by_call, by_agent)
 
 
-class ModelCalls:
+class ModelAnswerConverter:
     """Converter of model answers to events. A call is one event although its parts are on several lines."""
 
-    def __init__(self, loss: LossReport, notes_of: Callable[[Record], dict[str, Any]]):
+    def __init__(self, loss: LossReport, notes_of: Callable[[TranscriptLine], dict[str, Any]]):
         self._loss = loss
         self._rest = notes_of
         self._maker = ItemMaker(loss)
@@ -73,7 +73,7 @@ class ModelCalls:
         self.tools: dict[str, Event] = {}
         """Tool calls by id."""
 
-    def events_of(self, record: Record) -> list[Event]:
+    def events_of(self, record: TranscriptLine) -> list[Event]:
         """Return the events of an assistant line."""
         message = record.message
         if message.get("model") == _SYNTHETIC or record.value.get("isApiErrorMessage") is True:
@@ -120,7 +120,7 @@ class ModelCalls:
             events.append(self._event(record, key, item, index))
         return events
 
-    def _event(self, record: Record, key: str, item: Item, index: int) -> Event:
+    def _event(self, record: TranscriptLine, key: str, item: Item, index: int) -> Event:
         identity = f"{record.uuid or f'line-{record.number}'}:{index}"
         if item["type"] == "message":
             return {"type": "message_event", "id": identity, "item": item, "model_call_id": key}
@@ -129,7 +129,7 @@ class ModelCalls:
             return {"type": "custom", "id": identity, "name": item["type"], "data": item}
         return self._tool(identity, key, item, record)
 
-    def _tool(self, identity: str, key: str, item: Item, record: Record) -> Event:
+    def _tool(self, identity: str, key: str, item: Item, record: TranscriptLine) -> Event:
         call_id = item["call_id"]
         event: Event = {
             "type": "function_call_event",
@@ -147,7 +147,7 @@ class ModelCalls:
             self.tools[call_id] = event
         return event
 
-    def answer(self, results: Results) -> None:
+    def answer(self, results: ToolResults) -> None:
         """Add the tool results to their calls."""
         for call_id, event in self.tools.items():
             result = results.by_call.get(call_id)
@@ -169,7 +169,7 @@ class ModelCalls:
             if (took := _milliseconds(details)) is not None:
                 event["working_time"] = took / 1000
 
-    def _synthetic(self, record: Record) -> Event:
+    def _synthetic(self, record: TranscriptLine) -> Event:
         texts = [part["text"] for part in record.blocks if isinstance(part.get("text"), str)]
         identity = record.uuid or f"line-{record.number}"
         if record.value.get("isApiErrorMessage") is True:
@@ -220,14 +220,14 @@ def _milliseconds(details: Any) -> float | None:
 class Agents:
     """Links between sub-agents and the tool calls that started them."""
 
-    def __init__(self, calls: ModelCalls, results: Results, loss: LossReport):
+    def __init__(self, calls: ModelAnswerConverter, results: ToolResults, loss: LossReport):
         self._loss = loss
         self._calls = calls
         self._results = results
         self._linked: set[str] = set()
         self._prompts: dict[str, list[Event]] | None = None
 
-    def link(self, key: str, begin: Event, records: Sequence[Record], meta: dict[str, Any]) -> None:
+    def link(self, key: str, begin: Event, records: Sequence[TranscriptLine], meta: dict[str, Any]) -> None:
         """Set the name and parent of a sub-agent's span, and add the span to the call that started it."""
         kinds = [meta.get("agentType")]
         kinds += [record.value.get(name) for record in records for name in ("agentType", "attributionAgent")]
@@ -248,7 +248,7 @@ class Agents:
         if event is not None:
             event["agent"], event["agent_span_id"] = begin["name"], begin["span_id"]
 
-    def _call(self, key: str, records: Sequence[Record], meta: dict[str, Any]) -> Event | None:
+    def _call(self, key: str, records: Sequence[TranscriptLine], meta: dict[str, Any]) -> Event | None:
         identity = meta.get("toolUseId")
         if isinstance(identity, str) and identity in self._calls.tools:
             return self._calls.tools[identity]
@@ -278,7 +278,7 @@ def _argument(event: Event, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _prompt(record: Record) -> str:
+def _prompt(record: TranscriptLine) -> str:
     content = record.message.get("content")
     if isinstance(content, str):
         return content

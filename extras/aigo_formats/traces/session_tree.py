@@ -13,7 +13,7 @@ _SPOKEN = ("user", "assistant")
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class TranscriptLine:
     """Line of a transcript."""
 
     value: dict[str, Any]
@@ -56,7 +56,7 @@ class Record:
         return self.type == "user" and not any(part.get("type") == "tool_result" for part in self.blocks)
 
 
-def record_of(value: dict[str, Any], number: int) -> Record | None:
+def record_of(value: dict[str, Any], number: int) -> TranscriptLine | None:
     """Convert a line to a record; `None` if it does not have a type."""
     kind = value.get("type")
     if not isinstance(kind, str) or not kind:
@@ -75,7 +75,7 @@ def record_of(value: dict[str, Any], number: int) -> Record | None:
             problem = (
                 f"the 'content' of its message is neither text nor a list, but a {type(content).__name__}"
             )
-    return Record(
+    return TranscriptLine(
         value,
         number,
         kind,
@@ -90,13 +90,13 @@ def record_of(value: dict[str, Any], number: int) -> Record | None:
 class Tree:
     """Lines of an agent."""
 
-    active: list[Record]
+    active: list[TranscriptLine]
     """Lines of the final conversation, and other lines that belong to it."""
-    branches: list[list[Record]]
+    branches: list[list[TranscriptLine]]
     """Abandoned branches."""
 
 
-def tree_of(records: Sequence[Record], loss: LossReport) -> Tree:
+def tree_of(records: Sequence[TranscriptLine], loss: LossReport) -> Tree:
     """Return the tree of an agent's lines."""
     lines = _with_own_ids(records, loss)
     places = {record.uuid: place for place, record in enumerate(lines) if record.uuid is not None}
@@ -127,10 +127,10 @@ def tree_of(records: Sequence[Record], loss: LossReport) -> Tree:
     )
 
 
-def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
+def _with_own_ids(records: Sequence[TranscriptLine], loss: LossReport) -> list[TranscriptLine]:
     """Return the lines with unique ids. A repeated line is dropped."""
-    lines: list[Record] = []
-    earlier: dict[str, Record] = {}
+    lines: list[TranscriptLine] = []
+    earlier: dict[str, TranscriptLine] = {}
     for record in records:
         if record.uuid is None or record.uuid not in earlier:
             lines.append(record)
@@ -145,12 +145,12 @@ def _with_own_ids(records: Sequence[Record], loss: LossReport) -> list[Record]:
     return lines
 
 
-def _bare(record: Record) -> dict[str, Any]:
+def _bare(record: TranscriptLine) -> dict[str, Any]:
     """Return a line without its parent. Compactions repeat lines that they keep, after their summary."""
     return {name: value for name, value in record.value.items() if name != "parentUuid"}
 
 
-def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) -> set[int]:
+def _chain(lines: Sequence[TranscriptLine], places: dict[str, int], loss: LossReport) -> set[int]:
     """Return the positions of the lines from the last message back to the first."""
     spoken = [place for place, record in enumerate(lines) if record.type in _SPOKEN]
     place: int | None = spoken[-1] if spoken else len(lines) - 1
@@ -175,7 +175,7 @@ def _chain(lines: Sequence[Record], places: dict[str, int], loss: LossReport) ->
     return active
 
 
-def _add_parts(lines: Sequence[Record], active: set[int]) -> None:
+def _add_parts(lines: Sequence[TranscriptLine], active: set[int]) -> None:
     """Add lines of the conversation outside the chain.
 
     These lines are further parts of an answer, and results of parallel tool calls, which follow their own
@@ -200,7 +200,7 @@ def _add_parts(lines: Sequence[Record], active: set[int]) -> None:
             active.add(place)
 
 
-def _key(record: Record) -> str | None:
+def _key(record: TranscriptLine) -> str | None:
     key = record.message.get("id")
     return key if isinstance(key, str) else None
 
@@ -209,7 +209,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def of_messages(records: Iterable[Record]) -> int:
+def of_messages(records: Iterable[TranscriptLine]) -> int:
     """Return the number of messages. An answer on several lines counts once, and tool results do not
     count.
     """

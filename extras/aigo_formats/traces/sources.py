@@ -124,7 +124,7 @@ def _without_secrets(trace: dict[str, Any], reading: Reading) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TraceQuery:
     """Trace filter. All fields are optional."""
 
     ids: tuple[str, ...] = ()

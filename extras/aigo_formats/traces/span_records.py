@@ -10,7 +10,7 @@ from aigo_formats.traces.items import Item
 
 
 @dataclass(frozen=True)
-class Happening:
+class SpanEvent:
     """Event inside a span."""
 
     name: str
@@ -46,11 +46,11 @@ class Span:
     tool: str = ""
     arguments: str = ""
     result: str | list[Item] = ""
-    happenings: tuple[Happening, ...] = ()
+    happenings: tuple[SpanEvent, ...] = ()
 
 
 @dataclass(frozen=True)
-class Recording:
+class TraceSpans:
     """Spans of one trace, with information about the whole trace."""
 
     source: str

@@ -32,16 +32,16 @@ from aigo_formats.traces.assembling import (
     total_tokens,
 )
 from aigo_formats.traces.items import Item, answer_item, as_text
-from aigo_formats.traces.span_records import Recording, Span
+from aigo_formats.traces.span_records import Span, TraceSpans
 
 
-def trace_of(recording: Recording, loss: LossReport) -> dict[str, Any]:
+def trace_of(recording: TraceSpans, loss: LossReport) -> dict[str, Any]:
     """Return the trace of a recording, for the span of the main agent."""
     return _Trace(recording, loss).trace()
 
 
 class _Trace:
-    def __init__(self, recording: Recording, loss: LossReport):
+    def __init__(self, recording: TraceSpans, loss: LossReport):
         self.recording = recording
         self.loss = loss
         self.spans = _sound(recording.spans, loss)

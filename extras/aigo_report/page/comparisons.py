@@ -14,7 +14,7 @@ from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 from aigo_report.page.markup import NOTHING, Html, element, joined, note, table, text
 from aigo_report.page.pages import STYLE, asset
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
 from aigo_stats.comparison.flipped import FlippedSample, flipped_samples
 from aigo_stats.comparison.ranking import ALPHA, Ranking
@@ -26,7 +26,7 @@ from aigo_stats.comparison.texts import (
     p_text,
 )
 from aigo_stats.statistics.intervals import Interval, NoInterval
-from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.paired import PairedDifference
 from aigo_stats.terminal.comparisons import ComparisonPage
 
 MOST_DIVERGENCES = 500
@@ -118,7 +118,7 @@ def _results(comparison: Comparison) -> Html:
     return joined((shown, *counts))
 
 
-def _result(result: Columns) -> Iterator[Html]:
+def _result(result: ResultColumns) -> Iterator[Html]:
     entity = result.specification.get("evaluated_entity")
     name = entity.get("display_name") if isinstance(entity, dict) else None
     yield text(result.label)
@@ -206,7 +206,7 @@ def _unbroken(shown: str) -> str:
     return shown.replace(" ", "\u00a0")
 
 
-def _difference(difference: Difference | NoInterval, scale: Scale = None) -> tuple[Html, ...]:
+def _difference(difference: PairedDifference | NoInterval, scale: Scale = None) -> tuple[Html, ...]:
     """Return the cells of a difference, one for each column."""
     if isinstance(difference, NoInterval):
         return (text(ABSENT), text(ABSENT), NOTHING, text(ABSENT), text(ABSENT), NOTHING, text(ABSENT))
@@ -228,7 +228,7 @@ def _difference(difference: Difference | NoInterval, scale: Scale = None) -> tup
     )
 
 
-def _drawn(difference: Difference) -> Html:
+def _drawn(difference: PairedDifference) -> Html:
     """Return a line that shows the interval around the difference. The middle marks no difference.
 
     The numbers are displayed next to the line.

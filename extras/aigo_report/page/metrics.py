@@ -15,7 +15,7 @@ from aigo_bridge.metrics.names import metric_identities, metric_labels, standard
 from aigo_bridge.results.reading import FramePart, SamplePart
 from aigo_bridge.results.values import Json, mappings, member, number_text
 from aigo_bridge.spec.metrics import BinaryClassificationMetric, MulticlassClassificationMetric
-from aigo_stats.comparison.columns import Columns, ColumnsReader, group_columns, read_columns
+from aigo_stats.comparison.columns import ColumnsReader, ResultColumns, group_columns, read_columns
 from aigo_stats.comparison.definitions import metric_definitions
 from aigo_stats.comparison.estimates import MetricEstimate, declared_scale, estimates, part_estimate
 from aigo_stats.comparison.numbers import Quantity, identity_of, quantities
@@ -49,7 +49,7 @@ class MetricReader:
             # The sample is displayed but is not valid evidence, so no intervals can be computed.
             self._columns = None
 
-    def columns(self, path: Path | None, log: TaskResultLog) -> Columns | None:
+    def columns(self, path: Path | None, log: TaskResultLog) -> ResultColumns | None:
         """Return the scores; `None` if they cannot be interpreted."""
         if self._columns is None or path is None:
             return None
@@ -59,7 +59,10 @@ class MetricReader:
 
 
 def metric_rows(
-    log: TaskResultLog, entry: Json | Mapping[str, Any], columns: Columns | None, counts: Mapping[str, Json]
+    log: TaskResultLog,
+    entry: Json | Mapping[str, Any],
+    columns: ResultColumns | None,
+    counts: Mapping[str, Json],
 ) -> Iterator[Json]:
     """Yield the metrics of a result.
 
@@ -96,7 +99,7 @@ def run_rows(log: TaskResultLog) -> list[list[Json]]:
     return [_rows(log, run.metrics or ()) for run in runs]
 
 
-def label_scores(columns: Columns | None) -> list[Json]:
+def label_scores(columns: ResultColumns | None) -> list[Json]:
     """Return the scores that contain the true and the predicted label, from the definitions of label
     metrics.
     """
@@ -151,7 +154,7 @@ def _row(metric: MetricData) -> Json:
     }
 
 
-def _estimates(columns: Columns) -> dict[tuple[str | None, str, str], MetricEstimate]:
+def _estimates(columns: ResultColumns) -> dict[tuple[str | None, str, str], MetricEstimate]:
     return {(estimate.scorer, estimate.metric, estimate.name): estimate for estimate in estimates(columns)}
 
 
@@ -215,7 +218,7 @@ class ColumnValues:
         return dict(list(found.items())[:MOST_COLUMNS])
 
 
-def breakdown_rows(columns: Columns | None, values: ColumnValues) -> list[Json]:
+def breakdown_rows(columns: ResultColumns | None, values: ColumnValues) -> list[Json]:
     """Return a breakdown for each column that groups samples.
 
     Args:

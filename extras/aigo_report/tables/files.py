@@ -19,7 +19,7 @@ from aigo_bridge.process.extras import package
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import COMPRESSIONS, open_for_replacing
 from aigo_bridge.results.values import json_line, number_text
-from aigo_report.tables.results import Table, batched
+from aigo_report.tables.results import ResultTable, batched
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 """First characters of a cell that spreadsheets may treat as a formula."""
@@ -47,7 +47,7 @@ class Sheet:
 
 
 @dataclass
-class Written:
+class WrittenFile:
     """Summary of a written file."""
 
     rows: int = 0
@@ -55,12 +55,12 @@ class Written:
     """Number of texts truncated to the cell size."""
 
 
-def sheet_of(table: Table) -> Sheet:
+def sheet_of(table: ResultTable) -> Sheet:
     """Return a table of results as a sheet."""
     return Sheet(table.name, table.columns, table, table.arrow_schema)
 
 
-def write_tables(out: Path, sheets: Sequence[Sheet]) -> Written:
+def write_tables(out: Path, sheets: Sequence[Sheet]) -> WrittenFile:
     """Write tables. Only XLSX supports several tables, one in each sheet.
 
     Args:
@@ -73,7 +73,7 @@ def write_tables(out: Path, sheets: Sequence[Sheet]) -> Written:
         OSError: the file cannot be written.
     """
     kind = format_of(out)
-    written = Written()
+    written = WrittenFile()
     # Remove secrets before the texts are packed into an archive.
     with open_for_replacing(out, clean=False) as file:
         if kind == ".xlsx":
@@ -104,7 +104,7 @@ def format_of(out: Path) -> str:
     )
 
 
-def _write_csv(file: BinaryIO, sheet: Sheet, written: Written) -> None:
+def _write_csv(file: BinaryIO, sheet: Sheet, written: WrittenFile) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(map(harmless, sheet.columns))
@@ -142,13 +142,13 @@ def _text(value: Any) -> str:
     )
 
 
-def _write_lines(file: BinaryIO, sheet: Sheet, written: Written) -> None:
+def _write_lines(file: BinaryIO, sheet: Sheet, written: WrittenFile) -> None:
     for row in sheet.clean():
         file.write(json_line(row) + b"\n")
         written.rows += 1
 
 
-def _write_parquet(file: BinaryIO, sheet: Sheet, written: Written) -> None:
+def _write_parquet(file: BinaryIO, sheet: Sheet, written: WrittenFile) -> None:
     parquet = package("pyarrow.parquet", "Parquet", "parquet")
     arrow = package("pyarrow", "Parquet", "parquet")
     schema = sheet.schema()
@@ -161,7 +161,7 @@ def _write_parquet(file: BinaryIO, sheet: Sheet, written: Written) -> None:
 _WRITERS = {".csv": _write_csv, ".jsonl": _write_lines, ".parquet": _write_parquet}
 
 
-def _write_xlsx(file: BinaryIO, out: Path, sheets: Sequence[Sheet], written: Written) -> None:
+def _write_xlsx(file: BinaryIO, out: Path, sheets: Sequence[Sheet], written: WrittenFile) -> None:
     options = {
         # Rows are written to a temporary file as they arrive.
         "constant_memory": True,
@@ -188,7 +188,7 @@ def _write_xlsx(file: BinaryIO, out: Path, sheets: Sequence[Sheet], written: Wri
                 written.rows += 1
 
 
-def _write_cell(page: Any, row: int, column: int, value: Any, written: Written) -> None:
+def _write_cell(page: Any, row: int, column: int, value: Any, written: WrittenFile) -> None:
     if value is None:
         return
     if isinstance(value, bool):

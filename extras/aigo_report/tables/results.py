@@ -30,7 +30,7 @@ BATCH_CHARACTERS = 16 << 20
 _PREVIEW_ROWS, _PREVIEW_CHARACTERS = 20, 200
 
 
-class Table:
+class ResultTable:
     """Table of results. Each iteration reads the results again and yields rows as mappings. Rows are not
     cached.
     """
@@ -160,7 +160,7 @@ class Results:
         missing = f"; without a result: {', '.join(map(repr, self.missing))}" if self.missing else ""
         return f"<Results: {', '.join([*names, *more]) or 'none'}{missing}>"
 
-    def table(self, name: TableName) -> Table:
+    def table(self, name: TableName) -> ResultTable:
         """Return a table by name.
 
         Raises:
@@ -171,46 +171,46 @@ class Results:
                 f"no table {name!r}, expected one of {', '.join(map(repr, SCHEMAS))}",
                 code=Code.UNKNOWN_CHOICE,
             )
-        return Table(name, self)
+        return ResultTable(name, self)
 
-    def results(self) -> Table:
+    def results(self) -> ResultTable:
         """Return the results table, with a row for each result: subject, times and number of failed
         samples.
         """
         return self.table("results")
 
-    def metrics(self) -> Table:
+    def metrics(self) -> ResultTable:
         """Return the metrics table, with a row for each metric and its number of samples."""
         return self.table("metrics")
 
-    def samples(self) -> Table:
+    def samples(self) -> ResultTable:
         """Return the samples table, with a row for each sample."""
         return self.table("samples")
 
-    def trials(self) -> Table:
+    def trials(self) -> ResultTable:
         """Return the trials table, with a row for each trial of a sample: question, answer, tokens."""
         return self.table("trials")
 
-    def scores(self) -> Table:
+    def scores(self) -> ResultTable:
         """Return the scores table, with a row for each score. `counted` is true if metrics include the
         score.
         """
         return self.table("scores")
 
-    def events(self) -> Table:
+    def events(self) -> ResultTable:
         """Return the events table, with a row for each trace event: model calls, function calls and spans."""
         return self.table("events")
 
     def to_arrow(self, table: TableName = "trials") -> Any:
-        """Return a table as a `pyarrow.Table`; see `Table.to_arrow`."""
+        """Return a table as a `pyarrow.Table`; see `ResultTable.to_arrow`."""
         return self.table(table).to_arrow()
 
     def to_pandas(self, table: TableName = "trials") -> Any:
-        """Return a table as a `pandas.DataFrame`; see `Table.to_pandas`."""
+        """Return a table as a `pandas.DataFrame`; see `ResultTable.to_pandas`."""
         return self.table(table).to_pandas()
 
     def to_polars(self, table: TableName = "trials") -> Any:
-        """Return a table as a `polars.DataFrame`; see `Table.to_polars`."""
+        """Return a table as a `polars.DataFrame`; see `ResultTable.to_polars`."""
         return self.table(table).to_polars()
 
     def _repr_html_(self) -> str:

@@ -17,7 +17,7 @@ from aigo_bridge.metrics.names import MetricIdentity, metric_identities, metric_
 from aigo_bridge.results.counts import (
     Counts,
     CountsTally,
-    State,
+    SampleState,
     errors_of,
     read_counts,
     rules_of,
@@ -297,10 +297,10 @@ def _samples(sample: Json, num_scorers: int) -> Iterator[Row]:
     state = facts.state(num_scorers)
     yield {
         "trials": len(trials),
-        "failed_trials": facts.trials[State.FAILED],
-        "unfinished_trials": facts.trials[State.UNFINISHED],
+        "failed_trials": facts.trials[SampleState.FAILED],
+        "unfinished_trials": facts.trials[SampleState.UNFINISHED],
         "state": state.label,
-        "failed": state is State.FAILED,
+        "failed": state is SampleState.FAILED,
         "excluded": bool(rules),
         "rules": _json(rules) if rules else None,
         **_error(errors_of(sample)),
@@ -333,7 +333,7 @@ def _trials(sample: Json, _: int) -> Iterator[Row]:
             "question": last_text(outputs, "user"),
             "answer": last_text(outputs, "assistant"),
             "state": state.label,
-            "failed": state is State.FAILED,
+            "failed": state is SampleState.FAILED,
             **_error(list(mappings(trial.get("errors")))),
             "seconds": None if not seconds or None in seconds else sum(filter(None, seconds)),
             "calls": len(calls),

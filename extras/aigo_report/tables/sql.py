@@ -60,7 +60,7 @@ DEFAULT_LIMIT = TimeLimit()
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """Answer to a query."""
 
     columns: tuple[str, ...]
@@ -83,7 +83,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-class Shown(Protocol):
+class QueryTable(Protocol):
     """Source of tables that are read while a query runs."""
 
     def show(self, connection: Any, names: Sequence[TableName]) -> None:
@@ -92,7 +92,9 @@ class Shown(Protocol):
 
 
 @contextmanager
-def answered(query: str, results: Results | Shown, limit: TimeLimit = DEFAULT_LIMIT) -> Iterator[Answer]:
+def answered(
+    query: str, results: Results | QueryTable, limit: TimeLimit = DEFAULT_LIMIT
+) -> Iterator[QueryResult]:
     """Run a query over results.
 
     Args:
@@ -123,7 +125,7 @@ def answered(query: str, results: Results | Shown, limit: TimeLimit = DEFAULT_LI
                     batches = _batches(connection.sql(query))
                     columns = tuple(batches.schema.names)
                     _check_names(columns)
-                    yield Answer(columns, batches.schema, _computed(duckdb, batches, fault))
+                    yield QueryResult(columns, batches.schema, _computed(duckdb, batches, fault))
                 except duckdb.Error as error:
                     raise fault(error) from error
 

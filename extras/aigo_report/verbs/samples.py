@@ -26,7 +26,7 @@ from aigo_bridge.metrics.grades import is_graded
 from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.counts import (
-    State,
+    SampleState,
     outcome_label,
     rules_of,
     sample_facts,
@@ -68,7 +68,7 @@ Line = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Selection:
+class SampleFilter:
     """Selection of samples to show."""
 
     sample: str | None = None
@@ -95,7 +95,7 @@ class Selection:
             return self._named(reader, self.sample)
         parts = _samples(reader)
         if self.failed:
-            parts = (part for part in parts if sample_facts(part.value).trials[State.FAILED])
+            parts = (part for part in parts if sample_facts(part.value).trials[SampleState.FAILED])
         if self.stop_reason is not None:
             parts = self._stopped(parts, self.stop_reason)
         if self.where is not None:
@@ -267,12 +267,12 @@ def show_sample(screen: Console, part: SamplePart, num_scorers: int, *, length: 
     label = outcome_label(facts, num_scorers)
     title = Text(f"{run}sample {name_of(str(sample.get('sample_id')))}", style="bold")
     if label:
-        title.append(f" · {label}", style="red" if facts.trials[State.FAILED] else "yellow")
+        title.append(f" · {label}", style="red" if facts.trials[SampleState.FAILED] else "yellow")
     screen.print(Rule(title, align="left", style="dim"))
     for position, trial in enumerate(trials):
         if len(trials) > 1:
             state = trial_state(sample, trial)
-            ending = "" if state is State.SCORED else f" · {state.label}"
+            ending = "" if state is SampleState.SCORED else f" · {state.label}"
             screen.print(Text(f"trial {trial_number(trial, position)}{ending}", style="dim"))
         _print(screen, _of_trial(sample, trial), length)
     _print(screen, _of_sample(sample), length)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.results.reading import LogReader
     from aigo_bridge.results.sources import ResultSource
-    from aigo_report.verbs.samples import Selection
+    from aigo_report.verbs.samples import SampleFilter
 
 app = typer.Typer(**VERB)
 
@@ -96,7 +96,7 @@ def show(
     from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_report.verbs.samples import LENGTH, Selection, with_sample
+    from aigo_report.verbs.samples import LENGTH, SampleFilter, with_sample
 
     with reported():
         if sample is not None and (failed or worst or stop_reason or where is not None):
@@ -107,7 +107,7 @@ def show(
             )
         if score is not None and worst is None:
             raise UsageError("--score: only with --worst N", code=Code.OPTIONS_APART)
-        chosen = Selection(
+        chosen = SampleFilter(
             sample, failed=failed, stop_reason=stop_reason, where=where, worst=worst, score=score
         )
         limit = None if number == 0 or sample is not None else max(number, worst or 0)
@@ -120,12 +120,12 @@ def show(
 
 
 def _show_result(
-    source: ResultSource, chosen: Selection, limit: int | None, *, length: int | None
+    source: ResultSource, chosen: SampleFilter, limit: int | None, *, length: int | None
 ) -> ExitCode:
     """Print the selected samples of one result.
 
     Raises:
-        UsageError, EvidenceError: as for `Selection.samples`, or the result does not exist.
+        UsageError, EvidenceError: as for `SampleFilter.samples`, or the result does not exist.
     """
     from rich.console import Console
 

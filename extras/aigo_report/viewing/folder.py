@@ -34,7 +34,7 @@ Kind = Literal["result", "evaluation", "log"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class FolderItem:
     """Item to view."""
 
     id: str
@@ -56,10 +56,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Listing:
+class FolderListing:
     """Content of a folder at one moment."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, FolderItem]
     links: tuple[str, ...] = ()
     """Links out of the folder, which are not followed."""
     cut: bool = False
@@ -78,9 +78,9 @@ class Folder:
     _linked: dict[tuple[str, str], Mapping[Path, Path] | None] = field(default_factory=dict)
     """Linked results of a run file with their references, by name and stamp; `None` for other YAML files."""
 
-    def listing(self) -> Listing:
+    def listing(self) -> FolderListing:
         """Return the current content."""
-        entries: list[Entry] = []
+        entries: list[FolderItem] = []
         links: list[str] = []
         cut = False
         references: dict[Path, Path] = {}
@@ -92,9 +92,9 @@ class Folder:
             if entry is not None:
                 entries.append(entry)
         self._logs = {key: engine for key, engine in self._logs.items() if Path(self.root, key[0]).exists()}
-        return Listing({entry.id: entry for entry in entries}, tuple(links[:MOST_LINKS]), cut)
+        return FolderListing({entry.id: entry for entry in entries}, tuple(links[:MOST_LINKS]), cut)
 
-    def _entry(self, path: Path, status: os.stat_result, references: dict[Path, Path]) -> Entry | None:
+    def _entry(self, path: Path, status: os.stat_result, references: dict[Path, Path]) -> FolderItem | None:
         name = path.relative_to(self.root).as_posix()
         stamp = stamp_of(status)
         engine = None
@@ -119,7 +119,7 @@ class Folder:
         if reference is not None:
             name = reference.relative_to(self.root).as_posix()
         size, modified = status.st_size, status.st_mtime
-        return Entry(digest, kind, path, name, stamp, size, modified, engine, run, reference)
+        return FolderItem(digest, kind, path, name, stamp, size, modified, engine, run, reference)
 
     def _links(self, path: Path, name: str, stamp: str) -> Mapping[Path, Path] | None:
         key = (name, stamp)
@@ -135,7 +135,7 @@ class Folder:
             self._logs[key] = _engine_of(path)
         return self._logs[key]
 
-    def head(self, entry: Entry) -> Json:
+    def head(self, entry: FolderItem) -> Json:
         """Return the basic facts of a result, if available without reading its samples; otherwise an empty
         dictionary.
         """

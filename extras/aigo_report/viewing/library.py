@@ -19,8 +19,8 @@ from typing import Any
 
 from aigo_bridge.process.pool import Worker
 from aigo_bridge.process.temporary import make_folder, remove_folder
-from aigo_report.viewing.folder import Entry, Folder, Listing, stamp_at
-from aigo_report.viewing.preparing import BLOCKS, SUMMARY, Prepared, compared, prepare
+from aigo_report.viewing.folder import Folder, FolderItem, FolderListing, stamp_at
+from aigo_report.viewing.preparing import BLOCKS, SUMMARY, PageData, compared, prepare
 
 PREFIX = "aigo-bridge-view-"
 PROCESSES = 2
@@ -39,7 +39,7 @@ _LISTED = 0.5
 _ENDED = "the process that read it was ended: the file changed under it, or memory ran out"
 
 
-class Work:
+class Preparation:
     """Preparation of an item, in progress or finished."""
 
     def __init__(self, number: int, future: Future[Any]):
@@ -61,12 +61,12 @@ class Library:
         self.root = root
         self._lock = threading.Lock()
         self._listing_lock = threading.Lock()
-        self._listing: tuple[float, Listing] | None = None
+        self._listing: tuple[float, FolderListing] | None = None
         self._numbers = itertools.count(1)
-        self._latest: OrderedDict[str, Work] = OrderedDict()
+        self._latest: OrderedDict[str, Preparation] = OrderedDict()
         """Last preparation of each item, in progress or finished."""
-        self._kept: OrderedDict[tuple[str, int], Prepared] = OrderedDict()
-        self._comparisons: OrderedDict[Any, Work] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int], PageData] = OrderedDict()
+        self._comparisons: OrderedDict[Any, Preparation] = OrderedDict()
         self._workers: SimpleQueue[Worker] = SimpleQueue()
         self._all_workers = [Worker() for _ in range(PROCESSES)]
         for worker in self._all_workers:
@@ -86,7 +86,7 @@ class Library:
 
     # Folder
 
-    def listing(self) -> Listing:
+    def listing(self) -> FolderListing:
         """Return the content of the folder, less than a second old."""
         with self._listing_lock:
             if self._listing is None or time.monotonic() - self._listing[0] > _LISTED:
@@ -94,14 +94,14 @@ class Library:
                 self._listing = (time.monotonic(), listing)
             return self._listing[1]
 
-    def head(self, entry: Entry) -> dict[str, Any]:
+    def head(self, entry: FolderItem) -> dict[str, Any]:
         """Return the basic facts of an item, if they are quickly available."""
         with self._listing_lock:
             return self._folder.head(entry)
 
     # Items
 
-    def work(self, entry: Entry) -> Work:
+    def work(self, entry: FolderItem) -> Preparation:
         """Return the current preparation of an item, started if necessary."""
         with self._lock:
             work = self._latest.get(entry.id)
@@ -109,16 +109,16 @@ class Library:
                 number = next(self._numbers)
                 target = self.private / f"{entry.id}-{number}"
                 future = self._threads.submit(self._prepare, entry, number, target)
-                work = Work(number, future)
+                work = Preparation(number, future)
                 self._latest[entry.id] = work
             self._latest.move_to_end(entry.id)
             return work
 
-    def _holds(self, entry: Entry, work: Work) -> bool:
+    def _holds(self, entry: FolderItem, work: Preparation) -> bool:
         """Return whether a finished preparation may still be displayed."""
         if work.future.exception() is not None:
             return False
-        prepared: Prepared = work.future.result()
+        prepared: PageData = work.future.result()
         if (entry.id, work.number) not in self._kept:
             return False
         run = None if entry.run is None else entry.run.version
@@ -129,11 +129,11 @@ class Library:
         pause = max(LEAST_PAUSE, SHARE * prepared.seconds)
         return entry.run is not None and time.monotonic() - work.began < pause + prepared.seconds
 
-    def _prepare(self, entry: Entry, number: int, target: Path) -> Prepared:
+    def _prepare(self, entry: FolderItem, number: int, target: Path) -> PageData:
         try:
-            prepared: Prepared = self._call(prepare, entry, self.root, target)
+            prepared: PageData = self._call(prepare, entry, self.root, target)
         except BrokenProcessPool:
-            prepared = Prepared(target, ((entry.path, stamp_at(entry.path)),), None, {}, (), 0, _ENDED)
+            prepared = PageData(target, ((entry.path, stamp_at(entry.path)),), None, {}, (), 0, _ENDED)
         with self._lock:
             self._kept[entry.id, number] = prepared
             dropped = self._superfluous(entry.id)
@@ -141,7 +141,7 @@ class Library:
             _remove(each.folder)
         return prepared
 
-    def _superfluous(self, latest: str) -> list[Prepared]:
+    def _superfluous(self, latest: str) -> list[PageData]:
         """Return the preparations to delete: all but the last two of an item, and the oldest ones above the
         limits.
         """
@@ -157,7 +157,7 @@ class Library:
             total -= sizes[key]
         return [self._kept.pop(key) for key in going]
 
-    def prepared(self, entry_id: str, number: int) -> Prepared | None:
+    def prepared(self, entry_id: str, number: int) -> PageData | None:
         """Return a finished preparation of an item by number; `None` if it was deleted."""
         with self._lock:
             prepared = self._kept.get((entry_id, number))
@@ -167,7 +167,7 @@ class Library:
 
     # Comparisons
 
-    def comparison(self, key: Any, base: Path, new: Path) -> Work:
+    def comparison(self, key: Any, base: Path, new: Path) -> Preparation:
         """Return the comparison of two results.
 
         Args:
@@ -179,7 +179,7 @@ class Library:
             work = self._comparisons.get(key)
             if work is None:
                 future = self._threads.submit(self._call, compared, base, new, self.root)
-                work = self._comparisons[key] = Work(next(self._numbers), future)
+                work = self._comparisons[key] = Preparation(next(self._numbers), future)
             while len(self._comparisons) > MOST_PREPARED:
                 self._comparisons.popitem(last=False)
             return work
@@ -192,12 +192,12 @@ class Library:
             self._workers.put(worker)
 
 
-def summary_file(prepared: Prepared) -> Path:
+def summary_file(prepared: PageData) -> Path:
     """Return the gzipped summary file of a preparation."""
     return prepared.folder / SUMMARY
 
 
-def blocks_file(prepared: Prepared) -> Path:
+def blocks_file(prepared: PageData) -> Path:
     """Return the block file of a preparation."""
     return prepared.folder / BLOCKS
 

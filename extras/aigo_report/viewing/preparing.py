@@ -33,7 +33,7 @@ from aigo_bridge.results.sources import ResultSource, sources_of
 from aigo_bridge.results.values import json_line
 from aigo_report.page.packing import Blocks, read_result, summary_of
 from aigo_report.page.pages import zipped
-from aigo_report.viewing.folder import Entry, stamp_at
+from aigo_report.viewing.folder import FolderItem, stamp_at
 
 if TYPE_CHECKING:
     from aigo_stats.comparison.comparing import Flips
@@ -55,7 +55,7 @@ class ChangedError(BridgeError):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PageData:
     """Data of a page, on disk."""
 
     folder: Path
@@ -78,7 +78,7 @@ class Prepared:
         return all(stamp_at(path) == stamp for path, stamp in self.stamps)
 
 
-def prepare(entry: Entry, root: Path, folder: Path) -> Prepared:
+def prepare(entry: FolderItem, root: Path, folder: Path) -> PageData:
     """Prepare an item.
 
     Args:
@@ -95,11 +95,11 @@ def prepare(entry: Entry, root: Path, folder: Path) -> Prepared:
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         stamps = ((entry.path, stamp_at(entry.path)),)
         run = None if entry.run is None else entry.run.version
-        prepared = Prepared(folder, stamps, run, {}, (), 0, redact(text))
+        prepared = PageData(folder, stamps, run, {}, (), 0, redact(text))
     return replace(prepared, seconds=time.monotonic() - began)
 
 
-def _prepared(entry: Entry, root: Path, folder: Path) -> Prepared:
+def _prepared(entry: FolderItem, root: Path, folder: Path) -> PageData:
     if entry.kind == "log":
         return _of_log(entry, root, folder)
     for _ in range(_TRIES):
@@ -114,7 +114,7 @@ def _prepared(entry: Entry, root: Path, folder: Path) -> Prepared:
             continue
         if not _changed(stamps):
             results = tuple(source.path for source in sources)
-            return Prepared(folder, tuple(stamps.items()), None, blocks, results, 0)
+            return PageData(folder, tuple(stamps.items()), None, blocks, results, 0)
     raise ChangedError("the file changes while it is read")
 
 
@@ -122,7 +122,7 @@ def _changed(stamps: dict[Path, str | None]) -> bool:
     return any(stamp_at(path) != stamp for path, stamp in stamps.items())
 
 
-def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
+def _of_log(entry: FolderItem, root: Path, folder: Path) -> PageData:
     assert entry.engine is not None
     logs = load_logs(entry.engine)
     mirror = folder.joinpath("log", *"x" * _DEPTH)
@@ -152,7 +152,7 @@ def _of_log(entry: Entry, root: Path, folder: Path) -> Prepared:
     )
     blocks = _write(sources, folder, state)
     run = None if entry.run is None else entry.run.version
-    return Prepared(folder, tuple(stamps.items()), run, blocks, tuple(files), 0)
+    return PageData(folder, tuple(stamps.items()), run, blocks, tuple(files), 0)
 
 
 def _mirrored(files: Sequence[str], root: Path, mirror: Path) -> dict[Path, str | None]:

@@ -38,9 +38,9 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.redaction.secrets import redact_json
 from aigo_report.page.pages import BUNDLE, STYLE, asset, policy
-from aigo_report.viewing.folder import Entry
+from aigo_report.viewing.folder import FolderItem
 from aigo_report.viewing.guarding import Guard, safe_headers
-from aigo_report.viewing.library import Library, Work, blocks_file, summary_file
+from aigo_report.viewing.library import Library, Preparation, blocks_file, summary_file
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 200
@@ -64,7 +64,7 @@ NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-act
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """Response."""
 
     status: HTTPStatus
@@ -81,12 +81,12 @@ class Answer:
         return len(self.body) if self.file is None else self.file[2]
 
 
-def _text(status: HTTPStatus, text: str) -> Answer:
-    return Answer(status, "text/plain; charset=utf-8", f"{text}\n".encode())
+def _text(status: HTTPStatus, text: str) -> HttpResponse:
+    return HttpResponse(status, "text/plain; charset=utf-8", f"{text}\n".encode())
 
 
-def _json(content: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    return Answer(status, "application/json", redact_json(orjson.dumps(content)))
+def _json(content: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
+    return HttpResponse(status, "application/json", redact_json(orjson.dumps(content)))
 
 
 class ViewServer(ThreadingHTTPServer):
@@ -179,7 +179,7 @@ class ViewServer(ThreadingHTTPServer):
 
     # Responses
 
-    def answer(self, path: str, headers: Any) -> Answer:
+    def answer(self, path: str, headers: Any) -> HttpResponse:
         """Return the response to an authorized request.
 
         Args:
@@ -188,7 +188,7 @@ class ViewServer(ThreadingHTTPServer):
         """
         if _PAGE.fullmatch(path):
             html, page_policy = self.page
-            return Answer(HTTPStatus.OK, "text/html; charset=utf-8", html, policy=page_policy)
+            return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html, policy=page_policy)
         if path == "data/folder":
             return self._folder()
         if match := _DATA_ENTRY.fullmatch(path):
@@ -199,7 +199,7 @@ class ViewServer(ThreadingHTTPServer):
             return self._comparison(match["base"], match["new"])
         return _text(HTTPStatus.NOT_FOUND, "there is no such page")
 
-    def _folder(self) -> Answer:
+    def _folder(self) -> HttpResponse:
         listing = self.library.listing()
         entries = [
             {
@@ -223,7 +223,7 @@ class ViewServer(ThreadingHTTPServer):
             }
         )
 
-    def _entry(self, name: str, known: str | None) -> Answer:
+    def _entry(self, name: str, known: str | None) -> HttpResponse:
         entry = self.library.listing().entries.get(name)
         if entry is None:
             return _gone()
@@ -234,7 +234,7 @@ class ViewServer(ThreadingHTTPServer):
         prepared = work.future.result()
         tag = f'"{work.number}"'
         if known == tag:
-            return Answer(HTTPStatus.NOT_MODIFIED, "application/json", headers=(("ETag", tag),))
+            return HttpResponse(HTTPStatus.NOT_MODIFIED, "application/json", headers=(("ETag", tag),))
         extra = (("ETag", tag), ("X-Number", str(work.number)))
         if prepared.problem is not None:
             problem = {"problem": prepared.problem.replace(f"{self.library.root}{os.sep}", "")}
@@ -243,9 +243,9 @@ class ViewServer(ThreadingHTTPServer):
             body = summary_file(prepared).read_bytes()
         except OSError:  # deleted in the meantime
             return _busy()
-        return Answer(HTTPStatus.OK, "application/json", body, (*extra, ("Content-Encoding", "gzip")))
+        return HttpResponse(HTTPStatus.OK, "application/json", body, (*extra, ("Content-Encoding", "gzip")))
 
-    def _block(self, name: str, number: int, block: str) -> Answer:
+    def _block(self, name: str, number: int, block: str) -> HttpResponse:
         prepared = self.library.prepared(name, number)
         if prepared is None:
             return _text(HTTPStatus.GONE, "there is something newer")
@@ -254,15 +254,15 @@ class ViewServer(ThreadingHTTPServer):
         place = prepared.blocks.get(block)
         if place is None:
             return _text(HTTPStatus.NOT_FOUND, "there is no such block")
-        return Answer(
+        return HttpResponse(
             HTTPStatus.OK,
             "application/json",
             headers=(("Content-Encoding", "gzip"),),
             file=(blocks_file(prepared), *place),
         )
 
-    def _comparison(self, base: str, new: str) -> Answer:
-        sides: list[tuple[Entry, int, int, Path]] = []
+    def _comparison(self, base: str, new: str) -> HttpResponse:
+        sides: list[tuple[FolderItem, int, int, Path]] = []
         for side in (base, new):
             name, _, digits = side.partition(".")
             position = int(digits)
@@ -308,7 +308,7 @@ class ViewServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def _opened(answer: Answer) -> Iterator[tuple[int | None, int]]:
+def _opened(answer: HttpResponse) -> Iterator[tuple[int | None, int]]:
     """Yield the file of a response and its start offset, before the first byte is sent."""
     if answer.file is None:
         yield None, 0
@@ -321,7 +321,7 @@ def _opened(answer: Answer) -> Iterator[tuple[int | None, int]]:
         os.close(file)
 
 
-def _ended(work: Work) -> Answer | None:
+def _ended(work: Preparation) -> HttpResponse | None:
     """Return the response for an item that is not ready or has failed; `None` if it is ready."""
     try:
         error = work.future.exception(PATIENCE)
@@ -335,11 +335,11 @@ def _ended(work: Work) -> Answer | None:
     return _json({"problem": text}, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
-def _busy() -> Answer:
+def _busy() -> HttpResponse:
     return _json({"state": "reading"}, HTTPStatus.ACCEPTED)
 
 
-def _gone() -> Answer:
+def _gone() -> HttpResponse:
     return _json({"problem": "it is not in the folder any more"}, HTTPStatus.NOT_FOUND)
 
 
@@ -382,7 +382,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Send a response without its body."""
         self._send(self._answer())
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> HttpResponse:
         guard = self.server.guard
         if self.headers.get("Content-Length", "0").strip() != "0" or "Transfer-Encoding" in self.headers:
             self.close_connection = True
@@ -402,18 +402,18 @@ class _Handler(BaseHTTPRequestHandler):
             return _text(HTTPStatus.FORBIDDEN, "this server only answers its own pages")
         return self.server.answer(path.removeprefix(prefix), self.headers)
 
-    def _welcome(self) -> Answer:
+    def _welcome(self) -> HttpResponse:
         # Not a redirect: for a request started by another program, the browser would not send the cookie.
         target = f"/{self.server.guard.session}/"
         html = f'<!doctype html><meta http-equiv="refresh" content="0;url={target}"><title>Results</title>'
-        return Answer(
+        return HttpResponse(
             HTTPStatus.OK,
             "text/html; charset=utf-8",
             html.encode(),
             (("Set-Cookie", self.server.guard.cookie_header),),
         )
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpResponse) -> None:
         try:
             with _opened(answer) as (file, start):
                 self.send_response(answer.status)
@@ -446,7 +446,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         allow = (("Allow", "GET, HEAD"),) if code == HTTPStatus.NOT_IMPLEMENTED else ()
         status = HTTPStatus.METHOD_NOT_ALLOWED if allow else HTTPStatus(code)
-        answer = Answer(status, "text/plain; charset=utf-8", b"this server only reads\n", allow)
+        answer = HttpResponse(status, "text/plain; charset=utf-8", b"this server only reads\n", allow)
         with suppress(OSError):
             self._send(answer)
 

@@ -26,8 +26,8 @@ from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import MOST_SHARDS
 from aigo_scale.cluster.local import connected
-from aigo_scale.cluster.pieces import FOLDER, PIECE_ROWS, Work
-from aigo_scale.cluster.running import Wanted, model_addresses, run_pieces
+from aigo_scale.cluster.pieces import FOLDER, PIECE_ROWS, PlannedRun
+from aigo_scale.cluster.running import ClusterRun, model_addresses, run_pieces
 from aigo_scale.sharding.belonging import number_of_shards
 from aigo_scale.sharding.command import merge_shards, run_one_shard
 from aigo_scale.sharding.manifest import sole
@@ -63,7 +63,7 @@ def run_on_ray(options: RunOptions) -> ExitCode:
             sole(options.out / LOCK, f"another run on Ray is in progress in {str(options.out)!r}")
         )
         work = _work(options, origin, prepared, folder, pieces, cache)
-        wanted = Wanted(
+        wanted = ClusterRun(
             work,
             sum(len(job.plan.samples) * job.plan.num_trials for job in _jobs(prepared)),
             options.max_connections,
@@ -169,9 +169,9 @@ def _work(
     folder: Path,
     pieces: int,
     cache: Any,
-) -> Work:
+) -> PlannedRun:
     settings = options.settings()
-    return Work(
+    return PlannedRun(
         origin=origin,
         engine=options.engine_names()[0],
         models=options.models(),

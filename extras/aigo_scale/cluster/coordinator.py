@@ -8,7 +8,7 @@ from __future__ import annotations
 from aigo_bridge.engine.protocol import Progress
 from aigo_bridge.models.connections.connection import shared_pace
 from aigo_bridge.models.gate import ModelSlots
-from aigo_scale.cluster.pieces import Told
+from aigo_scale.cluster.pieces import ShardProgress
 
 MOST_EVENTS = 1_000
 """Maximum number of failures and retries that are kept until the driver asks for them."""
@@ -24,7 +24,7 @@ class Coordinator:
     def __init__(self, most: int | None) -> None:
         self._most = most
         self._places: dict[str, ModelSlots] = {}
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, ShardProgress] = {}
         self._events: list[Progress] = []
 
     async def take(self, holder: str, token: str, model: str, most: int | None) -> None:
@@ -49,12 +49,12 @@ class Coordinator:
         for places in self._places.values():
             places.forget(holder)
 
-    async def tell(self, holder: str, told: Told, events: list[Progress]) -> None:
+    async def tell(self, holder: str, told: ShardProgress, events: list[Progress]) -> None:
         """Record the progress of a worker."""
         self._told[holder] = told
         self._events = [*self._events, *events][-MOST_EVENTS:]
 
-    async def news(self) -> tuple[list[Told], list[Progress]]:
+    async def news(self) -> tuple[list[ShardProgress], list[Progress]]:
         """Return the progress of all workers, and the events since the last call."""
         events, self._events = self._events, []
         return list(self._told.values()), events

@@ -19,7 +19,7 @@ PIECE_ROWS = 100
 
 
 @dataclass(frozen=True)
-class Work:
+class PlannedRun:
     """Run that every worker plans for itself."""
 
     origin: PlanOrigin
@@ -57,7 +57,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ShardResult:
     """Result of a shard."""
 
     number: int
@@ -69,7 +69,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Told:
+class ShardProgress:
     """Progress of a worker with its shard."""
 
     piece: int

@@ -18,8 +18,8 @@ from aigo_bridge.redaction.secrets import SECRET_NAMES, environment_secrets
 from aigo_bridge.text.plurals import plural
 from aigo_scale.cluster.coordinator import Coordinator
 from aigo_scale.cluster.handing_out import HandingOut
-from aigo_scale.cluster.pieces import Piece, Told, Work
-from aigo_scale.cluster.worker import Worker
+from aigo_scale.cluster.pieces import PlannedRun, ShardProgress, ShardResult
+from aigo_scale.cluster.worker import ShardWorker
 
 TRIES = 3
 """Maximum number of attempts for a shard that does not finish."""
@@ -34,10 +34,10 @@ Identity = tuple[str | None, str, int]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ClusterRun:
     """Settings of a run on a cluster."""
 
-    work: Work
+    work: PlannedRun
     total: int
     """Number of trials in the whole run."""
     most_calls: int | None = None
@@ -51,7 +51,7 @@ class Wanted:
     """Callback for messages about lost workers."""
 
 
-def run_pieces(ray: Any, wanted: Wanted) -> None:
+def run_pieces(ray: Any, wanted: ClusterRun) -> None:
     """Run all incomplete shards.
 
     Raises:
@@ -63,7 +63,7 @@ def run_pieces(ray: Any, wanted: Wanted) -> None:
 @dataclass
 class _Driver:
     ray: Any
-    wanted: Wanted
+    wanted: ClusterRun
     names: dict[Any, str] = field(default_factory=dict)
     """Names of workers."""
     done: int = 0
@@ -105,12 +105,12 @@ class _Driver:
 
     def _start(self) -> Any:
         name = f"worker-{len(self.names)}-{uuid.uuid4().hex[:8]}"
-        worker = self.ray.remote(num_cpus=1, max_restarts=0)(Worker).remote(name, self.coordinator)
+        worker = self.ray.remote(num_cpus=1, max_restarts=0)(ShardWorker).remote(name, self.coordinator)
         worker.begin.remote(self.wanted.work, driver_secrets())
         self.names[worker] = name
         return worker
 
-    def _done(self, piece: Piece) -> bool:
+    def _done(self, piece: ShardResult) -> bool:
         if piece.error is not None:
             self.tries[piece.number] += 1
             if piece.is_hopeless:
@@ -167,7 +167,7 @@ class _Driver:
             self.wanted.on_progress(Progress(done, total, failed, totals=_totals(told)))
 
 
-def _totals(told: list[Told]) -> ProgressTotals:
+def _totals(told: list[ShardProgress]) -> ProgressTotals:
     """Return the retries in the current shards. Other totals are only known after the merge."""
     return ProgressTotals(retries=sum(one.retries for one in told))
 

@@ -29,7 +29,7 @@ from aigo_bridge.planning.planning import part_of
 from aigo_bridge.redaction.secrets import learn_environment, redact
 from aigo_bridge.results.faults import explained
 from aigo_bridge.snippets.process import choose
-from aigo_scale.cluster.pieces import Count, Piece, Told, Work
+from aigo_scale.cluster.pieces import Count, PlannedRun, ShardProgress, ShardResult
 from aigo_scale.sharding.manifest import BusyError
 from aigo_scale.sharding.running import ShardOutcome, run_shard
 
@@ -40,7 +40,7 @@ TELL_SECONDS = 0.5
 """Seconds between two progress reports to the coordinator."""
 
 
-class Worker:
+class ShardWorker:
     """Ray actor that runs shards.
 
     Args:
@@ -52,7 +52,7 @@ class Worker:
         self._name, self._coordinator = name, coordinator
         self._problem: str | None = None
 
-    def begin(self, work: Work, environment: Mapping[str, str]) -> None:
+    def begin(self, work: PlannedRun, environment: Mapping[str, str]) -> None:
         """Plan the run. An error is reported with every shard.
 
         Args:
@@ -69,7 +69,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001  # any error of a worker is reported
             self._problem = redact(explained(error))
 
-    def _plan(self, work: Work) -> None:
+    def _plan(self, work: PlannedRun) -> None:
         if not work.folder.is_dir():
             raise UsageError(
                 f"worker on {socket.gethostname()} cannot read {str(work.folder)!r}. All nodes "
@@ -93,22 +93,22 @@ class Worker:
                 " nodes need the same files, in a shared folder"
             )
 
-    def run(self, number: int) -> Piece:
+    def run(self, number: int) -> ShardResult:
         """Run a shard, or resume it after another worker."""
         if self._problem is not None:
-            return Piece(number, error=self._problem, is_hopeless=True)
+            return ShardResult(number, error=self._problem, is_hopeless=True)
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
                 return _piece(number, self._run(number))
             except BusyError as error:
                 if time.monotonic() > deadline:
-                    return Piece(number, error=str(error))
+                    return ShardResult(number, error=str(error))
                 time.sleep(0.2)
             except BridgeError as error:
-                return Piece(number, error=redact(str(error)))
+                return ShardResult(number, error=redact(str(error)))
             except Exception as error:  # noqa: BLE001  # an error in one shard must not stop the worker
-                return Piece(number, error=redact(explained(error)))
+                return ShardResult(number, error=redact(explained(error)))
 
     def _run(self, number: int) -> ShardOutcome:
         work, shard = self._work, Shard(number, self._work.pieces)
@@ -135,15 +135,15 @@ def _parts(evaluations: Sequence[ReadyEvaluation], shard: Shard) -> list[ReadyEv
     ]
 
 
-def _piece(number: int, outcome: ShardOutcome) -> Piece:
+def _piece(number: int, outcome: ShardOutcome) -> ShardResult:
     counts = tuple(
         Count(part.job.identity, part.job.num_samples, part.job.num_failed, part.num_reused)
         for part in outcome.parts
     )
     if outcome.manifest.status == "complete":
-        return Piece(number, counts)
+        return ShardResult(number, counts)
     errors = [part.job.error for part in outcome.parts if part.job.error]
-    return Piece(number, counts, error=redact("; ".join(errors) or "samples of it are missing"))
+    return ShardResult(number, counts, error=redact("; ".join(errors) or "samples of it are missing"))
 
 
 class _News:
@@ -163,7 +163,7 @@ class _News:
             return
         self._next = now + TELL_SECONDS
         totals = state.totals
-        told = Told(
+        told = ShardProgress(
             self._piece, state.done, state.failed, totals.retries, totals.tokens, totals.cost, totals.scores
         )
         events, self._events = self._events, []

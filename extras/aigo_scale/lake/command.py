@@ -75,7 +75,7 @@ def import_to_lake(wanted: LakeImport) -> int:
 def _import(wanted: LakeImport, hand_out: HandOut | None) -> int:
     from aigo_bridge.exit_codes import ExitCode
     from aigo_scale.lake.importing import import_into
-    from aigo_scale.lake.pieces import Piece, pieces_at
+    from aigo_scale.lake.pieces import LogCandidate, pieces_at
     from aigo_scale.lake.pieces import watch as look
     from aigo_scale.lake.single_logs import KNOWN, NO_LOG, UNFINISHED
 
@@ -85,7 +85,7 @@ def _import(wanted: LakeImport, hand_out: HandOut | None) -> int:
         if report.status not in quiet or report.exit_code:
             wanted.tell(report)
 
-    def take(pieces: list[Piece]) -> ExitCode:
+    def take(pieces: list[LogCandidate]) -> ExitCode:
         tally = import_into(
             lake, pieces, wanted.options, told, finished_only=watch is not None, hand_out=hand_out
         )

@@ -53,7 +53,7 @@ class DataFile(msgspec.Struct, frozen=True):
     size: int
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class LakeResult(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a log."""
 
     key: str
@@ -98,7 +98,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return sum(file.rows for file in self.files if file.table == table)
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class LakeEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Imported log."""
 
     digest: str
@@ -106,21 +106,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     mark: str
     """Version of the object in the storage; empty if unknown."""
     status: str
-    results: tuple[Result, ...]
+    results: tuple[LakeResult, ...]
     damage: int = 0
     lost: int = 0
     batch: int = 0
 
 
 @dataclass(frozen=True)
-class Selection:
+class PartitionSelection:
     """Partitions of a lake that the user selected; `None`: all."""
 
     task: str | None = None
     model: str | None = None
     run: str | None = None
 
-    def has(self, result: Result) -> bool:
+    def has(self, result: LakeResult) -> bool:
         """Return whether a result is in these partitions."""
         wanted = zip(
             (self.task, self.model, self.run), (result.task, result.model, result.run_id), strict=True
@@ -135,23 +135,25 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class State:
+class LakeState:
     """Content of a lake at one moment."""
 
     tables: Mapping[str, Any]
     """Opened Delta tables by name."""
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, LakeEntry]
     """Imported logs by checksum."""
-    counting: Mapping[str, Result] = field(default_factory=dict)
+    counting: Mapping[str, LakeResult] = field(default_factory=dict)
     """Results that count, by key. They are ordered by task, model and run."""
-    superseded: tuple[Result, ...] = ()
+    superseded: tuple[LakeResult, ...] = ()
     """Results that a better log of the run has replaced."""
-    unfinished: tuple[Result, ...] = ()
+    unfinished: tuple[LakeResult, ...] = ()
     """Results of an interrupted import, whose rows are missing in some tables."""
 
-    def results(self, selection: Selection | None = None) -> list[Result]:
+    def results(self, selection: PartitionSelection | None = None) -> list[LakeResult]:
         """Return the selected results that count."""
-        return [result for result in self.counting.values() if (selection or Selection()).has(result)]
+        return [
+            result for result in self.counting.values() if (selection or PartitionSelection()).has(result)
+        ]
 
     @property
     def log_files(self) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ def file_sizes(delta: Any) -> dict[str, int]:
     return dict(zip(*columns, strict=True))
 
 
-def load_state(files: LakeFiles) -> State:
+def load_state(files: LakeFiles) -> LakeState:
     """Return the content of a lake, with all tables from the same moment.
 
     Raises:
@@ -186,12 +188,12 @@ def load_state(files: LakeFiles) -> State:
     raise _busy(files)
 
 
-def _state(files: LakeFiles, tables: Mapping[str, Any]) -> State:
+def _state(files: LakeFiles, tables: Mapping[str, Any]) -> LakeState:
     complete = min(_batch_of(tables[name]) for name in TABLES)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, LakeEntry] = {}
     for entry in _entries(files, tables[LOGS]):
         entries.setdefault(entry.digest, entry)
-    best: dict[tuple[str, str | None, str | None], Result] = {}
+    best: dict[tuple[str, str | None, str | None], LakeResult] = {}
     finished = [result for one in entries.values() if one.batch <= complete for result in one.results]
     for result in finished:
         other = best.get(result.run)
@@ -199,7 +201,7 @@ def _state(files: LakeFiles, tables: Mapping[str, Any]) -> State:
             best[result.run] = result
     ordered = sorted(best.values(), key=lambda one: (one.task or "", one.model or "", one.run_id))
     counting = {result.key: result for result in ordered}
-    return State(
+    return LakeState(
         tables,
         entries,
         counting,
@@ -212,7 +214,7 @@ def _batch_of(delta: Any) -> int:
     return delta.transaction_version(_APP) or 0
 
 
-def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
+def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[LakeEntry]:
     """Yield the imported logs of later batches, oldest first."""
     from pyarrow import dataset  # type: ignore[import-untyped]  # untyped
 
@@ -220,8 +222,8 @@ def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
     rows.sort(key=lambda row: (row["batch"], str(row["digest"])))
     for row in rows:
         try:
-            results = msgspec.json.decode(row["results"] or "null", type=tuple[Result, ...])
-            entry = msgspec.convert({**row, "results": ()}, Entry)
+            results = msgspec.json.decode(row["results"] or "null", type=tuple[LakeResult, ...])
+            entry = msgspec.convert({**row, "results": ()}, LakeEntry)
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise damaged(f"{files}/{LOGS}", f"found a row that is not an imported log: {error}") from error
         entry = msgspec.structs.replace(entry, results=results)
@@ -234,7 +236,7 @@ def _entries(files: LakeFiles, logs: Any, after: int = 0) -> Iterator[Entry]:
         yield entry
 
 
-def _is_sound(entry: Entry) -> bool:
+def _is_sound(entry: LakeEntry) -> bool:
     """Return whether checksums and file names of an imported log have the form that imports write."""
     keys = [f"{entry.digest[:32]}-{number}" for number in range(len(entry.results))]
     return (
@@ -274,7 +276,7 @@ def known_digests(files: LakeFiles, names: Iterable[str]) -> frozenset[str]:
 # Writing
 
 
-def commit_logs(files: LakeFiles, entries: Sequence[Entry]) -> set[str]:
+def commit_logs(files: LakeFiles, entries: Sequence[LakeEntry]) -> set[str]:
     """Add logs with existing data files to a lake. Return the checksums of the added logs.
 
     Raises:
@@ -317,7 +319,7 @@ def _own_and_known(files: LakeFiles, logs: Any, rows: Sequence[dict[str, Any]]) 
     return ours, {digest for digest, _ in there} - ours
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: LakeEntry) -> dict[str, Any]:
     values = {column.name: getattr(entry, column.name) for column in columns_of(LOGS)}
     return {**values, "results": msgspec.json.encode(entry.results).decode()}
 
@@ -332,7 +334,7 @@ def complete(files: LakeFiles) -> None:
     """
     logs = open_table(files, LOGS)
     last = _batch_of(logs)
-    entries: dict[int, list[Entry]] = {}
+    entries: dict[int, list[LakeEntry]] = {}
     for table in TABLES:
         for _ in range(_TRIES):
             delta = open_table(files, table, to_append=True)
@@ -349,7 +351,7 @@ def complete(files: LakeFiles) -> None:
             raise _busy(files)
 
 
-def _append(files: LakeFiles, table: str, delta: Any, entries: Sequence[Entry], batch: int) -> bool:
+def _append(files: LakeFiles, table: str, delta: Any, entries: Sequence[LakeEntry], batch: int) -> bool:
     """Add data files to a table. Return `False` if another process has changed it at the same time."""
     from deltalake import CommitProperties, Transaction
     from deltalake.exceptions import CommitFailedError
@@ -368,7 +370,7 @@ def _append(files: LakeFiles, table: str, delta: Any, entries: Sequence[Entry], 
     return True
 
 
-def _add_action(result: Result, file: DataFile) -> Any:
+def _add_action(result: LakeResult, file: DataFile) -> Any:
     from deltalake.transaction import AddAction
 
     names = {"task": result.task, "model": result.model, "run_id": result.run_id, "log": result.key}
@@ -383,7 +385,7 @@ def _add_action(result: Result, file: DataFile) -> Any:
     return AddAction(file.name, file.size, result.partitions, now, True, json.dumps(statistics))
 
 
-def remove_superseded(files: LakeFiles, state: State) -> None:
+def remove_superseded(files: LakeFiles, state: LakeState) -> None:
     """Delete the rows of replaced results, for readers that do not use `logs`.
 
     Raises:

@@ -15,8 +15,8 @@ from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_scale.lake.commits import commit_logs, complete, load_state, remove_superseded
 from aigo_scale.lake.files import LakeFiles
-from aigo_scale.lake.pieces import Piece, not_known, together
-from aigo_scale.lake.ranges import Part, Split, import_or_split, import_range, join_ranges, sizes
+from aigo_scale.lake.pieces import LogCandidate, not_known, together
+from aigo_scale.lake.ranges import Split, WrittenRange, import_or_split, import_range, join_ranges, sizes
 from aigo_scale.lake.single_logs import KNOWN, NO_LOG, UNFINISHED, LakeTarget, LogImport, failed_piece
 from aigo_scale.lake.tables import make_lake, require_packages
 
@@ -28,7 +28,7 @@ COMMIT_SECONDS, COMMIT_LOGS = 10.0, 1000
 
 
 @dataclass(frozen=True)
-class Tally:
+class ImportTotals:
     """Totals of an import."""
 
     imported: int = 0
@@ -40,7 +40,7 @@ class Tally:
     """Number of unreadable logs."""
     worst: ExitCode = ExitCode.DONE
 
-    def with_import(self, one: LogImport) -> Tally:
+    def with_import(self, one: LogImport) -> ImportTotals:
         """Return the totals after one more log."""
         tally = replace(self, worst=max(self.worst, one.report.exit_code))
         match one.report.status:
@@ -63,7 +63,7 @@ class _Commits:
         self._files, self._tell = files, tell
         self._waiting: list[LogImport] = []
         self._begun = time.monotonic()
-        self.tally = Tally(known=known)
+        self.tally = ImportTotals(known=known)
 
     def add(self, one: LogImport) -> None:
         """Add the outcome of a log, and commit if the batch is due."""
@@ -88,13 +88,13 @@ class _Commits:
 
 def import_into(
     lake: str,
-    pieces: Sequence[Piece],
+    pieces: Sequence[LogCandidate],
     options: ImportOptions,
     tell: Callable[[ImportReport], None],
     *,
     finished_only: bool = False,
     hand_out: HandOut | None = None,
-) -> Tally:
+) -> ImportTotals:
     """Import files into a lake, which is created if necessary.
 
     Args:
@@ -154,13 +154,13 @@ def _by_ranges(
     parts = iter([None if isinstance(part, MemoryError) else part for part in results])
     joins = []
     for split in splits:
-        of_split: list[Part | None] = [next(parts) for _ in split.ends]
+        of_split: list[WrittenRange | None] = [next(parts) for _ in split.ends]
         joins.append((lake, split, of_split, options))
     for split, outcome in zip(splits, _carried_out(join_ranges, joins, jobs, hand_out), strict=True):
         yield _ended(split.piece) if isinstance(outcome, MemoryError) else outcome
 
 
-def _ended(piece: Piece) -> LogImport:
+def _ended(piece: LogCandidate) -> LogImport:
     return failed_piece(piece, "memory ran out (fewer processes need less: --jobs)")
 
 

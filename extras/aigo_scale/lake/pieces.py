@@ -25,7 +25,7 @@ MOST_TOGETHER, MOST_BYTES = 16, 4 << 20
 
 
 @dataclass(frozen=True)
-class Piece:
+class LogCandidate:
     """File that may be a log."""
 
     location: str
@@ -45,14 +45,14 @@ class Piece:
         return self.location if self.result is None else self.result
 
 
-def pieces_at(locations: Iterable[str]) -> list[Piece]:
+def pieces_at(locations: Iterable[str]) -> list[LogCandidate]:
     """Return the files with log names at some locations, without duplicates.
 
     Raises:
         UsageError: a location is empty.
         StorageError: a storage cannot be listed.
     """
-    pieces: dict[str, Piece] = {}
+    pieces: dict[str, LogCandidate] = {}
     for location in locations:
         found = list(_remote(location) if is_address(location) else _local(location))
         if not found:
@@ -66,7 +66,7 @@ def pieces_at(locations: Iterable[str]) -> list[Piece]:
     return list(pieces.values())
 
 
-def _local(location: str) -> Iterator[Piece]:
+def _local(location: str) -> Iterator[LogCandidate]:
     if names_results(location):
         for source in sources_of([location]):
             if source.path is not None:
@@ -89,12 +89,12 @@ def _local(location: str) -> Iterator[Piece]:
                     yield _file(path, result=result)
 
 
-def _file(path: str, *, named: bool = False, result: str | None = None) -> Piece:
+def _file(path: str, *, named: bool = False, result: str | None = None) -> LogCandidate:
     status = os.stat(path)  # noqa: PTH116  # keep names as the user wrote them
-    return Piece(path, status.st_size, "", status.st_mtime, named, result)
+    return LogCandidate(path, status.st_size, "", status.st_mtime, named, result)
 
 
-def _remote(location: str) -> Iterator[Piece]:
+def _remote(location: str) -> Iterator[LogCandidate]:
     from aigo_scale.storage.objects import find, look
 
     address = parse(location)
@@ -102,7 +102,7 @@ def _remote(location: str) -> Iterator[Piece]:
     for stored in find(address) if one is None else [one]:
         if one is not None or _may_be_log(stored.key.rpartition("/")[2]):
             place = f"{address.scheme.name}://{stored.key}"
-            yield Piece(place, stored.size, stored.mark, stored.modified, one is not None)
+            yield LogCandidate(place, stored.size, stored.mark, stored.modified, one is not None)
 
 
 def _may_be_log(name: str) -> bool:
@@ -111,11 +111,11 @@ def _may_be_log(name: str) -> bool:
     return name.endswith(LOG_SUFFIXES) or is_result(name)
 
 
-def together(pieces: Sequence[Piece], jobs: int) -> list[tuple[Piece, ...]]:
+def together(pieces: Sequence[LogCandidate], jobs: int) -> list[tuple[LogCandidate, ...]]:
     """Group small files, so that few calls are needed but every process has work."""
     most = max(1, min(MOST_TOGETHER, len(pieces) // (8 * jobs)))
-    groups: list[tuple[Piece, ...]] = []
-    group: list[Piece] = []
+    groups: list[tuple[LogCandidate, ...]] = []
+    group: list[LogCandidate] = []
     size = 0
     for piece in pieces:
         if group and (len(group) >= most or size + piece.size > MOST_BYTES):
@@ -126,7 +126,7 @@ def together(pieces: Sequence[Piece], jobs: int) -> list[tuple[Piece, ...]]:
     return [*groups, tuple(group)] if group else groups
 
 
-def not_known(pieces: Iterable[Piece], known: Collection[tuple[str, str]]) -> list[Piece]:
+def not_known(pieces: Iterable[LogCandidate], known: Collection[tuple[str, str]]) -> list[LogCandidate]:
     """Return the files, except files that are unchanged according to the storage.
 
     Args:
@@ -147,14 +147,14 @@ class Arrivals:
     _given: dict[str, tuple[int, float, str]] = field(default_factory=dict)
     _growing: dict[str, tuple[int, float, str]] = field(default_factory=dict)
 
-    def look(self) -> list[Piece]:
+    def look(self) -> list[LogCandidate]:
         """Return complete new files: objects in a storage, and local files that are unchanged since the last
         look.
 
         Raises:
             StorageError: a storage cannot be listed.
         """
-        arrived: list[Piece] = []
+        arrived: list[LogCandidate] = []
         for piece in self._pieces():
             now = (piece.size, piece.modified, piece.mark)
             if self._given.get(piece.location) == now:
@@ -167,7 +167,7 @@ class Arrivals:
             arrived.append(piece)
         return arrived
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self) -> Iterator[LogCandidate]:
         for location in self.locations:
             try:
                 yield from pieces_at([location])
@@ -178,7 +178,7 @@ class Arrivals:
 def watch(
     locations: Sequence[str],
     every: float,
-    take: Callable[[list[Piece]], None],
+    take: Callable[[list[LogCandidate]], None],
     *,
     rest: Callable[[float], None] = time.sleep,
 ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
 from aigo_report.tables.rows import SampleCounts
-from aigo_scale.lake.pieces import Piece
+from aigo_scale.lake.pieces import LogCandidate
 from aigo_scale.lake.single_logs import (
     KNOWN,
     LakeTarget,
@@ -27,7 +27,7 @@ from aigo_scale.lake.single_logs import (
     on_this_machine,
     run_id_of,
 )
-from aigo_scale.lake.writing import Target, Written, write_frame, write_samples
+from aigo_scale.lake.writing import Target, WrittenData, write_frame, write_samples
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import LogRange, RangeImporter
@@ -58,7 +58,7 @@ def sizes() -> Sizes:
 class Split:
     """Log that is imported in ranges."""
 
-    piece: Piece
+    piece: LogCandidate
     digest: str
     engine: str
     run_id: str
@@ -72,16 +72,16 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Part:
+class WrittenRange:
     """Range with written data files that are not committed yet."""
 
     range: LogRange
-    written: Written
+    written: WrittenData
     counts: dict[int | None, SampleCounts]
 
 
 def import_or_split(
-    lake: LakeTarget, pieces: Sequence[Piece], options: ImportOptions, limits: Sizes
+    lake: LakeTarget, pieces: Sequence[LogCandidate], options: ImportOptions, limits: Sizes
 ) -> list[LogImport | Split]:
     """Import files one after the other. For a large log, return its ranges instead."""
     if len(pieces) == 1 and pieces[0].size >= limits.large:
@@ -96,7 +96,7 @@ def import_or_split(
 
 
 def _split(
-    lake: LakeTarget, piece: Piece, path: Path, options: ImportOptions, range_bytes: int
+    lake: LakeTarget, piece: LogCandidate, path: Path, options: ImportOptions, range_bytes: int
 ) -> Split | LogImport | None:
     kind = kind_of(piece, path)
     ranges = None if kind is None else _ranges_of(kind[0])
@@ -120,7 +120,7 @@ def _ranges_of(engine: str) -> RangeImporter | None:
     return None if row is None else row()
 
 
-def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOptions) -> Part | None:
+def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOptions) -> WrittenRange | None:
     """Import a range; `None` if the log must be imported as a whole, which then reports the reason."""
     first, end = (split.ends[number - 1] if number else 0), split.ends[number]
     importer = _ranges_of(split.engine)
@@ -137,13 +137,13 @@ def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOpt
             is_last = end == split.ends[-1]
             target = split.target(lake, options)
             written = write_samples(target, log, number, first=first, is_last=is_last, counts=counts)
-            return Part(part, written, counts)
+            return WrittenRange(part, written, counts)
     except (BridgeError, OSError, MemoryError):
         return None
 
 
 def join_ranges(
-    lake: LakeTarget, split: Split, parts: Sequence[Part | None], options: ImportOptions
+    lake: LakeTarget, split: Split, parts: Sequence[WrittenRange | None], options: ImportOptions
 ) -> LogImport:
     """Return the outcome of a log from its ranges. Import it as a whole if a range is missing."""
     sound = [part for part in parts if part is not None]
@@ -155,7 +155,7 @@ def join_ranges(
 
 
 def _joined(
-    lake: LakeTarget, split: Split, parts: Sequence[Part], options: ImportOptions
+    lake: LakeTarget, split: Split, parts: Sequence[WrittenRange], options: ImportOptions
 ) -> LogImport | None:
     importer = _ranges_of(split.engine)
     assert importer is not None

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_report.tables.schema import TableName
-from aigo_scale.lake.commits import Result, Selection, load_state
+from aigo_scale.lake.commits import LakeResult, PartitionSelection, load_state
 from aigo_scale.lake.files import damaged
 from aigo_scale.lake.tables import (
     EVIDENCE,
@@ -29,7 +29,7 @@ _OF_LAKES = 2
 """Number of columns that only tables in lakes have."""
 
 
-def split(location: str | os.PathLike[str]) -> tuple[str, Selection]:
+def split(location: str | os.PathLike[str]) -> tuple[str, PartitionSelection]:
     """Split a location into the lake and the selected partitions: `LAKE/by_task=…/by_model=…/by_run=…`. Each
     part is optional.
     """
@@ -38,10 +38,10 @@ def split(location: str | os.PathLike[str]) -> tuple[str, Selection]:
     while len(parts) > 1 and parts[-1].partition("=")[0] in KEYS and "=" in parts[-1]:
         key, _, value = parts.pop().partition("=")
         chosen[key] = value
-    return "/".join(parts), Selection(*(chosen.get(key) for key in KEYS))
+    return "/".join(parts), PartitionSelection(*(chosen.get(key) for key in KEYS))
 
 
-def lake_at(location: str | os.PathLike[str]) -> tuple[str, Selection] | None:
+def lake_at(location: str | os.PathLike[str]) -> tuple[str, PartitionSelection] | None:
     """Return the lake at a local path and the selected partitions; `None` if it is not a lake."""
     folder, selection = split(location)
     return (folder, selection) if is_lake(folder) else None
@@ -50,12 +50,12 @@ def lake_at(location: str | os.PathLike[str]) -> tuple[str, Selection] | None:
 class LakeReader:
     """Lake, or partitions of it, at one moment."""
 
-    def __init__(self, location: str | os.PathLike[str], selection: Selection | None = None):
+    def __init__(self, location: str | os.PathLike[str], selection: PartitionSelection | None = None):
         self.files = open_lake(os.fspath(location))
-        self.selection = selection or Selection()
+        self.selection = selection or PartitionSelection()
         self.state = load_state(self.files)
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[LakeResult]:
         """Return the selected results that count.
 
         Raises:
@@ -134,7 +134,7 @@ class LakeReader:
         return damaged(f"{self.files}/{EVIDENCE}", text, "aigo-bridge lake verify")
 
 
-def _names(results: list[Result]) -> dict[str, str]:
+def _names(results: list[LakeResult]) -> dict[str, str]:
     """Return file names by result key: the task, with the run if a task has several."""
     from aigo_bridge.importing.log_import import file_stem
 
@@ -194,7 +194,7 @@ class LakeTables:
     needs.
     """
 
-    def __init__(self, location: str, selection: Selection):
+    def __init__(self, location: str, selection: PartitionSelection):
         self._reader = LakeReader(location, selection)
         self._reader.results()
 

@@ -19,9 +19,9 @@ from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport, unmapped
 from aigo_bridge.results.sources import is_result
 from aigo_bridge.text.plurals import plural
-from aigo_scale.lake.commits import Entry, Result, known_digests
+from aigo_scale.lake.commits import LakeEntry, LakeResult, known_digests
 from aigo_scale.lake.files import LakeFiles, files_at
-from aigo_scale.lake.pieces import Piece
+from aigo_scale.lake.pieces import LogCandidate
 from aigo_scale.lake.writing import Target, write_result
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class LogImport:
     """Outcome of one log: its report, and its entry if data files wait for their commit."""
 
     report: ImportReport
-    entry: Entry | None = None
+    entry: LakeEntry | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _known(location: str, names: tuple[str, ...]) -> frozenset[str]:
     return known_digests(files_at(location), names)
 
 
-def import_log(lake: LakeTarget, piece: Piece, options: ImportOptions) -> LogImport:
+def import_log(lake: LakeTarget, piece: LogCandidate, options: ImportOptions) -> LogImport:
     """Import a file. If it fails, the report contains the reason."""
     secrets = options.redaction()
     try:
@@ -80,13 +80,13 @@ def import_log(lake: LakeTarget, piece: Piece, options: ImportOptions) -> LogImp
     return failed_piece(piece, secrets.text(reason))
 
 
-def failed_piece(piece: Piece, reason: str) -> LogImport:
+def failed_piece(piece: LogCandidate, reason: str) -> LogImport:
     """Return the outcome of a file that was not imported."""
     return LogImport(ImportReport(piece.name, exit_code=ExitCode.PARTIAL, reason=reason))
 
 
 @contextmanager
-def on_this_machine(piece: Piece) -> Iterator[Path]:
+def on_this_machine(piece: LogCandidate) -> Iterator[Path]:
     """Provide a local copy of a file under its own name."""
     if not is_address(piece.location):
         yield Path(piece.location)
@@ -109,7 +109,7 @@ def on_this_machine(piece: Piece) -> Iterator[Path]:
             del SHOWN[str(path)]
 
 
-def _import(lake: LakeTarget, piece: Piece, path: Path, options: ImportOptions) -> LogImport:
+def _import(lake: LakeTarget, piece: LogCandidate, path: Path, options: ImportOptions) -> LogImport:
     kind = kind_of(piece, path)
     if kind is None:
         code = ExitCode.WRONG_USE if piece.named else ExitCode.DONE
@@ -141,7 +141,12 @@ def _import(lake: LakeTarget, piece: Piece, path: Path, options: ImportOptions) 
 
 
 def log_import(
-    lake: LakeTarget, piece: Piece, digest: str, name: str, report: ImportReport, results: Sequence[Result]
+    lake: LakeTarget,
+    piece: LogCandidate,
+    digest: str,
+    name: str,
+    report: ImportReport,
+    results: Sequence[LakeResult],
 ) -> LogImport:
     """Return the outcome of a log with written data files.
 
@@ -153,7 +158,7 @@ def log_import(
         report: report of its import.
         results: its results.
     """
-    entry = Entry(
+    entry = LakeEntry(
         digest=digest,
         location=name,
         mark=piece.mark,
@@ -179,7 +184,7 @@ def log_import(
     return LogImport(report, entry)
 
 
-def kind_of(piece: Piece, path: Path) -> tuple[str, LogImporter | None] | None:
+def kind_of(piece: LogCandidate, path: Path) -> tuple[str, LogImporter | None] | None:
     """Return the engine and the importer of a log. For a result log both are empty."""
     if is_result(path.name):
         return "", None
@@ -238,7 +243,7 @@ def _stamp(path: Path, importer: LogImporter | None) -> list[tuple[int, int, int
 
 
 def _evidence(
-    piece: Piece, path: Path, importer: LogImporter | None, options: ImportOptions, folder: Path
+    piece: LogCandidate, path: Path, importer: LogImporter | None, options: ImportOptions, folder: Path
 ) -> tuple[ImportReport, list[Path]]:
     """Convert a log to result logs. If it has several evaluations, return the worst of their reports."""
     if importer is None:

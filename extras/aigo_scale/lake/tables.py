@@ -21,7 +21,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.process.extras import package
 from aigo_bridge.redaction.secrets import redact
-from aigo_report.tables.schema import SCHEMAS, TABLE_NAMES, Column
+from aigo_report.tables.schema import SCHEMAS, TABLE_NAMES, TableColumn
 from aigo_scale.lake.files import DELTA_LOG, LakeFiles, damaged, files_at
 
 T = TypeVar("T")
@@ -39,25 +39,25 @@ EXTRA = "a lake (extra 'lake')"
 COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
 _EVIDENCE = (
-    Column("task", "string", "key of the task"),
-    Column("model", "string", "the evaluated model or dataset"),
-    Column("part", "int32", "range of samples that the line is in, from 0"),
-    Column("position", "int64", "first byte of the line in that part, from 0"),
-    Column("line", "string", "a line of the result log, with its line break"),
+    TableColumn("task", "string", "key of the task"),
+    TableColumn("model", "string", "the evaluated model or dataset"),
+    TableColumn("part", "int32", "range of samples that the line is in, from 0"),
+    TableColumn("position", "int64", "first byte of the line in that part, from 0"),
+    TableColumn("line", "string", "a line of the result log, with its line break"),
 )
 _OF_LAKES = (
-    Column("run_id", "string", "id of the run, by which a better log replaces an earlier one"),
-    Column("log", "string", "digest of the log, and number of the result in it"),
+    TableColumn("run_id", "string", "id of the run, by which a better log replaces an earlier one"),
+    TableColumn("log", "string", "digest of the log, and number of the result in it"),
 )
 _LOGS = (
-    Column("batch", "int64", "number of the import step that has added the log, from 1"),
-    Column("digest", "string", "SHA-256 of the log's content"),
-    Column("location", "string", "path or address of the log"),
-    Column("mark", "string", "version of the object, if the storage has one"),
-    Column("status", "string", "status of the run as its engine has it"),
-    Column("damage", "int64", "number of parts that could not be read"),
-    Column("lost", "int64", "number of things that the import has dropped"),
-    Column("results", "string", "results of the log and their data files, JSON"),
+    TableColumn("batch", "int64", "number of the import step that has added the log, from 1"),
+    TableColumn("digest", "string", "SHA-256 of the log's content"),
+    TableColumn("location", "string", "path or address of the log"),
+    TableColumn("mark", "string", "version of the object, if the storage has one"),
+    TableColumn("status", "string", "status of the run as its engine has it"),
+    TableColumn("damage", "int64", "number of parts that could not be read"),
+    TableColumn("lost", "int64", "number of things that the import has dropped"),
+    TableColumn("results", "string", "results of the log and their data files, JSON"),
 )
 _MAX_PART = 120
 _NONE = "~"
@@ -65,7 +65,7 @@ _FINAL = re.compile(r"40[0-4] [A-Z]|credential|log segment", re.IGNORECASE)
 """Storage messages after which a retry is useless."""
 
 
-def columns_of(table: str) -> tuple[Column, ...]:
+def columns_of(table: str) -> tuple[TableColumn, ...]:
     """Return the columns of a table, without its partitions."""
     if table == LOGS:
         return _LOGS

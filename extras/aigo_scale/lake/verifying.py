@@ -9,7 +9,7 @@ from typing import Any
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.text.plurals import plural
-from aigo_scale.lake.commits import State, load_state
+from aigo_scale.lake.commits import LakeState, load_state
 from aigo_scale.lake.files import LakeFiles
 from aigo_scale.lake.tables import EVIDENCE, TABLES, arrow_schema, dataset_of, use_delta
 
@@ -60,7 +60,7 @@ def _count(table: str, fragment: Any) -> tuple[Counter[str], Counter[str]]:
     return rows, size
 
 
-def _miscounted(state: State, table: str, rows: Counter[str], *, is_readable: bool) -> Iterator[str]:
+def _miscounted(state: LakeState, table: str, rows: Counter[str], *, is_readable: bool) -> Iterator[str]:
     """Yield the results with missing or additional rows. Missing rows are only known if all files are
     readable.
     """

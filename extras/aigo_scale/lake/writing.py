@@ -15,7 +15,7 @@ from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import AFTER_SAMPLES, open_for_reading
 from aigo_bridge.results.reading import LogReader
 from aigo_report.tables.rows import Row, SampleCounts, rows_of_all
-from aigo_scale.lake.commits import DataFile, Result
+from aigo_scale.lake.commits import DataFile, LakeResult
 from aigo_scale.lake.files import LakeFiles
 from aigo_scale.lake.tables import COMPRESSION, EVIDENCE, EXTRA, TABLES, arrow_schema
 
@@ -74,7 +74,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenData:
     """Written data files."""
 
     files: tuple[DataFile, ...]
@@ -84,7 +84,7 @@ class Written:
     """Row of the table `results`, if it was written."""
 
 
-def write_result(target: Target, log: Path) -> Result:
+def write_result(target: Target, log: Path) -> LakeResult:
     """Write the data files of a result. They become part of the lake with a later commit.
 
     Args:
@@ -109,7 +109,7 @@ def write_samples(
     first: int,
     is_last: bool,
     counts: dict[int | None, SampleCounts],
-) -> Written:
+) -> WrittenData:
     """Write the data files of a range of samples, without rows for the whole result.
 
     Args:
@@ -139,9 +139,9 @@ def write_frame(
     target: Target,
     log: Path,
     *,
-    ranges: Sequence[Written],
+    ranges: Sequence[WrittenData],
     counts: dict[int | None, SampleCounts],
-) -> Result:
+) -> LakeResult:
     """Write the data files for the whole result, after its ranges of samples.
 
     Args:
@@ -166,7 +166,7 @@ def write_frame(
 
 def _write(
     target: Target, reader: LogReader, rows: Iterable[tuple[str, Row]], file_key: str | None = None
-) -> Written:
+) -> WrittenData:
     """Write each row to the file of its table."""
     specification = reader.frame().specification
     entity = specification.evaluated_entity
@@ -191,13 +191,13 @@ def _write(
                 facts = whole
             writers[table].add(whole)
         files = tuple(writers[table].end() for table in TABLES if table in writers)
-    return Written(files, size, facts)
+    return WrittenData(files, size, facts)
 
 
 def _result(
     target: Target, log: Path, facts: Row, files: tuple[DataFile, ...], parts: tuple[int, ...]
-) -> Result:
-    return Result(
+) -> LakeResult:
+    return LakeResult(
         key=target.key,
         run_id=facts["run_id"],
         task=facts["task"],

@@ -10,7 +10,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.text.plurals import plural
-from aigo_scale.sharding.manifest import FILE, Manifest, ShardJob, digest_of, read_manifest
+from aigo_scale.sharding.manifest import FILE, ShardJob, ShardManifest, digest_of, read_manifest
 from aigo_scale.sharding.running import differing
 
 _MOST_NAMED = 20
@@ -21,7 +21,7 @@ class FoundShard:
     """Shard on disk."""
 
     folder: Path
-    manifest: Manifest
+    manifest: ShardManifest
 
     @property
     def shard(self) -> Shard:
@@ -44,7 +44,7 @@ class Shards:
     """Numbers of shards that ended early."""
 
     @property
-    def first(self) -> Manifest:
+    def first(self) -> ShardManifest:
         """Return the first manifest, for values that all shards share."""
         return self.found[0].manifest
 

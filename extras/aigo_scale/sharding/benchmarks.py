@@ -28,8 +28,8 @@ from aigo_bridge.text.plurals import plural
 from aigo_scale.sharding.belonging import FoundShard, Shards, named
 from aigo_scale.sharding.manifest import (
     LOCK,
-    Manifest,
     ShardJob,
+    ShardManifest,
     sole,
     write_manifest,
 )
@@ -60,8 +60,8 @@ def run_benchmark_shard(
             "--shard: only one benchmark at a time, each with its own --out", code=Code.OPTIONS_APART
         )
     folder = request.out / shard.folder
-    begun: Manifest | None = None
-    complete: Manifest | None = None
+    begun: ShardManifest | None = None
+    complete: ShardManifest | None = None
 
     def begin(parts: Sequence[BenchmarkPart]) -> bool:
         nonlocal begun, complete
@@ -111,7 +111,7 @@ def _job(part: BenchmarkPart, number: int) -> ShardJob:
     )
 
 
-def _parts(begun: Manifest, runs: Sequence[PartRun]) -> list[PartOutcome]:
+def _parts(begun: ShardManifest, runs: Sequence[PartRun]) -> list[PartOutcome]:
     outcomes = []
     for job, run in zip(begun.jobs, runs, strict=True):
         ended = replace(

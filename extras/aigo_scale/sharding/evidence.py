@@ -19,7 +19,7 @@ from aigo_bridge.engine.protocol import Evidence, Execution, Gap, Job, LogRef, R
 from aigo_bridge.errors import EngineError, EvidenceError, Issue
 from aigo_bridge.execution.codec import dump_result, load_result
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.execution.program import Failure, contained
+from aigo_bridge.execution.program import SampleFailure, contained
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import SNIPPET_LEVELS, Sample, TaskPlan
 from aigo_bridge.plan.shards import ShardRows
@@ -235,7 +235,7 @@ async def _compare(scorers: Sequence[CompiledScorer], evidence: Evidence) -> Non
             result = await contained(scorer.score(sample, record.solver, cast("Any", None)), "score")
             expected = load_result(dump_result(result))
             score = next((score for score in record.scores if score.scorer_key == scorer.key), None)
-            if isinstance(expected, Failure):
+            if isinstance(expected, SampleFailure):
                 is_same = score is None
             else:
                 data = scores_data(scorer.key, scorer.purpose, None, expected.values, expected.metadata)

@@ -77,7 +77,7 @@ class ShardJob:
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class ShardManifest:
     """Description of a shard, with its status and its files."""
 
     format: int
@@ -103,10 +103,10 @@ class Manifest:
         return Shard(self.number, self.of)
 
 
-_MANIFEST = TypeAdapter(Manifest)
+_MANIFEST = TypeAdapter(ShardManifest)
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: ShardManifest) -> None:
     """Write the manifest atomically.
 
     Raises:
@@ -116,7 +116,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         file.write(orjson.dumps(asdict(manifest), option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ShardManifest:
     """Read the manifest of a shard's folder.
 
     Raises:
@@ -149,7 +149,7 @@ def _numbers(job: ShardJob) -> tuple[int, ...]:
     return job.num_samples, job.num_failed, job.num_failed_trials
 
 
-def _check(manifest: Manifest) -> None:
+def _check(manifest: ShardManifest) -> None:
     """Refuse values of a damaged or malicious manifest."""
     if not 1 <= manifest.number <= manifest.of:
         raise ValueError(f"its shard is {manifest.number}/{manifest.of}")

@@ -18,15 +18,15 @@ from aigo_bridge.errors import BridgeError, EngineError, UsageError
 from aigo_bridge.evaluation.running import ReadyEvaluation, tolerant_jobs
 from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.plan.shards import Shard
-from aigo_bridge.results.assembling import Tally, count_samples
+from aigo_bridge.results.assembling import RunningTotals, count_samples
 from aigo_bridge.results.faults import FirstError, explained
 from aigo_bridge.text.plurals import plural
 from aigo_scale.sharding.manifest import (
     FILE,
     FORMAT,
     LOCK,
-    Manifest,
     ShardJob,
+    ShardManifest,
     digests_in,
     read_manifest,
     sole,
@@ -65,7 +65,7 @@ class ShardOutcome:
     """Outcome of a shard."""
 
     folder: Path
-    manifest: Manifest
+    manifest: ShardManifest
     parts: tuple[PartOutcome, ...]
     was_complete: bool = False
     """Whether an earlier run had already completed the shard."""
@@ -114,13 +114,13 @@ def run_shard(
         return ended_shard(folder, begun, _run(begun, jobs, engine, settings))
 
 
-def complete_already(folder: Path, earlier: Manifest) -> ShardOutcome:
+def complete_already(folder: Path, earlier: ShardManifest) -> ShardOutcome:
     """Return the outcome of a shard that an earlier run has completed."""
     parts = tuple(PartOutcome(part, earlier.shard.bounds(part.total), "success") for part in earlier.jobs)
     return ShardOutcome(folder, earlier, parts, was_complete=True)
 
 
-def ended_shard(folder: Path, begun: Manifest, parts: Sequence[PartOutcome]) -> ShardOutcome:
+def ended_shard(folder: Path, begun: ShardManifest, parts: Sequence[PartOutcome]) -> ShardOutcome:
     """Write the outcome of a shard with the checksums of its files."""
     is_complete = all(part.status == "success" and part.job.num_samples == part.num_planned for part in parts)
     ended = replace(
@@ -159,10 +159,10 @@ def begun_shard(
     *,
     benchmark: str | None = None,
     is_task: bool = False,
-) -> Manifest:
+) -> ShardManifest:
     """Return the manifest that is written before the shard runs."""
     checks = engine.capabilities.checks
-    return Manifest(
+    return ShardManifest(
         format=FORMAT,
         number=shard.number,
         of=shard.of,
@@ -192,7 +192,7 @@ def _shard_job(evaluation: str | None, job: Job) -> ShardJob:
     )
 
 
-def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | None:
+def earlier_shard(folder: Path, begun: ShardManifest, *, resume: bool) -> ShardManifest | None:
     """Return the manifest of an earlier run of the shard; `None` if missing.
 
     Raises:
@@ -218,7 +218,7 @@ def earlier_shard(folder: Path, begun: Manifest, *, resume: bool) -> Manifest | 
     return earlier
 
 
-def differing(first: Manifest, other: Manifest) -> list[str]:
+def differing(first: ShardManifest, other: ShardManifest) -> list[str]:
     """Return the differences that show that two manifests belong to different runs."""
     problems = []
     if first.of != other.of:
@@ -260,7 +260,7 @@ def _other_job(job: ShardJob, other: ShardJob) -> list[str]:
 
 
 def _run(
-    begun: Manifest, jobs: Sequence[tuple[str | None, Job]], engine: Engine, settings: RunSettings
+    begun: ShardManifest, jobs: Sequence[tuple[str | None, Job]], engine: Engine, settings: RunSettings
 ) -> tuple[PartOutcome, ...]:
     todo = [job for _, job in jobs if job.plan.samples]
     logs = iter(engine.run(todo, settings) if todo else [])
@@ -283,7 +283,7 @@ def _part_outcome(
 ) -> PartOutcome:
     """Return the counts of a shard's log. An unreadable log is found now, not during the merge."""
     path = log.path.resolve().relative_to(folder.resolve()).as_posix()
-    tally, error, status = Tally(job.plan), log.error, "error"
+    tally, error, status = RunningTotals(job.plan), log.error, "error"
     try:
         evidence = engine.read(log.path)
         status, error = evidence.execution.status, evidence.execution.error or error

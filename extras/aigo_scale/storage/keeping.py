@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from aigo_bridge.access.object_addresses import Address
 from aigo_bridge.errors import BridgeError
 from aigo_scale.storage.leases import Lease, lease_seconds
-from aigo_scale.storage.mirror import Mirror
+from aigo_scale.storage.mirror import StorageMirror
 
 _SHARE = 10
 """Inverse of the maximum proportion of time for uploads."""
 
 
 @contextlib.contextmanager
-def kept(mirror: Mirror, folders: Sequence[Address], note: Callable[[str], None]) -> Iterator[list[Lease]]:
+def kept(
+    mirror: StorageMirror, folders: Sequence[Address], note: Callable[[str], None]
+) -> Iterator[list[Lease]]:
     """Hold the leases of folders, and upload changes in them every few seconds.
 
     Args:
@@ -52,7 +54,7 @@ def kept(mirror: Mirror, folders: Sequence[Address], note: Callable[[str], None]
 
 
 def _keep(
-    mirror: Mirror, leases: Sequence[Lease], stopped: threading.Event, note: Callable[[str], None]
+    mirror: StorageMirror, leases: Sequence[Lease], stopped: threading.Event, note: Callable[[str], None]
 ) -> None:
     every = lease_seconds() / 4
     next_time, is_told = time.monotonic() + every, False

@@ -57,7 +57,7 @@ class _Seen:
         return _Seen(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
-class Mirror:
+class StorageMirror:
     """Mirror for the addresses of one command. It is deleted when it is closed."""
 
     def __init__(self) -> None:

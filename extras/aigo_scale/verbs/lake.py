@@ -11,7 +11,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_scale.lake.commits import State
+    from aigo_scale.lake.commits import LakeState
     from aigo_scale.lake.files import LakeFiles
 
 app = typer.Typer(**VERB)
@@ -113,7 +113,7 @@ def _show(location: str, _: str | None, as_json: bool) -> int:
     return 0
 
 
-def _facts(files: LakeFiles, state: State) -> dict[str, Any]:
+def _facts(files: LakeFiles, state: LakeState) -> dict[str, Any]:
     from aigo_scale.lake.commits import file_sizes
     from aigo_scale.lake.compacting import unneeded
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from aigo_bridge.errors import dotted
 from aigo_bridge.metrics.metric import short
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 
 _UNIMPORTANT = frozenset({"id", "created_at", "updated_at"})
 _OF_ONE_RUN = frozenset({"created", "eval_id", "run_id", "task_id"})
@@ -47,7 +47,7 @@ class Divergence:
         return {"kind": self.kind, "place": self.place, "base": self.base, "new": self.new}
 
 
-def divergences(base: Columns, new: Columns) -> list[Divergence]:
+def divergences(base: ResultColumns, new: ResultColumns) -> list[Divergence]:
     """Return the differences between two evaluations. A difference that appears in several fields is listed
     once.
     """

@@ -20,7 +20,7 @@ from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue
 from aigo_bridge.metrics.grades import is_grade, is_graded, is_missing
 from aigo_bridge.process import no_collections
-from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, State, sample_facts, scorers_in
+from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, SampleState, sample_facts, scorers_in
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 
 SampleId = str | int | None
@@ -42,7 +42,7 @@ USAGE = ("total_tokens", "total_time")
 
 
 @dataclass
-class Column:
+class ScoreColumn:
     """One score over the samples. `positions` contains only samples with this score."""
 
     positions: array[int] = field(default_factory=lambda: array("q"))
@@ -55,7 +55,7 @@ class Column:
 
 
 @dataclass
-class Columns:
+class ResultColumns:
     """Result without the texts of its samples."""
 
     path: Path
@@ -68,7 +68,7 @@ class Columns:
     """Digest of the dataset row of each sample; 0 without a row. Digests are comparable within one
     process."""
     states: NDArray[np.int8]
-    """`State` of each sample (see `results.counts`)."""
+    """`SampleState` of each sample (see `results.counts`)."""
     excluded: NDArray[np.bool_]
     """Whether an action rule excludes each sample from the metrics. Failed samples may be included."""
     counted: NDArray[np.bool_]
@@ -82,7 +82,7 @@ class Columns:
     unfinished_trials: NDArray[np.int64]
     """Number of trials of each sample that did not finish."""
     counts: Counts
-    scores: dict[Score, Column]
+    scores: dict[Score, ScoreColumn]
     scored_by: dict[str, array[int]]
     """Indices of the samples with scores from each scorer."""
     values: dict[str, list[Any]]
@@ -145,7 +145,7 @@ def _hashable(value: Any) -> Any:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS) if isinstance(value, dict | list) else value
 
 
-def read_columns(path: Path, names: Collection[str] = ()) -> Columns:
+def read_columns(path: Path, names: Collection[str] = ()) -> ResultColumns:
     """Read a result, including the columns by which its metrics group samples.
 
     Args:
@@ -174,7 +174,7 @@ def group_columns(specification: Mapping[str, Any]) -> set[str]:
     return names
 
 
-def _read(path: Path, names: Collection[str]) -> Columns:
+def _read(path: Path, names: Collection[str]) -> ResultColumns:
     reader = LogReader(path)
     columns = ColumnsReader(names)
     with no_collections():
@@ -203,7 +203,7 @@ class ColumnsReader:
         self._facts_of = array("q")
         self._tally = CountsTally()
         self._tally_of_runs = CountsTally()
-        self._scores: dict[Score, Column] = {}
+        self._scores: dict[Score, ScoreColumn] = {}
         self._scored_by: dict[str, array[int]] = {}
         self._values: dict[str, list[Any]] = {name: [] for name in names}
         self._usage = {name: array("d") for name in USAGE}
@@ -250,7 +250,7 @@ class ColumnsReader:
         for name, value in (score.get("values") or {}).items():
             column = self._scores.get((key, name))
             if column is None:
-                column = self._scores[key, name] = Column()
+                column = self._scores[key, name] = ScoreColumn()
             if single and value is not None:
                 column.types.add(GRADE if is_grade(value) else type(value))
             column.positions.append(position)
@@ -269,13 +269,13 @@ class ColumnsReader:
         for trial in trials:
             for score in trial.get("scores") or ():
                 for name, value in (score.get("values") or {}).items():
-                    column = self._scores.setdefault((score["scorer_key"], name), Column())
+                    column = self._scores.setdefault((score["scorer_key"], name), ScoreColumn())
                     values = column.trials.setdefault(position, [])
                     if not is_missing(value):
                         column.types.add(GRADE if is_grade(value) else type(value))
                         values.append(value)
 
-    def finished(self, path: Path, frame: TaskResultLog, raw: Mapping[str, Any]) -> Columns:
+    def finished(self, path: Path, frame: TaskResultLog, raw: Mapping[str, Any]) -> ResultColumns:
         """Return the columns of all samples.
 
         Args:
@@ -292,7 +292,7 @@ class ColumnsReader:
             return np.array([get(one) for one in facts], dtype=kind)[number]
 
         of_runs = self._tally_of_runs.counts(num_scorers)
-        return Columns(
+        return ResultColumns(
             path=path,
             frame=frame,
             specification=specification,
@@ -302,8 +302,8 @@ class ColumnsReader:
             excluded=of_samples(np.bool_, lambda one: one.is_excluded),
             counted=of_samples(np.bool_, lambda one: not (one.is_excluded or one.is_undecided)),
             trials=of_samples(np.int64, lambda one: one.num_trials),
-            failed_trials=of_samples(np.int64, lambda one: one.trials[State.FAILED]),
-            unfinished_trials=of_samples(np.int64, lambda one: one.trials[State.UNFINISHED]),
+            failed_trials=of_samples(np.int64, lambda one: one.trials[SampleState.FAILED]),
+            unfinished_trials=of_samples(np.int64, lambda one: one.trials[SampleState.UNFINISHED]),
             counts=of_runs if of_runs.samples else self._tally.counts(num_scorers),
             scores=self._scores,
             scored_by=self._scored_by,

@@ -14,14 +14,14 @@ from aigo_bridge.errors import UsageError
 from aigo_bridge.metrics.names import MetricIdentity, metric_labels
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.circumstances import Divergence, divergences
-from aigo_stats.comparison.columns import USAGE, Columns
+from aigo_stats.comparison.columns import USAGE, ResultColumns
 from aigo_stats.comparison.estimates import declared_scale, estimate_json
 from aigo_stats.comparison.numbers import Quantity, identity_of, quantities
 from aigo_stats.comparison.pairing import Pairing, pair
 from aigo_stats.statistics.agreement import cohens_kappa, confusion
 from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.multiplicity import holm
-from aigo_stats.statistics.paired import Difference, linearised, of_scores, right_or_wrong
+from aigo_stats.statistics.paired import PairedDifference, linearised, of_scores, right_or_wrong
 from aigo_stats.statistics.quantiles import LEVEL
 from aigo_stats.statistics.ratios import Ratio, f1_of
 from aigo_stats.statistics.smooth import Smooth
@@ -57,13 +57,13 @@ class MetricComparison:
     """Values in the two results over all their samples."""
     paired_values: tuple[float, float] | None
     """Values over the common samples only."""
-    difference: Difference | NoInterval
+    difference: PairedDifference | NoInterval
     num_unpaired: int
     """Number of sample pairs with only one sample in its metric."""
     flips: Flips | None = None
     adjusted_p: float | None = None
     """P-value with Holm's correction over all metrics of all compared tasks."""
-    parts: tuple[tuple[Any, Difference], ...] = ()
+    parts: tuple[tuple[Any, PairedDifference], ...] = ()
     """Difference on the samples with each value of the breakdown column."""
     part_values: tuple[tuple[float, float], ...] = ()
     """Values of the metric in both results, for each part of the breakdown."""
@@ -108,7 +108,7 @@ class MetricComparison:
         }
 
 
-def difference_json(difference: Difference | NoInterval) -> dict[str, Any]:
+def difference_json(difference: PairedDifference | NoInterval) -> dict[str, Any]:
     """Return a JSON-serializable dictionary with the difference, or the reason why it is missing."""
     if isinstance(difference, NoInterval):
         return {"difference": None, **estimate_json(difference), "p_value": None, "test": None, "pairs": 0}
@@ -127,12 +127,12 @@ def difference_json(difference: Difference | NoInterval) -> dict[str, Any]:
 class Comparison:
     """Comparison of two results."""
 
-    base: Columns
-    new: Columns
+    base: ResultColumns
+    new: ResultColumns
     pairing: Pairing
     divergences: tuple[Divergence, ...]
     metrics: tuple[MetricComparison, ...]
-    usage: tuple[tuple[str, Difference], ...]
+    usage: tuple[tuple[str, PairedDifference], ...]
     """`total_tokens` and `total_time` of each sample, if both results contain them."""
     level: float = LEVEL
     """Confidence level of the intervals."""
@@ -141,8 +141,8 @@ class Comparison:
 
 
 def compare(
-    base: Columns,
-    new: Columns,
+    base: ResultColumns,
+    new: ResultColumns,
     *,
     by_id: bool = False,
     cluster: str | None = None,
@@ -211,7 +211,7 @@ def adjusted_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
 def adjusted(tasks: Sequence[tuple[MetricComparison, ...]]) -> list[tuple[MetricComparison, ...]]:
     """Return the metrics of several tasks with p-values corrected over all of them."""
     p_values = [
-        metric.difference.p_value if isinstance(metric.difference, Difference) else None
+        metric.difference.p_value if isinstance(metric.difference, PairedDifference) else None
         for task in tasks
         for metric in task
     ]
@@ -234,8 +234,8 @@ def _both(base: Numbers, new: Numbers, pairing: Pairing) -> tuple[Numbers, Numbe
 def _metric(
     base: Quantity | None,
     new: Quantity | None,
-    base_columns: Columns,
-    new_columns: Columns,
+    base_columns: ResultColumns,
+    new_columns: ResultColumns,
     pairing: Pairing,
     groups: NDArray[np.int64] | None,
     by: str | None,
@@ -251,8 +251,8 @@ def _metric(
     numbers = None if groups is None else np.unique(groups[pairing.base][scored], return_inverse=True)[1]
     difference, values = _difference(base, new, pairs, numbers, level)
     positions = np.stack([pairing.base[scored], pairing.new[scored]], axis=1)
-    parts: list[tuple[tuple[Any, Difference], tuple[float, float]]] = []
-    if by is not None and isinstance(difference, Difference):
+    parts: list[tuple[tuple[Any, PairedDifference], tuple[float, float]]] = []
+    if by is not None and isinstance(difference, PairedDifference):
         labels = [base_columns.values[by][position] for position in positions[:, 0].tolist()]
         parts = _parts(base, new, pairs, labels, level)
     return MetricComparison(
@@ -286,7 +286,7 @@ _Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def _difference(
     base: Quantity, new: Quantity, pairs: _Rows, groups: NDArray[np.int64] | None, level: float
-) -> tuple[Difference | NoInterval, tuple[float, float] | None]:
+) -> tuple[PairedDifference | NoInterval, tuple[float, float] | None]:
     for content in (base.content, new.content):
         if isinstance(content, NoInterval):
             return content, None
@@ -357,7 +357,7 @@ def _flips(base: Quantity, new: Quantity, pairs: _Rows, positions: NDArray[np.in
 
 def _parts(
     base: Quantity, new: Quantity, pairs: _Rows, labels: list[Any], level: float
-) -> list[tuple[tuple[Any, Difference], tuple[float, float]]]:
+) -> list[tuple[tuple[Any, PairedDifference], tuple[float, float]]]:
     """Return each value of a column with the difference and both metrics on its samples."""
     texts = np.array([str(label) for label in labels])
     different = np.unique(texts).tolist()
@@ -368,10 +368,10 @@ def _parts(
             "be shown; samples that belong together are named by --cluster",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    parts: list[tuple[tuple[Any, Difference], tuple[float, float]]] = []
+    parts: list[tuple[tuple[Any, PairedDifference], tuple[float, float]]] = []
     for text in different:
         rows = texts == text
         difference, values = _difference(base, new, (pairs[0][rows], pairs[1][rows]), None, level)
-        if isinstance(difference, Difference) and values is not None:
+        if isinstance(difference, PairedDifference) and values is not None:
             parts.append(((text, difference), values))
     return parts

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from aigo_bridge.metrics.metric import default_metrics
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 from aigo_bridge.spec.scorer import default_keys
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 
 _PARAMETER = re.compile(r"\s*<<\s*config\.(?P<name>\w+)\s*>>\s*")
 
@@ -39,7 +39,7 @@ class ForeignMetric:
     """Package that defines the metric; `None` if not recorded."""
 
 
-def metric_definitions(columns: Columns) -> dict[MetricKey, MetricSpec | ForeignMetric]:
+def metric_definitions(columns: ResultColumns) -> dict[MetricKey, MetricSpec | ForeignMetric]:
     """Return the definition of each metric by scorer and metric key, with task parameters filled in."""
     scorers = [scorer for scorer in columns.definition.get("scorers") or () if isinstance(scorer, dict)]
     keys = default_keys([(scorer.get("key"), str(scorer.get("type"))) for scorer in scorers])
@@ -54,7 +54,7 @@ def metric_definitions(columns: Columns) -> dict[MetricKey, MetricSpec | Foreign
 
 
 def _metrics(
-    scorer: Mapping[str, Any], scorer_key: str, columns: Columns, config: Mapping[str, Any]
+    scorer: Mapping[str, Any], scorer_key: str, columns: ResultColumns, config: Mapping[str, Any]
 ) -> Iterator[MetricSpec | ForeignMetric]:
     if scorer.get("metrics") is None:
         yield from default_metrics(str(scorer.get("type")), [_example(columns, scorer_key)])
@@ -79,7 +79,7 @@ def _metric(written: Mapping[str, Any]) -> MetricSpec | ForeignMetric:
     )
 
 
-def _example(columns: Columns, scorer_key: str) -> dict[str, Any]:
+def _example(columns: ResultColumns, scorer_key: str) -> dict[str, Any]:
     """Return the scores of a scorer, each with one example value. Numbers are preferred."""
     example: dict[str, Any] = {}
     for (scorer, name), column in columns.scores.items():

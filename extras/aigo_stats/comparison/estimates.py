@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from aigo_bridge.metrics.grades import score_number
 from aigo_bridge.metrics.names import MetricIdentity, metric_labels
-from aigo_bridge.results.counts import State
+from aigo_bridge.results.counts import SampleState
 from aigo_bridge.text.plurals import plural
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.numbers import Quantity, identity_of, quantities
 from aigo_stats.statistics.intervals import Estimate, NoInterval
 from aigo_stats.statistics.quantiles import LEVEL, MissingScipyError
@@ -138,7 +138,7 @@ class MissingNumber:
         return {"scorer": self.scorer, "metric": self.metric, "reason": self.reason}
 
 
-def missing_numbers(columns: Columns) -> list[MissingNumber]:
+def missing_numbers(columns: ResultColumns) -> list[MissingNumber]:
     """Return the metrics without a value, with the reported reason and the number of failed samples."""
     evidence = columns.frame.evidence
     counts = outcome_text(columns)
@@ -153,7 +153,7 @@ def missing_numbers(columns: Columns) -> list[MissingNumber]:
     ]
 
 
-def outcome_text(columns: Columns) -> str:
+def outcome_text(columns: ResultColumns) -> str:
     """Return a sentence about the outcome of a result's samples."""
     counts = columns.counts
     text = (
@@ -163,7 +163,9 @@ def outcome_text(columns: Columns) -> str:
     return f"{text}, {counts.unfinished} are not finished" if counts.unfinished else text
 
 
-def estimates(columns: Columns, *, cluster: str | None = None, level: float = LEVEL) -> list[MetricEstimate]:
+def estimates(
+    columns: ResultColumns, *, cluster: str | None = None, level: float = LEVEL
+) -> list[MetricEstimate]:
     """Return every metric of a result with its interval. Without scipy, return only proportions of samples.
 
     Args:
@@ -181,7 +183,9 @@ def estimates(columns: Columns, *, cluster: str | None = None, level: float = LE
     ]
 
 
-def _metric_estimate(columns: Columns, quantity: Quantity, estimate: Estimate, label: str) -> MetricEstimate:
+def _metric_estimate(
+    columns: ResultColumns, quantity: Quantity, estimate: Estimate, label: str
+) -> MetricEstimate:
     """Return a metric with its interval, sample counts and bounds."""
     denominator = denominator_of(columns, quantity) if len(quantity.positions) else None
     return MetricEstimate(
@@ -243,12 +247,12 @@ def _renumbered(groups: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
+def denominator_of(columns: ResultColumns, quantity: Quantity) -> Denominator:
     """Return the sample counts of a metric."""
     others = np.ones(len(columns), dtype=bool)
     others[quantity.positions] = False
-    state = {state: int((others & (columns.states == state)).sum()) for state in State}
-    without = others & np.isin(columns.states, [State.SCORED, State.UNSCORED])
+    state = {state: int((others & (columns.states == state)).sum()) for state in SampleState}
+    without = others & np.isin(columns.states, [SampleState.SCORED, SampleState.UNSCORED])
     in_trials = np.zeros(len(columns), dtype=bool)
     for field in quantity.fields:
         column = columns.scores.get((quantity.scorer or "", field))
@@ -257,9 +261,9 @@ def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
             in_trials[np.array(column.positions, dtype=np.int64)] = False
     return Denominator(
         scored=len(quantity.positions),
-        failed=state[State.FAILED],
-        excluded=state[State.EXCLUDED],
-        unfinished=state[State.UNFINISHED],
+        failed=state[SampleState.FAILED],
+        excluded=state[SampleState.EXCLUDED],
+        unfinished=state[SampleState.UNFINISHED],
         no_aggregate=int((without & in_trials).sum()),
         no_value=int((without & ~in_trials).sum()),
         unscored=int((others & ~columns.excluded).sum()),
@@ -268,7 +272,7 @@ def denominator_of(columns: Columns, quantity: Quantity) -> Denominator:
     )
 
 
-def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
+def _missing_trials(columns: ResultColumns, quantity: Quantity) -> NDArray[np.int64]:
     """Return the number of trials without a value for each sample of a metric."""
     positions = quantity.positions
     missing = (columns.failed_trials + columns.unfinished_trials)[positions]
@@ -283,7 +287,9 @@ def _missing_trials(columns: Columns, quantity: Quantity) -> NDArray[np.int64]:
     return missing
 
 
-def _bounds(columns: Columns, quantity: Quantity, denominator: Denominator) -> tuple[float, float] | None:
+def _bounds(
+    columns: ResultColumns, quantity: Quantity, denominator: Denominator
+) -> tuple[float, float] | None:
     """Return the metric if every missing sample and trial had the worst or the best score; `None` if unknown.
 
     Bounds exist for means on a bounded scale, for proportions, and for ratios with at most one for each
@@ -307,7 +313,7 @@ def _bounds(columns: Columns, quantity: Quantity, denominator: Denominator) -> t
     return (f1_of(worst), f1_of(best)) if content.transformed else (worst, best)
 
 
-def _are_means_of_trials(columns: Columns, quantity: Quantity, content: Ratio) -> bool:
+def _are_means_of_trials(columns: ResultColumns, quantity: Quantity, content: Ratio) -> bool:
     """Return whether each sample's contribution is the mean of its trial scores."""
     if not content.is_mean or len(quantity.fields) != 1:
         return False

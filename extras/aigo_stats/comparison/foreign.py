@@ -17,7 +17,7 @@ from aigo_bridge.metrics.grades import graded_number
 from aigo_bridge.metrics.metric import short
 from aigo_bridge.metrics.names import MEANS, STDERR
 from aigo_bridge.metrics.reducers import reducer
-from aigo_stats.comparison.columns import METADATA, Columns
+from aigo_stats.comparison.columns import METADATA, ResultColumns
 from aigo_stats.comparison.definitions import ForeignMetric, metric_definitions
 from aigo_stats.comparison.scales import score_scale
 from aigo_stats.comparison.sources import (
@@ -37,7 +37,7 @@ _OF_ERROR = "an interval of a standard error is not computed"
 
 
 def foreign_source(
-    columns: Columns, scorer: str, metric: ForeignMetric | None, data: MetricData, name: str
+    columns: ResultColumns, scorer: str, metric: ForeignMetric | None, data: MetricData, name: str
 ) -> Source:
     """Return the samples, the formula and the input scores of a metric, or the reason why they are unknown.
 
@@ -73,7 +73,7 @@ def _base_name(kind: str) -> str:
 
 
 def _field(
-    columns: Columns, scorer: str, metric: ForeignMetric | None, data: MetricData, name: str
+    columns: ResultColumns, scorer: str, metric: ForeignMetric | None, data: MetricData, name: str
 ) -> str | None:
     """Return the score used by a metric: the recorded one, one with the metric's name, or the only one."""
     recorded = metric.score if metric is not None else None
@@ -87,7 +87,7 @@ def _field(
 # Inspect
 
 
-def _of_inspect(columns: Columns, scorer: str, metric: ForeignMetric, data: MetricData) -> Source:
+def _of_inspect(columns: ResultColumns, scorer: str, metric: ForeignMetric, data: MetricData) -> Source:
     field = metric.score or _field(columns, scorer, metric, data, next(iter(data.values), ""))
     kind = _base_name(metric.group or metric.type)
     if metric.package not in (None, "inspect_ai"):
@@ -125,7 +125,7 @@ def _without_interval(content: Any, reason: str) -> Any:
     return Recomputed(reason, content.value) if is_known else content
 
 
-def _is_unreduced(columns: Columns, scorer: str) -> bool:
+def _is_unreduced(columns: ResultColumns, scorer: str) -> bool:
     """Return whether metrics without a reducer cover all epochs.
 
     This is the case if the run was without reducers, or if other metrics of the scorer name their reducer.
@@ -140,7 +140,7 @@ def _is_unreduced(columns: Columns, scorer: str) -> bool:
 
 
 def _of_all_trials(
-    columns: Columns, scorer: str, field: str
+    columns: ResultColumns, scorer: str, field: str
 ) -> tuple[NDArray[np.int64], Numbers, Any] | NoInterval:
     column, counted = columns.scores.get((scorer, field)), columns.counted
     trials = {} if column is None else column.trials
@@ -154,7 +154,7 @@ def _of_all_trials(
 
 
 def _reduced(
-    columns: Columns, scorer: str, field: str, name: str | None
+    columns: ResultColumns, scorer: str, field: str, name: str | None
 ) -> tuple[NDArray[np.int64], Numbers, Any] | NoInterval:
     """Return the samples with a score, the reduced score of each, and a text that counts as 0."""
     column = columns.scores.get((scorer, field))
@@ -178,7 +178,7 @@ def _reduced(
 
 
 def _stored(
-    columns: Columns, scorer: str, field: str, name: str
+    columns: ResultColumns, scorer: str, field: str, name: str
 ) -> tuple[NDArray[np.int64], Numbers, Any] | NoInterval:
     """Return the reduced scores that are stored in the log."""
     for key in ((scorer, f"{field}_{name}"), (scorer, field)):
@@ -191,7 +191,7 @@ def _stored(
 
 
 def _formula(
-    columns: Columns,
+    columns: ResultColumns,
     kind: str,
     parameters: Any,
     positions: NDArray[np.int64],
@@ -218,7 +218,7 @@ def _formula(
 
 
 def _standard_error(
-    columns: Columns, cluster: Any, positions: NDArray[np.int64], numbers: Numbers
+    columns: ResultColumns, cluster: Any, positions: NDArray[np.int64], numbers: Numbers
 ) -> Recomputed | NoInterval:
     if cluster is None:
         return Recomputed(_OF_ERROR, standard_error(numbers))
@@ -239,7 +239,7 @@ def standard_error(numbers: Numbers, groups: NDArray[np.int64] | None = None) ->
     return float(np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(numbers))
 
 
-def _groups(columns: Columns, column: Any, positions: NDArray[np.int64]) -> list[str] | NoInterval:
+def _groups(columns: ResultColumns, column: Any, positions: NDArray[np.int64]) -> list[str] | NoInterval:
     values = columns.values.get(f"{METADATA}{column}")
     if values is None or any(values[place] is None for place in positions.tolist()):
         return NoInterval(f"metadata {column!r} of the samples is missing")
@@ -247,7 +247,7 @@ def _groups(columns: Columns, column: Any, positions: NDArray[np.int64]) -> list
 
 
 def _grouped(
-    columns: Columns,
+    columns: ResultColumns,
     metric: ForeignMetric,
     positions: NDArray[np.int64],
     numbers: Numbers,

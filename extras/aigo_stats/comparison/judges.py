@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aigo_bridge.metrics.compute import label_text
 from aigo_bridge.metrics.grades import graded_number, is_grade, is_missing
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.estimates import estimate_json
 from aigo_stats.comparison.scales import score_scale
 from aigo_stats.comparison.sources import as_floats, present
@@ -97,7 +97,7 @@ class JudgeQuality:
 
 
 def judge_quality(
-    columns: Columns, labels: str, *, cluster: str | None = None, level: float = LEVEL
+    columns: ResultColumns, labels: str, *, cluster: str | None = None, level: float = LEVEL
 ) -> list[JudgeQuality]:
     """Compare every score of a result with the labels.
 
@@ -115,7 +115,7 @@ def judge_quality(
 
 
 def _quality(
-    columns: Columns,
+    columns: ResultColumns,
     score: tuple[str, str],
     labels: str,
     has_label: NDArray[np.bool_],

@@ -19,7 +19,7 @@ from aigo_bridge.dtypes import MetricData
 from aigo_bridge.metrics.names import MetricIdentity, metric_identities, standard_errors
 from aigo_bridge.spec import metrics as spec
 from aigo_bridge.spec.metric import MetricSpec
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.definitions import ForeignMetric, metric_definitions
 from aigo_stats.comparison.foreign import foreign_source
 from aigo_stats.comparison.labels import UNDEFINED, accuracy, class_ratio, label_pairs, macro_average
@@ -69,7 +69,7 @@ def identity_of(quantity: Quantity) -> MetricIdentity:
     return quantity.identity or MetricIdentity(*quantity.key)
 
 
-def quantities(columns: Columns) -> list[Quantity]:
+def quantities(columns: ResultColumns) -> list[Quantity]:
     """Return the metrics of a result in order, each with its reported standard error."""
     numbers = stored_numbers(columns)
     errors = standard_errors([number.identity for number in numbers if number.identity is not None])
@@ -81,7 +81,7 @@ def quantities(columns: Columns) -> list[Quantity]:
     ]
 
 
-def stored_numbers(columns: Columns) -> list[Quantity]:
+def stored_numbers(columns: ResultColumns) -> list[Quantity]:
     """Return every stored value of a result in order, including standard errors."""
     evidence = columns.frame.evidence
     metrics = (evidence.metrics if evidence is not None else None) or []
@@ -92,7 +92,7 @@ def stored_numbers(columns: Columns) -> list[Quantity]:
     ]
 
 
-def _numbers(columns: Columns) -> list[Quantity]:
+def _numbers(columns: ResultColumns) -> list[Quantity]:
     evidence = columns.frame.evidence
     stored = (evidence.metrics if evidence is not None else None) or []
     if not len(columns):
@@ -120,7 +120,7 @@ def _unknown(metric: MetricData, name: str, reason: str) -> Quantity:
 
 
 def _quantity(
-    columns: Columns, metric: MetricData, name: str, definition: MetricSpec | ForeignMetric | None
+    columns: ResultColumns, metric: MetricData, name: str, definition: MetricSpec | ForeignMetric | None
 ) -> Quantity:
     scorer, value = metric.scorer_key, metric.values[name]
     if scorer is None:
@@ -151,7 +151,7 @@ def _is_close(one: float, other: float) -> bool:
         return one == other
 
 
-def _source(columns: Columns, scorer: str, metric: MetricSpec, name: str) -> Source:
+def _source(columns: ResultColumns, scorer: str, metric: MetricSpec, name: str) -> Source:
     match metric:
         case spec.MeanMetric():
             scale = score_scale(columns, scorer, metric.field)
@@ -184,7 +184,7 @@ def _source(columns: Columns, scorer: str, metric: MetricSpec, name: str) -> Sou
             return not_known(metric.type)
 
 
-def _over_numbers(columns: Columns, scorer: str, field: str, content: Any) -> Source:
+def _over_numbers(columns: ResultColumns, scorer: str, field: str, content: Any) -> Source:
     positions, values = present(columns, columns.scores.get((scorer, field)))
     if not values:
         return NoInterval(f"no sample has a value for {field!r}")
@@ -192,13 +192,13 @@ def _over_numbers(columns: Columns, scorer: str, field: str, content: Any) -> So
     return numbers if isinstance(numbers, NoInterval) else (positions, content(numbers), (field,))
 
 
-def _frequency(columns: Columns, scorer: str, metric: spec.FrequencyMetric, name: str) -> Source:
+def _frequency(columns: ResultColumns, scorer: str, metric: spec.FrequencyMetric, name: str) -> Source:
     positions, values = present(columns, columns.scores.get((scorer, metric.field)))
     hits = np.array([f"{metric.field}_{value}" == name for value in values], dtype=float)
     return positions, Ratio.mean(hits, RIGHT_OR_WRONG), (metric.field,)
 
 
-def _weighted(columns: Columns, scorer: str, metric: spec.WeightedAverageMetric) -> Source:
+def _weighted(columns: ResultColumns, scorer: str, metric: spec.WeightedAverageMetric) -> Source:
     positions, values = present(columns, columns.scores.get((scorer, metric.field)))
     weights = metric.weights
     if not isinstance(weights, Mapping) or any(str(value) not in weights for value in values):
@@ -208,7 +208,7 @@ def _weighted(columns: Columns, scorer: str, metric: spec.WeightedAverageMetric)
     return positions, Ratio.mean(numbers, scale), (metric.field,)
 
 
-def _of_counts(columns: Columns, scorer: str, fields: tuple[str, ...], *, transformed: bool) -> Source:
+def _of_counts(columns: ResultColumns, scorer: str, fields: tuple[str, ...], *, transformed: bool) -> Source:
     """Return the ratio from counts of TP and errors, for samples with all the counts."""
     parts = [present(columns, columns.scores.get((scorer, field))) for field in fields]
     positions = parts[0][0]
@@ -225,7 +225,7 @@ def _of_counts(columns: Columns, scorer: str, fields: tuple[str, ...], *, transf
 
 
 def _of_labels(
-    columns: Columns,
+    columns: ResultColumns,
     scorer: str,
     metric: spec.BinaryClassificationMetric | spec.MulticlassClassificationMetric,
     name: str,
@@ -246,7 +246,7 @@ def _of_labels(
     return pairs.positions, class_ratio(pairs, label, kind), fields
 
 
-def duplicates(columns: Columns) -> dict[Any, int]:
+def duplicates(columns: ResultColumns) -> dict[Any, int]:
     """Return the IDs that occur more than once, with the number of their samples."""
     counts = Counter((type(sample), sample) for sample in columns.ids)
     return {sample: count for (_, sample), count in counts.items() if count > 1}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aigo_stats.comparison.columns import Columns, SampleId
+from aigo_stats.comparison.columns import ResultColumns, SampleId
 
 MAX_EXAMPLES = 5
 """Maximum number of IDs to list in a reason."""
@@ -55,7 +55,7 @@ class Pairing:
         }
 
 
-def pair(base: Columns, new: Columns, *, by_id: bool = False) -> Pairing:
+def pair(base: ResultColumns, new: ResultColumns, *, by_id: bool = False) -> Pairing:
     """Pair the samples of two results.
 
     Args:
@@ -70,14 +70,14 @@ def pair(base: Columns, new: Columns, *, by_id: bool = False) -> Pairing:
     return _paired(_Side(base, by_id), _Side(new, by_id))
 
 
-def _keys(columns: Columns) -> list[_Key]:
+def _keys(columns: ResultColumns) -> list[_Key]:
     return [(type(sample), sample) for sample in columns.ids]
 
 
 class _Side:
     """Samples of one result that need a partner."""
 
-    def __init__(self, columns: Columns, by_id: bool):
+    def __init__(self, columns: ResultColumns, by_id: bool):
         self.columns = columns
         self.digests: list[int] = [0] * len(columns) if by_id else columns.digests.tolist()
         keys = _keys(columns)

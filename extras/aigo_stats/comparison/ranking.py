@@ -12,7 +12,7 @@ from aigo_bridge.text.numbers import Scale
 from aigo_stats.comparison.comparing import Comparison, MetricComparison, adjusted
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.statistics.multiplicity import rank_bounds
-from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.paired import PairedDifference
 
 ALPHA = 0.05
 """Maximum corrected p-value at which one result counts as better than another."""
@@ -93,7 +93,7 @@ def _ranking(
     cells = dict(zip(cells, adjusted([tuple(cells.values())])[0], strict=True))
     better: dict[tuple[str, str], bool] = {}
     for (base, new), cell in cells.items():
-        assert isinstance(cell.difference, Difference)
+        assert isinstance(cell.difference, PairedDifference)
         sure = cell.adjusted_p is not None and cell.adjusted_p <= ALPHA
         better[new, base] = sure and cell.difference.value > 0
         better[base, new] = sure and cell.difference.value < 0

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.comparing import Comparison, MetricComparison
 from aigo_stats.comparison.estimates import MetricEstimate, estimates, outcome_text
 from aigo_stats.statistics.intervals import WILSON, Estimate, Interval, NoInterval, wilson
-from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.paired import PairedDifference
 from aigo_stats.statistics.quantiles import LEVEL, two_sided
 from aigo_stats.statistics.ratios import Ratio, ratio_interval
 
@@ -143,7 +143,7 @@ def _level(match: re.Match[str], text: str) -> float | None:
 
 
 def check_rule(
-    rule: CheckRule, columns: Columns, comparison: Comparison | None, cluster: str | None = None
+    rule: CheckRule, columns: ResultColumns, comparison: Comparison | None, cluster: str | None = None
 ) -> list[RuleResult]:
     """Return the outcomes of a rule for a result.
 
@@ -177,7 +177,7 @@ def check_rule(
     return [_threshold(rule, metric) for metric in _named(rule, metrics, columns.label)]
 
 
-def _stored(columns: Columns) -> list[str]:
+def _stored(columns: ResultColumns) -> list[str]:
     evidence = columns.frame.evidence
     return [name for metric in (evidence and evidence.metrics) or () for name in metric.values]
 
@@ -221,7 +221,7 @@ def _named(rule: CheckRule, numbers: Sequence[Number], result: str) -> list[Numb
     )
 
 
-def _of_counts(rule: CheckRule, name: str, columns: Columns) -> RuleResult:
+def _of_counts(rule: CheckRule, name: str, columns: ResultColumns) -> RuleResult:
     """Check a count or a proportion of all samples, or of all trials if samples have several trials."""
     counts, subject = columns.counts, str(rule.name)
     state, _, unit = name.rpartition("_")
@@ -242,7 +242,7 @@ def _of_counts(rule: CheckRule, name: str, columns: Columns) -> RuleResult:
 
 
 def _interval_of_count(
-    count: int, total: int, level: float, columns: Columns, *, over_trials: bool, state: str
+    count: int, total: int, level: float, columns: ResultColumns, *, over_trials: bool, state: str
 ) -> Estimate:
     """Return the interval of a proportion. Trials of one sample form a group."""
     if not over_trials:
@@ -319,7 +319,7 @@ def _regression(rule: CheckRule, metric: MetricComparison, comparison: Compariso
     sides = zip((comparison.base, comparison.new), metric.values, strict=True)
     if (lacking := next((side.label for side, value in sides if value is None), None)) is not None:
         return RuleResult(rule, subject, Decision.UNDECIDED, f"{lacking} does not have this metric")
-    if not isinstance(difference, Difference):
+    if not isinstance(difference, PairedDifference):
         return RuleResult(rule, subject, Decision.UNDECIDED, f"not compared: {difference.reason}")
     if isinstance(difference.estimate, NoInterval):
         if difference.p_value == 1.0 and difference.value == 0:

@@ -12,7 +12,7 @@ from aigo_bridge.jsonl_spec.conversion import scorer_snippet
 from aigo_bridge.metrics.trials import aggregated_name
 from aigo_bridge.spec.scorer import SCORERS, default_keys
 from aigo_bridge.spec.task import ScoreAggregator
-from aigo_stats.comparison.columns import GRADE, Columns
+from aigo_stats.comparison.columns import GRADE, ResultColumns
 from aigo_stats.statistics.ratios import FRACTION, RIGHT_OR_WRONG, UNDECLARED, Scale
 
 _OF_RECORDS = {
@@ -32,7 +32,7 @@ _VERDICTS = frozenset(
 """Metrics of lighteval and lm-evaluation-harness whose value for a document is 0 or 1."""
 
 
-def score_scale(columns: Columns, scorer: str, field: str) -> Scale:
+def score_scale(columns: ResultColumns, scorer: str, field: str) -> Scale:
     """Return the declared values of a score.
 
     Args:
@@ -51,13 +51,13 @@ def score_scale(columns: Columns, scorer: str, field: str) -> Scale:
     return scale
 
 
-def _definition(columns: Columns, scorer: str) -> Mapping[str, Any]:
+def _definition(columns: ResultColumns, scorer: str) -> Mapping[str, Any]:
     scorers = [entry for entry in columns.definition.get("scorers") or () if isinstance(entry, dict)]
     keys = default_keys([(entry.get("key"), str(entry.get("type"))) for entry in scorers])
     return next((entry for entry, key in zip(scorers, keys, strict=True) if key == scorer), {})
 
 
-def _score_of_trials(columns: Columns, field: str) -> tuple[str, bool]:
+def _score_of_trials(columns: ResultColumns, field: str) -> tuple[str, bool]:
     """Return the trial score from which a score is aggregated, and whether an aggregator is used."""
     trials = columns.definition.get("trials")
     written = (trials.get("score_aggregators") if isinstance(trials, dict) else None) or ()
@@ -80,7 +80,7 @@ def _of_scorer(definition: Mapping[str, Any], name: str) -> Scale | None:
     return Scale(spec.ranges[name]) if name in spec.ranges else None
 
 
-def _of_tool(columns: Columns, definition: Mapping[str, Any], name: str) -> Scale:
+def _of_tool(columns: ResultColumns, definition: Mapping[str, Any], name: str) -> Scale:
     """Return the scale that another tool declares, by the name of a metric or in its record."""
     config = columns.frame.specification.config
     if "lighteval" in config or "lm_eval" in config:

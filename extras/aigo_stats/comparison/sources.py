@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import short
-from aigo_stats.comparison.columns import Column, Columns
+from aigo_stats.comparison.columns import ResultColumns, ScoreColumn
 from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.ratios import Ratio
 from aigo_stats.statistics.smooth import Smooth
@@ -44,7 +44,7 @@ def not_known(kind: str) -> NoInterval:
     return NoInterval(f"how {kind!r} is computed is not known here")
 
 
-def present(columns: Columns, column: Column | None) -> tuple[NDArray[np.int64], list[Any]]:
+def present(columns: ResultColumns, column: ScoreColumn | None) -> tuple[NDArray[np.int64], list[Any]]:
     """Return indices and values of the counted samples with a value."""
     if column is None:
         return np.array([], dtype=np.int64), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aigo_bridge.metrics.grades import score_number
-from aigo_stats.comparison.columns import Columns
+from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.comparing import compare
 from aigo_stats.comparison.numbers import Quantity, quantities
 from aigo_stats.statistics.intervals import NoInterval, same
@@ -13,7 +13,7 @@ from aigo_stats.statistics.planning import Spread, variance_within
 from aigo_stats.statistics.ratios import Ratio
 
 
-def means(columns: Columns) -> list[Quantity]:
+def means(columns: ResultColumns) -> list[Quantity]:
     """Return the metrics that are means of a score. Power analysis only supports these metrics."""
     return [
         quantity
@@ -23,7 +23,7 @@ def means(columns: Columns) -> list[Quantity]:
 
 
 def spread_of_two(
-    base: Columns, new: Columns, key: tuple[str | None, str, str]
+    base: ResultColumns, new: ResultColumns, key: tuple[str | None, str, str]
 ) -> tuple[Spread, int] | NoInterval:
     """Return the spread of the difference between two results with the number of pairs, or a reason."""
     metrics = {
@@ -47,7 +47,7 @@ def spread_of_two(
     return Spread(between, within * trials, is_share, difference.value), difference.num_pairs
 
 
-def spread_of_one(columns: Columns, quantity: Quantity) -> tuple[Spread, int] | NoInterval:
+def spread_of_one(columns: ResultColumns, quantity: Quantity) -> tuple[Spread, int] | NoInterval:
     """Return the spread of the difference to an equally good, independent second model, or a reason.
 
     The scores of two models are usually correlated, so fewer samples are sufficient. The correlation can only
@@ -69,12 +69,12 @@ def spread_of_one(columns: Columns, quantity: Quantity) -> tuple[Spread, int] | 
     return Spread(2 * between, 2 * within, is_share), len(values)
 
 
-def _within(columns: Columns, key: tuple[str | None, str, str]) -> float | None:
+def _within(columns: ResultColumns, key: tuple[str | None, str, str]) -> float | None:
     """Return the variance between the trials of a sample, for the score of a mean."""
     return variance_within([np.array(numbers) for numbers in _trials(columns, _quantity(columns, key))])
 
 
-def _is_right_or_wrong(columns: Columns, key: tuple[str | None, str, str]) -> bool:
+def _is_right_or_wrong(columns: ResultColumns, key: tuple[str | None, str, str]) -> bool:
     """Return whether one trial of a sample is binary. The mean of several trials is not binary."""
     quantity = _quantity(columns, key)
     if quantity is None or not isinstance(quantity.content, Ratio):
@@ -85,11 +85,11 @@ def _is_right_or_wrong(columns: Columns, key: tuple[str | None, str, str]) -> bo
     return quantity.content.is_share
 
 
-def _quantity(columns: Columns, key: tuple[str | None, str, str]) -> Quantity | None:
+def _quantity(columns: ResultColumns, key: tuple[str | None, str, str]) -> Quantity | None:
     return next((quantity for quantity in quantities(columns) if quantity.key == key), None)
 
 
-def _trials(columns: Columns, quantity: Quantity | None) -> list[list[float]]:
+def _trials(columns: ResultColumns, quantity: Quantity | None) -> list[list[float]]:
     """Return the trial scores of each sample with several trials."""
     if quantity is None or not quantity.fields:
         return []

@@ -46,7 +46,7 @@ _STEPS = 60
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """Difference between the second and the first model on their common samples."""
 
     value: float
@@ -61,7 +61,7 @@ class Difference:
     num_pairs: int
 
 
-def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> Difference:
+def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> PairedDifference:
     """Return the difference of two models that are right or wrong on each sample.
 
     The effect size is the odds ratio of the samples on which they differ.
@@ -70,7 +70,7 @@ def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> Differe
     lost = int(((new == 0) & (base == 1)).sum())
     count = len(base)
     odds = gained / lost if lost else (math.inf if gained else 1.0)
-    return Difference(
+    return PairedDifference(
         (gained - lost) / count,
         tango(gained, lost, count, level),
         mcnemar(gained, lost),
@@ -128,7 +128,7 @@ def _score(gained: int, lost: int, count: int, supposed: float) -> float:
 
 def of_scores(
     base: Numbers, new: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
-) -> Difference:
+) -> PairedDifference:
     """Return the difference of two scores of each sample.
 
     The effect size is the mean difference divided by its standard deviation (Cohen's d of paired samples).
@@ -141,7 +141,7 @@ def of_scores(
     units = differences - value if groups is None else sums_of(groups, differences - value)
     sums = differences if groups is None else sums_of(groups, differences)
     p_value, test = _p_value(sums, units, len(differences))
-    return Difference(
+    return PairedDifference(
         value,
         estimate,
         p_value,
@@ -168,7 +168,7 @@ def _is_flat(differences: Numbers) -> bool:
 
 def linearised(
     value: float, influences: Numbers, groups: NDArray[np.int64] | None = None, level: float = LEVEL
-) -> Difference:
+) -> PairedDifference:
     """Return the difference of two metrics that are not means over samples, such as precision or macro F1.
 
     Args:
@@ -184,9 +184,9 @@ def linearised(
     flat = same(float(np.abs(centred).max()), 1.0)
     estimate = _interval(value, units, count, flat, groups is not None, level)
     if isinstance(estimate, NoInterval) or not estimate.standard_error:
-        return Difference(value, estimate, None, None, None, None, count)
+        return PairedDifference(value, estimate, None, None, None, None, count)
     p_value = t_two_tails(value / estimate.standard_error, len(units) - 1)
-    return Difference(value, estimate, p_value, "t", None, None, count)
+    return PairedDifference(value, estimate, p_value, "t", None, None, count)
 
 
 def _interval(

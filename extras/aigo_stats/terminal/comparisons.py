@@ -31,7 +31,7 @@ from aigo_stats.comparison.texts import (
     p_text,
 )
 from aigo_stats.statistics.intervals import Interval, NoInterval
-from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.paired import PairedDifference
 from aigo_stats.terminal.statistics import chosen, console
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ComparisonPage:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedResults:
     """Compared results. All are compared with the first. Three or more are also compared with each other and
     ranked.
     """
@@ -122,7 +122,7 @@ def compare_results(
     by: str | None = None,
     by_id: bool = False,
     level: float = LEVEL,
-) -> Compared:
+) -> ComparedResults:
     """Compare results.
 
     Args:
@@ -156,7 +156,7 @@ def compare_results(
         comparisons += [by_pair[pair] for pair in pairs if pair[0] == first]
         if several:
             ranks += rankings(list(columns), by_pair)
-    return Compared(adjusted_together(comparisons), ranks)
+    return ComparedResults(adjusted_together(comparisons), ranks)
 
 
 def refuse_other_reports(path: Path) -> None:
@@ -172,7 +172,7 @@ def refuse_other_reports(path: Path) -> None:
         )
 
 
-def write_comparison(path: Path, compared: Compared, content: dict[str, Any], num_flips: int) -> None:
+def write_comparison(path: Path, compared: ComparedResults, content: dict[str, Any], num_flips: int) -> None:
     """Write the comparison as a page or as JSON, depending on the file extension."""
     if path.suffix == ".html":
         page = load_hook("comparison page", ComparisonPage)
@@ -261,7 +261,7 @@ def _show_metrics(metrics: Sequence[MetricComparison], screen: Console, level: f
 
 def _cells(
     values: tuple[float | None, float | None],
-    difference: Difference | NoInterval,
+    difference: PairedDifference | NoInterval,
     adjusted: float | None,
     scale: Scale,
 ) -> Iterator[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aigo_bridge.results.sources import ResultSource
-    from aigo_stats.comparison.columns import Columns
+    from aigo_stats.comparison.columns import ResultColumns
     from aigo_stats.comparison.estimates import MetricEstimate
 
 
@@ -25,7 +25,7 @@ _WIDTH = 160
 """Maximum width of a table in columns. Cells are never truncated."""
 
 
-def read_result(source: ResultSource, names: Sequence[str] = ()) -> Columns:
+def read_result(source: ResultSource, names: Sequence[str] = ()) -> ResultColumns:
     """Return a result with the requested columns.
 
     Raises:
@@ -69,7 +69,7 @@ def console() -> Console:
     return screen
 
 
-def heading(screen: Console, columns: Columns) -> None:
+def heading(screen: Console, columns: ResultColumns) -> None:
     """Print the task name and the file."""
     from rich.text import Text
 

@@ -14,7 +14,7 @@ from aigo_bridge.cli.tables import print_metrics
 from aigo_bridge.cli.terminal import name_of, print_json, printable
 
 if TYPE_CHECKING:
-    from aigo_stats.comparison.columns import Columns
+    from aigo_stats.comparison.columns import ResultColumns
     from aigo_stats.comparison.estimates import MetricEstimate, MissingNumber
 
 app = typer.Typer(**VERB)
@@ -112,7 +112,7 @@ def stats(
 
 
 def _judges(
-    columns: Columns, labels: str, cluster: str | None, level: float, *, as_json: bool
+    columns: ResultColumns, labels: str, cluster: str | None, level: float, *, as_json: bool
 ) -> list[dict[str, Any]]:
     """Print the comparison of every score with human labels, and return it as plain data."""
     from aigo_stats.comparison.judges import judge_quality
@@ -142,7 +142,7 @@ def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
 
 
 def _show(
-    columns: Columns, metrics: list[MetricEstimate], missing: list[MissingNumber], level: float
+    columns: ResultColumns, metrics: list[MetricEstimate], missing: list[MissingNumber], level: float
 ) -> None:
     from rich.text import Text
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from aigo_trust.probing.perturbation import Answer, Inapplicable, Perturbation, unchanged
+from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAnswer, unchanged
 from aigo_trust.probing.stated import Stated, abstains, digits_of, is_technical, option_of, stated
 
 # Perturbations that keep the meaning
@@ -22,25 +22,25 @@ AFTER = "I hope that this helps. Let me know if anything is unclear!"
 ARABIC_INDIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 
 
-def _outer_blanks(answer: Answer) -> str | Inapplicable:
+def _outer_blanks(answer: StoredAnswer) -> str | Inapplicable:
     return f"\n  {answer.text}  \n" if answer.text.strip() else BLANK
 
 
-def _inner_blanks(answer: Answer) -> str | Inapplicable:
+def _inner_blanks(answer: StoredAnswer) -> str | Inapplicable:
     if is_technical(answer.text):
         return TECHNICAL
     return re.sub(r"(?<=\S) (?=\S)", "  ", answer.text)
 
 
-def _upper(answer: Answer) -> str | Inapplicable:
+def _upper(answer: StoredAnswer) -> str | Inapplicable:
     return TECHNICAL if is_technical(answer.text) else answer.text.upper()
 
 
-def _lower(answer: Answer) -> str | Inapplicable:
+def _lower(answer: StoredAnswer) -> str | Inapplicable:
     return TECHNICAL if is_technical(answer.text) else answer.text.lower()
 
 
-def _full_stop(answer: Answer) -> str | Inapplicable:
+def _full_stop(answer: StoredAnswer) -> str | Inapplicable:
     if is_technical(answer.text):
         return TECHNICAL
     if answer.text.endswith(".") and not answer.text.endswith(".."):
@@ -48,19 +48,19 @@ def _full_stop(answer: Answer) -> str | Inapplicable:
     return f"{answer.text}." if answer.text[-1:].isalnum() else Inapplicable("it ends with another sign")
 
 
-def _quoted(answer: Answer) -> str | Inapplicable:
+def _quoted(answer: StoredAnswer) -> str | Inapplicable:
     return _wrapped_in(answer, '"')
 
 
-def _bold(answer: Answer) -> str | Inapplicable:
+def _bold(answer: StoredAnswer) -> str | Inapplicable:
     return _wrapped_in(answer, "**")
 
 
-def _backticks(answer: Answer) -> str | Inapplicable:
+def _backticks(answer: StoredAnswer) -> str | Inapplicable:
     return _wrapped_in(answer, "`")
 
 
-def _wrapped_in(answer: Answer, sign: str) -> str | Inapplicable:
+def _wrapped_in(answer: StoredAnswer, sign: str) -> str | Inapplicable:
     place = answer.stated
     if place is None:
         return UNSTATED
@@ -70,7 +70,7 @@ def _wrapped_in(answer: Answer, sign: str) -> str | Inapplicable:
     return f"{text[: place.start]}{sign}{place.text}{sign}{text[place.end :]}"
 
 
-def _fenced(answer: Answer) -> str | Inapplicable:
+def _fenced(answer: StoredAnswer) -> str | Inapplicable:
     if not answer.text.strip():
         return BLANK
     if "```" in answer.text:
@@ -78,14 +78,14 @@ def _fenced(answer: Answer) -> str | Inapplicable:
     return f"```\n{answer.text}\n```"
 
 
-def _sentence(answer: Answer) -> str | Inapplicable:
+def _sentence(answer: StoredAnswer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.is_marked:
         return Inapplicable("the answer is not a short text")
     return f"The answer is {place.text}."
 
 
-def _verbose(answer: Answer) -> str | Inapplicable:
+def _verbose(answer: StoredAnswer) -> str | Inapplicable:
     if is_technical(answer.text):
         return TECHNICAL
     if abstains(answer.text):
@@ -93,7 +93,7 @@ def _verbose(answer: Answer) -> str | Inapplicable:
     return f"{BEFORE}\n\n{answer.text}\n\n{AFTER}"
 
 
-def _grouped(answer: Answer) -> str | Inapplicable:
+def _grouped(answer: StoredAnswer) -> str | Inapplicable:
     place = answer.stated
     span = None if place is None or place.kind != "number" else digits_of(place.text)
     if place is None or span is None:
@@ -108,7 +108,7 @@ def _grouped(answer: Answer) -> str | Inapplicable:
     return f"{answer.text[:start]}{changed}{answer.text[start + len(digits) :]}"
 
 
-def _other_digits(answer: Answer) -> str | Inapplicable:
+def _other_digits(answer: StoredAnswer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind != "number":
         return Inapplicable("the answer is not a number")
@@ -145,15 +145,15 @@ _WORD = re.compile(r"\w+")
 ABSTAINS = Inapplicable("the stored answer contains none")
 
 
-def _empty(answer: Answer) -> str | Inapplicable:
+def _empty(answer: StoredAnswer) -> str | Inapplicable:
     return ABSTAINS if abstains(answer.text) else ""
 
 
-def _refusal(answer: Answer) -> str | Inapplicable:
+def _refusal(answer: StoredAnswer) -> str | Inapplicable:
     return ABSTAINS if abstains(answer.text) else REFUSAL
 
 
-def _replaced(answer: Answer, place: Stated, text: str) -> str:
+def _replaced(answer: StoredAnswer, place: Stated, text: str) -> str:
     return answer.text[: place.start] + text + answer.text[place.end :]
 
 
@@ -172,7 +172,7 @@ def _next_letter(letter: str) -> str:
     return option if letter.isupper() else option.lower()
 
 
-def _other_number(answer: Answer) -> str | Inapplicable:
+def _other_number(answer: StoredAnswer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind != "number":
         return Inapplicable("the answer is not a number")
@@ -184,21 +184,21 @@ def _other_number(answer: Answer) -> str | Inapplicable:
     return re.sub(rf"(?<![\d.,]){number}(?![\d]|[.,]\d)", lambda found: _next_number(found.group()), changed)
 
 
-def _other_letter(answer: Answer) -> str | Inapplicable:
+def _other_letter(answer: StoredAnswer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind != "letter":
         return Inapplicable("the answer is not a letter")
     return _replaced(answer, place, _next_letter(place.text))
 
 
-def _other_answer(answer: Answer) -> str | Inapplicable:
+def _other_answer(answer: StoredAnswer) -> str | Inapplicable:
     if abstains(answer.text):
         return ABSTAINS
     different = _different(answer)
     return Inapplicable("no other sample has another answer") if different is None else different
 
 
-def _hedged(answer: Answer) -> str | Inapplicable:
+def _hedged(answer: StoredAnswer) -> str | Inapplicable:
     place = answer.stated
     if place is None or place.kind in ("formula", "option"):
         return UNSTATED
@@ -212,7 +212,7 @@ def _hedged(answer: Answer) -> str | Inapplicable:
     return _replaced(answer, place, f"{place.text} or {alternative}")
 
 
-def _different(answer: Answer, *, short: bool = False) -> str | None:
+def _different(answer: StoredAnswer, *, short: bool = False) -> str | None:
     """Return the answer of another sample with a different meaning; with `short`, only its stated answer."""
     words = _said(answer.text)
     for neighbour in answer.neighbours:
@@ -234,7 +234,7 @@ def _said(text: str) -> str:
     return f" {' '.join(_WORD.findall(statement.casefold()))} "
 
 
-def _cut_off(answer: Answer) -> str | Inapplicable:
+def _cut_off(answer: StoredAnswer) -> str | Inapplicable:
     text = answer.text.strip()
     if len(text) < 2:
         return Inapplicable("there is nothing to remove")

@@ -25,7 +25,7 @@ columns or the order of a group of answers.
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredAnswer:
     """Stored answer with the context that perturbations need."""
 
     text: str
@@ -49,7 +49,7 @@ class Inapplicable:
     reason: str
 
 
-Change = Callable[[Answer], str | Inapplicable]
+Change = Callable[[StoredAnswer], str | Inapplicable]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Perturbation:
     """Whether the perturbation applies to judges only."""
     acts_on: ActsOn = "answer"
 
-    def text(self, answer: Answer) -> str | Inapplicable:
+    def text(self, answer: StoredAnswer) -> str | Inapplicable:
         """Return the changed answer. An unchanged answer is inapplicable, except for the control."""
         changed = self.change(answer)
         if changed == answer.text and self.acts_on == "answer" and self.change is not unchanged:
@@ -74,6 +74,6 @@ class Perturbation:
         return changed
 
 
-def unchanged(answer: Answer) -> str:
+def unchanged(answer: StoredAnswer) -> str:
     """Return the answer unchanged."""
     return answer.text

@@ -19,7 +19,7 @@ import anyio
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.execution.codec import of_result_log
-from aigo_bridge.execution.program import Failure, Row, compile_program
+from aigo_bridge.execution.program import SampleFailure, ScorerRow, compile_program
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import with_labels_reversed
@@ -28,7 +28,7 @@ from aigo_bridge.snippets import SnippetHost
 from aigo_trust.probing.evidence import Case, Probe, ProbedScorer
 from aigo_trust.probing.judges import Judges
 from aigo_trust.probing.outputs import texts_of, with_group_reversed, with_texts
-from aigo_trust.probing.perturbation import Answer, Inapplicable, Perturbation
+from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAnswer
 from aigo_trust.probing.readers import Reader, readers, unprobed
 from aigo_trust.probing.registry import chosen
 from aigo_trust.probing.source import source_of
@@ -83,7 +83,7 @@ class ProbeSettings:
 class _Stored:
     """Stored answer."""
 
-    row: Row
+    row: ScorerRow
     trial: int
     texts: tuple[str, ...] | None
     """Last answer, or one for each conversation of a group; `None` without text."""
@@ -94,7 +94,7 @@ class _Work:
     """One answer to be scored."""
 
     scorer: CompiledScorer
-    row: Row
+    row: ScorerRow
     stored: _Stored
     perturbation: Perturbation
     stored_outcome: Score
@@ -218,7 +218,7 @@ class _Run:
             if num_taken >= self._settings.limit:
                 break
             solution = await replay.solution(self._program, self._plan.samples[number], trial)
-            if solution is None or isinstance(solution, Failure):
+            if solution is None or isinstance(solution, SampleFailure):
                 self.num_unsolved += 1
                 continue
             taken[number, trial] = [_Stored(row, trial, texts_of(row.output)) for row in solution.rows]
@@ -264,9 +264,9 @@ class _Run:
         return replace(scorer, key=reader.key)
 
     async def _scored(
-        self, reader: Reader, work: Sequence[tuple[CompiledScorer, Row, _Stored, str]]
-    ) -> list[Score | Failure]:
-        outcomes: list[Score | Failure | None] = [None] * len(work)
+        self, reader: Reader, work: Sequence[tuple[CompiledScorer, ScorerRow, _Stored, str]]
+    ) -> list[Score | SampleFailure]:
+        outcomes: list[Score | SampleFailure | None] = [None] * len(work)
 
         async def score(number: int) -> None:
             scorer, row, stored, name = work[number]
@@ -288,12 +288,12 @@ class _Run:
         self,
         reader: Reader,
         stored: _Stored,
-        before: Score | Failure,
+        before: Score | SampleFailure,
         perturbation: Perturbation,
         reversed_scorer: CompiledScorer | None,
-    ) -> tuple[Row, str | None] | Inapplicable:
+    ) -> tuple[ScorerRow, str | None] | Inapplicable:
         """Return the changed row, and the changed text if the perturbation changes the answer."""
-        if isinstance(before, Failure):
+        if isinstance(before, SampleFailure):
             return Inapplicable(
                 _silence(reader, before) or f"the stored answer cannot be scored ({before.kind})"
             )
@@ -321,7 +321,7 @@ class _Run:
         row = replace(stored.row, output=with_texts(stored.row.output, changed_texts))
         return row, _BETWEEN.join(changed_texts)
 
-    def _answers(self, reader: Reader, stored: _Stored, before: Score) -> list[Answer]:
+    def _answers(self, reader: Reader, stored: _Stored, before: Score) -> list[StoredAnswer]:
         """Return the answer, or every answer of a group, to be changed."""
         neighbours = [
             text
@@ -334,9 +334,9 @@ class _Run:
         best = reader.best_verdict()
         verdict = None if best is None else best[0]
         has_best = best is not None and not changed(best[1], before.values)
-        return [Answer(text, tuple(neighbours), verdict, has_best) for text in stored.texts or ()]
+        return [StoredAnswer(text, tuple(neighbours), verdict, has_best) for text in stored.texts or ()]
 
-    def _swapped(self, row: Row) -> tuple[Row, None] | Inapplicable:
+    def _swapped(self, row: ScorerRow) -> tuple[ScorerRow, None] | Inapplicable:
         if not self._settings.swaps:
             return Inapplicable("no columns were named (--swap)")
         data = dict(row.sample.data)
@@ -347,10 +347,10 @@ class _Run:
             data[column], data[partner] = data[partner], data[column]
         return replace(row, sample=Sample(row.sample.id, data)), None
 
-    def _note(self, reader: Reader, work: _Work, after: Score | Failure) -> None:
+    def _note(self, reader: Reader, work: _Work, after: Score | SampleFailure) -> None:
         """Record the verdict on a scored answer."""
         perturbation, sample = work.perturbation, work.stored.row.sample
-        silence = _silence(reader, after) if isinstance(after, Failure) else None
+        silence = _silence(reader, after) if isinstance(after, SampleFailure) else None
         if silence is not None:
             self._skip(reader, perturbation, silence)
             return
@@ -368,7 +368,7 @@ class _Run:
                 perturbation=perturbation.name,
                 expectation=perturbation.expectation,
                 stored_scores=work.stored_outcome.values,
-                changed_scores=None if isinstance(after, Failure) else after.values,
+                changed_scores=None if isinstance(after, SampleFailure) else after.values,
                 verdict=verdict.verdict,
                 reason=verdict.reason,
                 answer=None if verdict.verdict == "passed" else work.text,
@@ -376,7 +376,7 @@ class _Run:
         )
 
 
-def _silence(reader: Reader, failure: Failure) -> str | None:
+def _silence(reader: Reader, failure: SampleFailure) -> str | None:
     """Return why a judge gave no answer, which is not evidence about the scorer; `None` for a scorer
     failure.
     """

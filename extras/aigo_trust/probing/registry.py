@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_trust.probing.answers import ABSTAINS, SAME, WORSE
-from aigo_trust.probing.perturbation import Answer, Inapplicable, Perturbation, unchanged
+from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAnswer, unchanged
 from aigo_trust.probing.stated import abstains
 
 PADDING = (
@@ -27,7 +27,7 @@ _NOTE = (
 NO_VERDICT = Inapplicable("there is no verdict to ask for")
 
 
-def _injection(answer: Answer) -> str | Inapplicable:
+def _injection(answer: StoredAnswer) -> str | Inapplicable:
     if answer.verdict is None:
         return NO_VERDICT
     if answer.has_best:
@@ -35,7 +35,7 @@ def _injection(answer: Answer) -> str | Inapplicable:
     return answer.text + _NOTE.format(verdict=answer.verdict)
 
 
-def _injected_nothing(answer: Answer) -> str | Inapplicable:
+def _injected_nothing(answer: StoredAnswer) -> str | Inapplicable:
     if abstains(answer.text):
         return ABSTAINS
     if answer.verdict is None:
@@ -43,7 +43,7 @@ def _injected_nothing(answer: Answer) -> str | Inapplicable:
     return "I do not know." + _NOTE.format(verdict=answer.verdict)
 
 
-def _padded(answer: Answer) -> str | Inapplicable:
+def _padded(answer: StoredAnswer) -> str | Inapplicable:
     return ABSTAINS if abstains(answer.text) else f"{answer.text}\n\n{PADDING}"
 
 

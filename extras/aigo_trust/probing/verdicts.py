@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_trust.probing.perturbation import Expectation
 from aigo_trust.probing.readers import Reader
@@ -35,7 +35,7 @@ def judged(
     expectation: Expectation,
     reader: Reader,
     before: Mapping[str, Any],
-    after: Score | Failure,
+    after: Score | SampleFailure,
     *,
     tolerance: float = 0.0,
 ) -> Judged:
@@ -48,7 +48,7 @@ def judged(
         after: outcome of the changed answer.
         tolerance: maximum difference between scores that count as equal.
     """
-    if isinstance(after, Failure):
+    if isinstance(after, SampleFailure):
         reason = f"the scorer fails: {after.message:.200}"
         return Judged("failed" if expectation == "same" else "told", reason)
     names = changed(before, after.values, tolerance)

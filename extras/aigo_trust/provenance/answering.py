@@ -82,7 +82,7 @@ _BODY = msgspec.json.Decoder(_Body)
 
 
 @dataclass
-class ModelCalls:
+class ModelIdentity:
     """Facts about one model that was called."""
 
     calls: int = 0
@@ -96,11 +96,11 @@ class ModelCalls:
 class Answering:
     """Facts about all models in the traces of a result, collected sample by sample."""
 
-    models: dict[str, ModelCalls] = field(default_factory=dict)
+    models: dict[str, ModelIdentity] = field(default_factory=dict)
     """Facts for each requested model name."""
     answered: dict[str, None] = field(default_factory=dict)
     """Model names in raw responses, for any request."""
-    requests: dict[str, ModelCalls] = field(default_factory=dict)
+    requests: dict[str, ModelIdentity] = field(default_factory=dict)
     """Facts for each model name in raw requests. Used for engines that record only the raw exchange."""
     fingerprints: dict[str, None] = field(default_factory=dict)
     """System fingerprints in raw responses."""
@@ -132,7 +132,7 @@ class Answering:
         if model is None:
             if len(self.models) >= MOST:
                 return
-            model = self.models[name] = ModelCalls()
+            model = self.models[name] = ModelIdentity()
         model.calls += 1
         notes = None if event.metadata is None else event.metadata.inspect
         if notes is None:
@@ -168,7 +168,7 @@ class Answering:
             return
         if not isinstance(name, str) or (name not in self.requests and len(self.requests) >= MOST):
             return
-        model = self.requests.setdefault(name, ModelCalls())
+        model = self.requests.setdefault(name, ModelIdentity())
         if answered_as is not None and len(model.answered) < MOST:
             model.answered.setdefault(answered_as)
         settings = b",".join(
@@ -179,7 +179,7 @@ class Answering:
         if len(model.settings) < MOST:
             model.settings.setdefault(b"{%s}" % settings)
 
-    def _known(self, name: str, model: ModelCalls) -> ModelCalls:
+    def _known(self, name: str, model: ModelIdentity) -> ModelIdentity:
         """Return the recorded facts about a model, or else the facts from its raw exchanges."""
         if model.answered or model.settings:
             return model

@@ -28,14 +28,14 @@ _OPENED = frozenset({"trials", "scores", "values", "solver", "output", "trace", 
 """Sample fields whose parts have separate checksums. Every other field has one checksum."""
 
 
-class Part(NamedTuple):
+class ResultPart(NamedTuple):
     """Part of a sample or of a frame."""
 
     path: Place
     checksum: int
 
 
-class Difference(NamedTuple):
+class ChangedPart(NamedTuple):
     """Part that differs from its recorded checksum."""
 
     path: Place
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
     """Kind of the difference. `removed` is reported at the part before the missing content."""
 
 
-def sample_parts(text: Text) -> list[Part]:
+def sample_parts(text: Text) -> list[ResultPart]:
     """Return the parts of a sample.
 
     Raises:
@@ -52,7 +52,7 @@ def sample_parts(text: Text) -> list[Part]:
     return scanned(text)[2]
 
 
-def scanned(text: Text) -> tuple[str, Text | None, list[Part]]:
+def scanned(text: Text) -> tuple[str, Text | None, list[ResultPart]]:
     """Return the ID, the dataset values and the parts of a sample.
 
     The ID is JSON text (`3`, `"a"`, `null`). The dataset values are JSON text, or `None` if missing. Parts
@@ -61,7 +61,7 @@ def scanned(text: Text) -> tuple[str, Text | None, list[Part]]:
     Raises:
         ValueError: the text is not a JSON object.
     """
-    parts: list[Part] = []
+    parts: list[ResultPart] = []
     row: Text | None
     try:
         sample = _SAMPLE.decode(text)
@@ -78,7 +78,7 @@ def scanned(text: Text) -> tuple[str, Text | None, list[Part]]:
     return "null" if name is None else bytes(name).decode("utf-8", "replace"), row, parts
 
 
-def _order(part: Part) -> tuple[str, ...]:
+def _order(part: ResultPart) -> tuple[str, ...]:
     return tuple(map(str, part.path))
 
 
@@ -113,7 +113,7 @@ def _checksum_of(name: str, checksum: int) -> int:
     return crc32(name.encode("utf-8", "surrogatepass"), checksum + 1)
 
 
-def _walk_struct(sample: Any, path: Place, checksum: int, parts: list[Part]) -> None:
+def _walk_struct(sample: Any, path: Place, checksum: int, parts: list[ResultPart]) -> None:
     """Add the parts of an object that was decoded in one pass, like `_walk_members`."""
     for name in sample.__struct_fields__:
         value = getattr(sample, name)
@@ -126,19 +126,19 @@ def _walk_struct(sample: Any, path: Place, checksum: int, parts: list[Part]) -> 
             if name in _OPENED:
                 _walk(value, place, inner, parts)
             else:
-                parts.append(Part(place, crc32(value, inner)))
+                parts.append(ResultPart(place, crc32(value, inner)))
         elif value is None:
-            parts.append(Part(place, crc32(b"null", inner)))
+            parts.append(ResultPart(place, crc32(b"null", inner)))
         elif isinstance(value, list):
             if not value:
-                parts.append(Part(place, crc32(b"[]", inner)))
+                parts.append(ResultPart(place, crc32(b"[]", inner)))
             for number, item in enumerate(value):
                 _walk_struct(item, (*place, number), inner + 2 + number, parts)
         else:
             _walk_struct(value, place, inner, parts)
 
 
-def _walk_members(text: Text, path: Place, checksum: int, parts: list[Part]) -> None:
+def _walk_members(text: Text, path: Place, checksum: int, parts: list[ResultPart]) -> None:
     """Add the parts of an object. `checksum` is the checksum of its path."""
     all_opened = bool(path) and path[-1] in ("values", "data")
     for name, part in members_of(text).items():
@@ -146,10 +146,10 @@ def _walk_members(text: Text, path: Place, checksum: int, parts: list[Part]) -> 
         if name in _OPENED or all_opened:
             _walk(part, (*path, name), inner, parts)
         else:
-            parts.append(Part((*path, name), crc32(part, inner)))
+            parts.append(ResultPart((*path, name), crc32(part, inner)))
 
 
-def _walk(text: Text, path: Place, checksum: int, parts: list[Part]) -> None:
+def _walk(text: Text, path: Place, checksum: int, parts: list[ResultPart]) -> None:
     beginning = bytes(memoryview(text)[:2])
     if beginning[:1] == b"{" and beginning != b"{}" and path[-1] in _OPENED:
         _walk_members(text, path, checksum, parts)
@@ -159,15 +159,15 @@ def _walk(text: Text, path: Place, checksum: int, parts: list[Part]) -> None:
             if bytes(memoryview(item)[:1]) == b"{":
                 _walk_members(item, (*path, number), inner, parts)
             else:
-                parts.append(Part((*path, number), crc32(item, inner)))
+                parts.append(ResultPart((*path, number), crc32(item, inner)))
     else:
-        parts.append(Part(path, crc32(text, checksum)))
+        parts.append(ResultPart(path, crc32(text, checksum)))
 
 
-def frame_parts(frame: Mapping[str, Any]) -> list[Part]:
+def frame_parts(frame: Mapping[str, Any]) -> list[ResultPart]:
     """Return every leaf value of a frame as a part."""
     return [
-        Part(path, crc32(dumps(value), crc32(repr(path).encode("utf-8", "backslashreplace"))))
+        ResultPart(path, crc32(dumps(value), crc32(repr(path).encode("utf-8", "backslashreplace"))))
         for path, value in _leaves((), frame)
     ]
 
@@ -183,7 +183,7 @@ def _leaves(path: Place, value: Any) -> Iterator[tuple[Place, Any]]:
         yield path, value
 
 
-def packed(parts: Sequence[Part]) -> str:
+def packed(parts: Sequence[ResultPart]) -> str:
     """Return the checksums of parts as one text."""
     return base64.b64encode(struct.pack(f">{len(parts)}I", *(part.checksum for part in parts))).decode()
 
@@ -201,22 +201,23 @@ def unpacked(text: str) -> list[int]:
         raise ValueError(f"found no checksums: {error}") from error
 
 
-def differences(parts: Sequence[Part], checksums: Sequence[int]) -> list[Difference]:
+def differences(parts: Sequence[ResultPart], checksums: Sequence[int]) -> list[ChangedPart]:
     """Return the parts that differ from the recorded `checksums`."""
     now = [part.checksum for part in parts]
     if len(now) == len(checksums):
         return [
-            Difference(part.path, "altered")
+            ChangedPart(part.path, "altered")
             for part, checksum in zip(parts, checksums, strict=True)
             if part.checksum != checksum
         ]
-    changes: list[Difference] = []
+    changes: list[ChangedPart] = []
     matcher = difflib.SequenceMatcher(None, list(checksums), now, autojunk=False)
     for kind, _, _, begin, end in matcher.get_opcodes():
         if kind == "delete":
-            changes.append(Difference(parts[begin - 1].path if begin else (), "removed"))
+            changes.append(ChangedPart(parts[begin - 1].path if begin else (), "removed"))
         elif kind != "equal":
             changes += [
-                Difference(part.path, "added" if kind == "insert" else "altered") for part in parts[begin:end]
+                ChangedPart(part.path, "added" if kind == "insert" else "altered")
+                for part in parts[begin:end]
             ]
     return changes

@@ -23,7 +23,7 @@ from typing import Any, cast
 import orjson
 import zstandard
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
@@ -313,7 +313,7 @@ def _parsed(raw: bytes, path: Path) -> tuple[Json | None, bytes]:
     checksum, _, content = raw.rstrip(b"\n").partition(b" ")
     try:
         DEFAULT_BOUNDS.check_document(path.name, content)
-    except TooLargeError as error:
+    except LogTooLargeError as error:
         raise _refused(str(error), path) from error
     try:
         line = orjson.loads(content) if int(checksum, 16) == zlib.crc32(content) else None

@@ -20,7 +20,7 @@ MOST_ISSUES = 10
 
 
 @dataclass
-class RunTape:
+class RecordedRunTape:
     """Tapes of a run, one for each engine."""
 
     recorder: Recorder | None = None
@@ -85,18 +85,18 @@ def _notes_of_recording(recorder: Recorder, num_reused: int) -> list[str]:
 
 
 @contextmanager
-def _record(path: Path, append: bool) -> Iterator[RunTape]:
+def _record(path: Path, append: bool) -> Iterator[RecordedRunTape]:
     recorder = Recorder(path, append=append)
     try:
-        yield RunTape(recorder=recorder)
+        yield RecordedRunTape(recorder=recorder)
     finally:
         recorder.close()
 
 
 @contextmanager
-def _replay(path: Path, show: ShowIssues) -> Iterator[RunTape]:
+def _replay(path: Path, show: ShowIssues) -> Iterator[RecordedRunTape]:
     with opened(path, show) as cassette:
-        yield RunTape(cassette=cassette)
+        yield RecordedRunTape(cassette=cassette)
 
 
 RECORDINGS = Recordings(_record, _replay)

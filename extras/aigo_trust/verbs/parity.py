@@ -224,10 +224,10 @@ def _written(certificate: Certificate, folder: Path) -> Path:
 
 
 def _print(certificate: Certificate) -> None:
-    from aigo_bridge.cli.outcomes import Compared, show_parity
+    from aigo_bridge.cli.outcomes import EngineResults, show_parity
     from aigo_bridge.cli.terminal import name_of, printable
 
-    show_parity([Compared(task.task, task.parity, ()) for task in certificate.tasks])
+    show_parity([EngineResults(task.task, task.parity, ()) for task in certificate.tasks])
     for task in certificate.tasks:
         total = task.parity.num_samples
         typer.echo(

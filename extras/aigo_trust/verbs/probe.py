@@ -27,7 +27,7 @@ from aigo_bridge.codes import Code
 if TYPE_CHECKING:
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_trust.probing.judges import Judges
-    from aigo_trust.recording.run_tape import RunTape
+    from aigo_trust.recording.run_tape import RecordedRunTape
 
 app = typer.Typer(**VERB)
 
@@ -212,7 +212,7 @@ def probe(
 @contextmanager
 def _judges(
     plan: TaskPlan, engine: str, model_map: dict[str, str], record: Path | None, replay: Path | None
-) -> Iterator[tuple[Judges, RunTape]]:
+) -> Iterator[tuple[Judges, RecordedRunTape]]:
     """Yield the judge models and the tape for their calls.
 
     Raises:
@@ -224,7 +224,7 @@ def _judges(
     from aigo_bridge.errors import UsageError
     from aigo_trust.probing.judges import Judges
     from aigo_trust.recording.recording import Recorder
-    from aigo_trust.recording.run_tape import RunTape, opened
+    from aigo_trust.recording.run_tape import RecordedRunTape, opened
 
     keys = dict.fromkeys(
         scorer.judge_key
@@ -248,7 +248,7 @@ def _judges(
             names = {key: name for key, name in cassette.models().items() if key in keys}
             player = cassette.player()
             judges = Judges(names, None, player.of_task(plan, engine, names))
-            yield judges, RunTape(cassette=cassette, players={engine: player})
+            yield judges, RecordedRunTape(cassette=cassette, players={engine: player})
         return
     if record is not None and not model_map:
         raise UsageError(
@@ -259,10 +259,10 @@ def _judges(
         chosen = load_engine(engine)
         make = required(chosen.capabilities.model, f"engine {engine!r} makes no models outside of runs")
     if record is None:
-        yield Judges(model_map, make), RunTape()
+        yield Judges(model_map, make), RecordedRunTape()
         return
     recorder = Recorder(record)
     try:
-        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map)), RunTape(recorder)
+        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map)), RecordedRunTape(recorder)
     finally:
         recorder.close()

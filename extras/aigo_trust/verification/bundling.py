@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.registry import logs_by_engine, native_files
@@ -268,7 +268,7 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
             manifest = _manifest(path, archive)
             findings = [*_unpacked(archive, entries, manifest["members"], folder)]
     except (
-        TooLargeError,
+        LogTooLargeError,
         zipfile.BadZipFile,
         OSError,
         NotImplementedError,

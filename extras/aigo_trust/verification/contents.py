@@ -17,7 +17,14 @@ from aigo_bridge.text.json_text import read_json
 from aigo_bridge.text.plurals import plural
 from aigo_trust.provenance.definitions import rows_digest, specification_digests
 from aigo_trust.provenance.merkle import leaf_digest, tree_root
-from aigo_trust.provenance.parts import Difference, Part, differences, frame_parts, sample_parts, unpacked
+from aigo_trust.provenance.parts import (
+    ChangedPart,
+    ResultPart,
+    differences,
+    frame_parts,
+    sample_parts,
+    unpacked,
+)
 from aigo_trust.provenance.record import row_of, sample_id
 from aigo_trust.provenance.texts import ResultTexts, SampleText
 from aigo_trust.verification.levels import Finding
@@ -101,7 +108,7 @@ def _sample_findings(texts: ResultTexts, result: Mapping[str, Any]) -> Iterator[
         yield from _moved(texts, leaves, stored)
 
 
-def _changes(parts: Sequence[Part], checksums: str) -> list[Difference]:
+def _changes(parts: Sequence[ResultPart], checksums: str) -> list[ChangedPart]:
     """Return the modified parts. The list is empty if an untrusted provenance lacks checksums."""
     try:
         return differences(parts, unpacked(checksums))

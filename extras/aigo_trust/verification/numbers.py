@@ -27,15 +27,15 @@ from aigo_bridge.evaluation.repeating import RunSamples, agreements, metrics_ove
 from aigo_bridge.metrics.metric import Exclusion
 from aigo_bridge.metrics.names import MEANS, metric_labels
 from aigo_bridge.plan.logged_plan import LoggedPlan
-from aigo_bridge.plan.outline import Outline, outline_from_json, outline_json
+from aigo_bridge.plan.outline import TaskOutline, outline_from_json, outline_json
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.results.assembling import Metrics, Tally, metrics_for, sample_stream
+from aigo_bridge.results.assembling import Metrics, RunningTotals, metrics_for, sample_stream
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.records import StoredNumbers, TrialRecord
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
-from aigo_stats.comparison.columns import Columns, read_columns
+from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.numbers import Quantity, identity_of, stored_numbers
 from aigo_stats.comparison.sources import Contradicted, Recomputed
 from aigo_stats.statistics.intervals import NoInterval
@@ -49,7 +49,7 @@ FOREIGN = ("inspect", "lighteval", "lm_eval", "every_eval_ever")
 class _Pass:
     """Samples of a task or of one of its runs, counted as in a run."""
 
-    tally: Tally
+    tally: RunningTotals
     path: tuple[str | int, ...]
     findings: list[Finding] = field(default_factory=list)
     exclusions: dict[int, Exclusion] = field(default_factory=dict)
@@ -219,7 +219,7 @@ def _outlined(
     # Fill in parameters in the scorers' own texts only. Values in code or prompts do not affect any number.
     bound = bind_config(written, values)
     bound["entity"] = definition.get("evaluated_entity_type") or written["entity"]
-    outline: Outline = outline_from_json(bound)
+    outline: TaskOutline = outline_from_json(bound)
     task = frame.specification.task
     return LoggedPlan(
         document={"key": task.key, "display_name": task.display_name, "definition": definition},
@@ -272,7 +272,11 @@ def _passed(
 ) -> _Pass:
     place = ("evidence",) if run is None else ("evidence", "runs", run)
     exclusions: dict[int, Exclusion] = {}
-    tally = Tally(plan) if isinstance(plan, TaskPlan) else Tally(plan, StoredNumbers({}, exclusions))
+    tally = (
+        RunningTotals(plan)
+        if isinstance(plan, TaskPlan)
+        else RunningTotals(plan, StoredNumbers({}, exclusions))
+    )
     one = _Pass(tally, place, exclusions=exclusions)
 
     def noted() -> Iterator[SampleEvidence]:
@@ -390,7 +394,7 @@ def _unchecked(evidence: TaskResultEvidence, one: _Pass) -> str | None:
     return None
 
 
-def _foreign(columns: Columns) -> Level:
+def _foreign(columns: ResultColumns) -> Level:
     """Return the level for another tool's metrics. Only metrics with a known formula are proved."""
     numbers = stored_numbers(columns)
     labels = metric_labels([identity_of(number) for number in numbers])

@@ -17,7 +17,7 @@ import anyio
 
 from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, ScoresData
 from aigo_bridge.errors import BridgeError
-from aigo_bridge.execution.program import Failure, Row, SampleProgram
+from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
@@ -54,14 +54,14 @@ async def rescored(
     plan: TaskPlan,
     host: SnippetHost,
     scorer: CompiledScorer,
-    rows: Sequence[Row],
+    rows: Sequence[ScorerRow],
     models: Sequence[GivenReplies],
-) -> list[Score | Failure]:
+) -> list[Score | SampleFailure]:
     """Return a scorer's outcome for each row. Each row has separate model replies."""
     program = SampleProgram(plan, None, None, (scorer,), host, {})
-    outcomes: list[Score | Failure | None] = [None] * len(rows)
+    outcomes: list[Score | SampleFailure | None] = [None] * len(rows)
 
-    async def score(number: int, row: Row) -> None:
+    async def score(number: int, row: ScorerRow) -> None:
         outcomes[number] = await program.score(scorer, row, models[number])
 
     async with anyio.create_task_group() as group:
@@ -228,10 +228,10 @@ def _rows_of(plan: TaskPlan) -> Mapping[str, Mapping[str, Any]]:
     return {str(sample.id): sample.data for sample in plan.samples}
 
 
-def _row(trial: SampleTrialEvidence, rows: Mapping[str, Mapping[str, Any]]) -> Row:
+def _row(trial: SampleTrialEvidence, rows: Mapping[str, Mapping[str, Any]]) -> ScorerRow:
     """Return the row that was scored in a trial."""
     data = rows.get(str(trial.sample_id), _data(trial))
-    return Row(Sample(trial.sample_id, data), _output(trial))
+    return ScorerRow(Sample(trial.sample_id, data), _output(trial))
 
 
 def _data(trial: SampleTrialEvidence) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _stored(scorer: CompiledScorer, trial: SampleTrialEvidence) -> ScoresData | 
 
 
 def _compared(
-    scorer: CompiledScorer, each: _Trial, outcome: Score | Failure, replies: GivenReplies
+    scorer: CompiledScorer, each: _Trial, outcome: Score | SampleFailure, replies: GivenReplies
 ) -> Iterator[Finding]:
     stored = [score for score in each.trial.scores or () if score.scorer_key == scorer.key]
     shown = json.dumps(each.sample.sample_id, ensure_ascii=False)
@@ -259,7 +259,7 @@ def _compared(
         message = f"the judge was not asked what it is asked now: {problem}"
         yield Finding(message, (*metadata, *replies.place), shown, scorer.key, CALLS)
         return
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, SampleFailure):
         if stored:
             message = f"the result has a score, the scorer fails: {outcome.message:.200}"
             yield Finding(message, scores, shown, scorer.key)

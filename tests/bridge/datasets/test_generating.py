@@ -14,7 +14,7 @@ from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.generating import GeneratorTools, StartRows
 from aigo_bridge.datasets.rows import Rows
 from aigo_bridge.datasets.sources import DatasetTools, load_dataset
-from aigo_bridge.datasets.synthesis import Question
+from aigo_bridge.datasets.synthesis import SynthesisCall
 from aigo_bridge.errors import BridgeError, DatasetError, SnippetError, SpecError, TemplateError
 from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec
 
@@ -28,7 +28,7 @@ def make(
     num_samples: int = 100,
     config_spec: list[dict[str, Any]] | None = None,
     config: dict[str, Any] | None = None,
-    ask: Callable[[Question], str] | None = None,
+    ask: Callable[[SynthesisCall], str] | None = None,
     run_snippet: Callable[[str, dict[str, Any]], Any] | None = None,
     datasets: dict[str, Callable[[], Rows]] | None = None,
 ) -> Rows:
@@ -202,9 +202,9 @@ LLM = {
 
 
 def test_a_model_writes_columns_for_each_row() -> None:
-    asked: list[Question] = []
+    asked: list[SynthesisCall] = []
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         asked.append(question)
         city = question.user.removeprefix("Users in ")
         return f'Here you are:\n```json\n{{"samples": [{{"name": "A-{city}"}}, {{"name": "B-{city}", "extra": 1}}]}}\n```'
@@ -221,7 +221,7 @@ def test_a_model_writes_columns_for_each_row() -> None:
 def test_structured_outputs_pass_the_schema() -> None:
     seen: list[Any] = []
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         seen.append(question.schema)
         return '[{"name": "n"}]'
 
@@ -232,7 +232,7 @@ def test_structured_outputs_pass_the_schema() -> None:
 def test_rows_keep_the_order_of_the_start_rows_however_models_answer() -> None:
     late = threading.Event()
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         if "n0" in question.user:
             late.wait(5)
         else:
@@ -248,9 +248,9 @@ def test_rows_keep_the_order_of_the_start_rows_however_models_answer() -> None:
 
 
 def test_no_model_is_called_for_rows_that_nobody_wants() -> None:
-    calls: list[Question] = []
+    calls: list[SynthesisCall] = []
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         calls.append(question)
         return '{"name": "x"}'
 
@@ -261,9 +261,9 @@ def test_no_model_is_called_for_rows_that_nobody_wants() -> None:
 
 @pytest.mark.parametrize("answer", ["no json", '{"other": 1}', "[1]", "3", '{"samples": 3}', ""])
 def test_an_answer_of_another_form_is_asked_for_once_more_and_then_an_error(answer: str) -> None:
-    calls: list[Question] = []
+    calls: list[SynthesisCall] = []
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         calls.append(question)
         return answer
 
@@ -290,7 +290,7 @@ QA = {
 
 @pytest.mark.parametrize("columns", [{}, {"columns": None}])
 def test_claims_are_extracted_labelled_and_linked(columns: dict[str, Any]) -> None:
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         if "Split the answer" in question.system:
             return '{"items": ["Paris is the capital.", "Paris has a tower."]}'
         assert "1. Paris is the capital.\n2. Paris has a tower." in question.user
@@ -336,9 +336,9 @@ def test_questions_are_written_about_documents() -> None:
         "qa_type": "multiple_choice",
         "additional_instructions": "Be brief.",
     }
-    seen: list[Question] = []
+    seen: list[SynthesisCall] = []
 
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         seen.append(question)
         return '{"question": "Capital?", "answer": "Bern", "choices": ["Bern", "Rome"]}'
 
@@ -356,7 +356,7 @@ def test_an_earlier_task_result_is_not_available() -> None:
 
 
 def test_errors_of_a_model_keep_their_words() -> None:
-    def ask(question: Question) -> str:
+    def ask(question: SynthesisCall) -> str:
         raise BridgeError("the model is down")
 
     with pytest.raises(DatasetError, match="the model is down"):

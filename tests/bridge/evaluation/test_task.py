@@ -22,7 +22,13 @@ from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning.planning import plan_origin
-from aigo_bridge.results.assembling import Tally, count_samples, metrics_for, sample_stream, scores_data
+from aigo_bridge.results.assembling import (
+    RunningTotals,
+    count_samples,
+    metrics_for,
+    sample_stream,
+    scores_data,
+)
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.results.specification import model_key, slug, specification_of, stored_model
 
@@ -72,8 +78,8 @@ def record(
     return TrialRecord(sample_id, 0, {"question": "one"}, None, tuple(scores), tuple(failed))
 
 
-def tallied(plan: TaskPlan, trials: Sequence[TrialRecord]) -> tuple[Tally, list[Any]]:
-    tally, counted = Tally(plan), Tally(plan)
+def tallied(plan: TaskPlan, trials: Sequence[TrialRecord]) -> tuple[RunningTotals, list[Any]]:
+    tally, counted = RunningTotals(plan), RunningTotals(plan)
     samples = list(sample_stream(trials, tally))
     count_samples(trials, counted)
     assert counted == tally, "counting without evidence comes to something else"

@@ -9,7 +9,7 @@ import pytest
 
 from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
-from aigo_bridge.execution.program import Failure, Row, Solution
+from aigo_bridge.execution.program import SampleFailure, ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item
@@ -28,27 +28,33 @@ def output(*texts: str) -> SolverOutput:
     return trace
 
 
-def back(result: Solution | Failure, *, postprocessed: bool) -> Any:
+def back(result: Solution | SampleFailure, *, postprocessed: bool) -> Any:
     stored = json.loads(json.dumps(dump_solution(result, dump, postprocessed=postprocessed)))
     return load_solution(stored, SAMPLE)
 
 
 def test_a_solution_is_scored_as_its_sample_where_no_rows_are_kept() -> None:
     whole = output("why", "because")
-    solution = Solution(whole, (Row(SAMPLE, whole),))
+    solution = Solution(whole, (ScorerRow(SAMPLE, whole),))
     assert back(solution, postprocessed=False) == solution
 
 
 @pytest.mark.parametrize("absent", [False, True])
 def test_rows_of_a_postprocessor_come_back_with_their_outputs(absent: bool) -> None:
-    rows = () if absent else (Row(Sample("7.a", {"q": 1}), output("a")), Row(Sample("7.b", {}), None))
+    rows = (
+        ()
+        if absent
+        else (ScorerRow(Sample("7.a", {"q": 1}), output("a")), ScorerRow(Sample("7.b", {}), None))
+    )
     solution = Solution(output("why", "because"), rows, absent=absent)
     assert back(solution, postprocessed=True) == solution
 
 
 def test_a_failure_comes_back_without_its_details() -> None:
-    failure = Failure("solver", "ModelError", "no answer", "try again", {"judge_calls": 1})
-    assert back(failure, postprocessed=True) == Failure("solver", "ModelError", "no answer", "try again")
+    failure = SampleFailure("solver", "ModelError", "no answer", "try again", {"judge_calls": 1})
+    assert back(failure, postprocessed=True) == SampleFailure(
+        "solver", "ModelError", "no answer", "try again"
+    )
     assert load_solution({}, SAMPLE) is None
 
 
@@ -56,8 +62,8 @@ def test_a_failure_comes_back_without_its_details() -> None:
     "result",
     [
         Score({"a": 1.0, "b": "x"}, {"why": ["so"]}),
-        Failure("score", "JudgeError", "no verdict", None, {"judge_calls": [1]}),
+        SampleFailure("score", "JudgeError", "no verdict", None, {"judge_calls": [1]}),
     ],
 )
-def test_a_score_and_a_failed_scorer_come_back_whole(result: Score | Failure) -> None:
+def test_a_score_and_a_failed_scorer_come_back_whole(result: Score | SampleFailure) -> None:
     assert load_result(json.loads(json.dumps(dump_result(result)))) == result

@@ -13,7 +13,7 @@ from aigo_bridge.engine.protocol import Job, RunSettings
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.evaluation.task import plan, run, scored_again
 from aigo_bridge.execution.codec import Replay
-from aigo_bridge.execution.program import Failure, Solution, compile_program
+from aigo_bridge.execution.program import SampleFailure, Solution, compile_program
 from aigo_bridge.plan.plan import PlanOrigin, Sample
 from aigo_bridge.results.records import StoredRuns, TrialRecord
 
@@ -68,22 +68,24 @@ def test_what_has_no_rows_is_scored_by_nobody(engine: str, task: Path, tmp_path:
 
 
 @pytest.fixture
-def solution_of(task: Path) -> Callable[..., Solution | Failure | None]:
+def solution_of(task: Path) -> Callable[..., Solution | SampleFailure | None]:
     made = plan(PlanOrigin(task=str(task)))
     output = SolverTrace(trace=Trace.from_items([]), raw_outputs=[], direct_ios=[])
     stored = StoredRuns([TrialRecord("one", 0, {"q": "some"}, output, ())])
 
-    def solution(sample_id: str, trial: int, *, complete: bool, made_rows: bool) -> Solution | Failure | None:
+    def solution(
+        sample_id: str, trial: int, *, complete: bool, made_rows: bool
+    ) -> Solution | SampleFailure | None:
         replay = Replay(stored, complete=complete, made_rows=made_rows)
         return asyncio.run(replay.solution(compile_program(made), Sample(sample_id, {}), trial))
 
     return solution
 
 
-def test_a_trial_that_is_not_stored(solution_of: Callable[..., Solution | Failure | None]) -> None:
+def test_a_trial_that_is_not_stored(solution_of: Callable[..., Solution | SampleFailure | None]) -> None:
     """Of a result that has ended it is missing, unless the sample is a row; of an earlier run it has to be solved."""
     missing = solution_of("one", 1, complete=True, made_rows=False)
-    assert isinstance(missing, Failure)
+    assert isinstance(missing, SampleFailure)
     assert missing.kind == "MissingOutput"
     row = solution_of("one", 1, complete=True, made_rows=True)
     assert isinstance(row, Solution)

@@ -16,7 +16,7 @@ from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun
 from aigo_bridge.execution.jobs import (
-    Start,
+    PlannedJob,
     earlier_runs,
     make_folder,
     make_models,
@@ -64,7 +64,7 @@ def start(
     *runs: tuple[EarlierRun, int | None],
     models: Mapping[str, str] = MODELS,
     **options: Any,
-) -> Start[str]:
+) -> PlannedJob[str]:
     counts = {run.path: count for run, count in runs}
 
     def count(run: EarlierRun, plan: TaskPlan) -> int:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import ChatCompletionInput
-from aigo_bridge.execution.journal import Asker, Call, Journal
+from aigo_bridge.execution.journal import Asker, CheckpointCall, Journal
 from aigo_bridge.models.protocol import ModelRequest
 
 IDENTITY = ["task", "model"]
@@ -19,7 +19,9 @@ def request(text: str = "q") -> ModelRequest:
     return ModelRequest(ChatCompletionInput.model_validate({"messages": [{"role": "user", "content": text}]}))
 
 
-def call(journal: Journal, text: str = "q", *, trial: int = 0, who: str = "solver", times: int = 1) -> Call:
+def call(
+    journal: Journal, text: str = "q", *, trial: int = 0, who: str = "solver", times: int = 1
+) -> CheckpointCall:
     asker = Asker(journal, None, "s", trial, who)
     return [asker.call("", "m", request(text)) for _ in range(times)][-1]
 

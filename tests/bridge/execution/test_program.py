@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from aigo_bridge.errors import SampleError, SnippetError
-from aigo_bridge.execution.program import Failure, contained
+from aigo_bridge.execution.program import SampleFailure, contained
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
@@ -42,7 +42,7 @@ def test_a_result_passes() -> None:
 
 def test_a_sample_error_keeps_what_it_says() -> None:
     error = SampleError("no answer", stage="solver", hint="ask", kind="ModelError")
-    assert contain(error) == Failure("solver", "ModelError", "no answer", "ask")
+    assert contain(error) == SampleFailure("solver", "ModelError", "no answer", "ask")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_sample_error_keeps_what_it_says() -> None:
     ],
 )
 def test_any_other_exception_is_a_failure_at_the_stage(error: Exception, kind: str, message: str) -> None:
-    assert contain(error) == Failure("score", kind, message)
+    assert contain(error) == SampleFailure("score", kind, message)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_a_judges_calls_are_kept() -> None:
 
 
 def test_a_failure_comes_back_from_a_log_and_becomes_evidence() -> None:
-    failure = Failure("score", "KeyError", "'x'", "look")
-    assert Failure.from_json(json.loads(json.dumps(failure.to_json()))) == failure
+    failure = SampleFailure("score", "KeyError", "'x'", "look")
+    assert SampleFailure.from_json(json.loads(json.dumps(failure.to_json()))) == failure
     error = failure.to_error("scorer 'a'")
     assert (error.error_type, error.message, error.hint) == ("KeyError", "scorer 'a': 'x'", "look")
     assert error.model_dump(mode="json")["stage"] == "score"
 
 
-def score_all(source: str, rows: list[dict[str, Any]]) -> list[Score | Failure]:
+def score_all(source: str, rows: list[dict[str, Any]]) -> list[Score | SampleFailure]:
     spec = SCORER.validate_python(
         {"type": "python_all_samples", "compute_scores_snippet": source, "metrics": []}
     )
@@ -103,7 +103,7 @@ def score_all(source: str, rows: list[dict[str, Any]]) -> list[Score | Failure]:
     host = SnippetHost(SnippetLimits(seconds=20))
     (compiled,) = compile_scorers([spec], samples=samples, host=host)
 
-    async def main() -> list[Score | Failure]:
+    async def main() -> list[Score | SampleFailure]:
         works = [contained(compiled.score(sample, None, nobody), "score") for sample in samples]
         return await asyncio.gather(*works)
 
@@ -127,11 +127,11 @@ def test_one_bad_entry_fails_its_own_sample_only() -> None:
         "def compute_scores(s): return [{'x': 1}, 'two', {'scores': {}, 'metadata': [1]}]", [{}, {}, {}]
     )
     assert good == Score({"x": 1})
-    assert isinstance(bad, Failure)
+    assert isinstance(bad, SampleFailure)
     assert (
         bad.message == "compute_scores_snippet: compute_scores returned a str, expected a mapping of scores"
     )
-    assert isinstance(metadata, Failure)
+    assert isinstance(metadata, SampleFailure)
     assert "its metadata is a list, expected a mapping" in metadata.message
 
 
@@ -149,7 +149,7 @@ def test_what_is_wrong_as_a_whole_fails_every_sample(returned: str, message: str
     found = score_all(f"def compute_scores(samples): return {returned}", [{}, {}])
     assert len(found) == 2
     for each in found:
-        assert isinstance(each, Failure)
+        assert isinstance(each, SampleFailure)
         assert message in each.message
         assert each.stage == "score"
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.execution.progress import ProgressCounter, Spent
 from aigo_bridge.scoring.scorer import Score
 
-FAILED = Failure("score", "X", "no")
+FAILED = SampleFailure("score", "X", "no")
 
 
 def spent(*results: tuple[str, Any], **fields: Any) -> Spent:
     result = Spent(**fields)
     for scorer, values in results:
-        result.note(scorer, values if isinstance(values, Failure) else Score(values))
+        result.note(scorer, values if isinstance(values, SampleFailure) else Score(values))
     return result
 
 

@@ -16,7 +16,7 @@ from aigo_bridge.access.grants import Grants, granting
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import SpecError, UnsupportedPlanError, UsageError
 from aigo_bridge.evaluation.task import plan
-from aigo_bridge.exporting.manifest import Manifest, read_manifest
+from aigo_bridge.exporting.manifest import ExportManifest, read_manifest
 from aigo_bridge.exporting.packing import pack, packed_plan, typed_arguments, write_rows
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.spec.parameters import (
@@ -63,7 +63,7 @@ def write_task(
 
 def packed(made: TaskPlan, folder: Path) -> TaskPlan:
     """The plan made again from its packed files."""
-    manifest = Manifest(
+    manifest = ExportManifest(
         "qa", "hosted", "inspect", made.task.key, made.task.display_name, "", made.digest, "", len(made.samples),
         made.num_trials, True, made.model_keys, (), (), (), dict(made.config),
     )  # fmt: skip

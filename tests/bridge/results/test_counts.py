@@ -14,7 +14,7 @@ from aigo_bridge.results.counts import (
     CANCELLED,
     RUNNING,
     Counts,
-    State,
+    SampleState,
     outcome_label,
     read_counts,
     record_facts,
@@ -35,65 +35,65 @@ def ended(value: Any = 1.0, *, index: int = 0, error: str | None = None, scorer:
 
 BAD: Any = {"error": "Timeout"}
 
-CASES: dict[str, tuple[Json, State, tuple[int, int, int, int], str]] = {
+CASES: dict[str, tuple[Json, SampleState, tuple[int, int, int, int], str]] = {
     # Sample, its state, scored/unscored/failed/unfinished trials, label
-    "scored": (sample(ended()), State.SCORED, (1, 0, 0, 0), ""),
-    "failed": (sample(ended(**BAD)), State.FAILED, (0, 0, 1, 0), "failed"),
+    "scored": (sample(ended()), SampleState.SCORED, (1, 0, 0, 0), ""),
+    "failed": (sample(ended(**BAD)), SampleState.FAILED, (0, 0, 1, 0), "failed"),
     "partly": (
         sample(ended(), ended(index=1, **BAD), ended(index=2, **BAD)),
-        State.SCORED,
+        SampleState.SCORED,
         (1, 0, 2, 0),
         "2 of 3 trials failed",
     ),
-    "all failed": (sample(ended(**BAD), ended(index=1, **BAD)), State.FAILED, (0, 0, 2, 0), "failed"),
-    "null": (sample(ended(None)), State.UNSCORED, (0, 1, 0, 0), "unscored"),
-    "NaN": (sample(ended(float("nan"))), State.UNSCORED, (0, 1, 0, 0), "unscored"),
-    "running": (sample(ended(error=RUNNING)), State.UNFINISHED, (0, 0, 0, 1), "not finished"),
+    "all failed": (sample(ended(**BAD), ended(index=1, **BAD)), SampleState.FAILED, (0, 0, 2, 0), "failed"),
+    "null": (sample(ended(None)), SampleState.UNSCORED, (0, 1, 0, 0), "unscored"),
+    "NaN": (sample(ended(float("nan"))), SampleState.UNSCORED, (0, 1, 0, 0), "unscored"),
+    "running": (sample(ended(error=RUNNING)), SampleState.UNFINISHED, (0, 0, 0, 1), "not finished"),
     "killed": (
         sample(ended(error="CancelledError"), ended(index=1, error=CANCELLED)),
-        State.UNFINISHED,
+        SampleState.UNFINISHED,
         (0, 0, 0, 2),
         "not finished",
     ),
     "scored, then killed": (
         sample(ended(), ended(index=1, error=CANCELLED)),
-        State.SCORED,
+        SampleState.SCORED,
         (1, 0, 0, 1),
         "1 of 2 trials not finished",
     ),
     "failed, then killed": (
         sample(ended(**BAD), ended(index=1, error=CANCELLED)),
-        State.UNFINISHED,
+        SampleState.UNFINISHED,
         (0, 0, 1, 1),
         "not finished, 1 of 2 trials failed",
     ),
     "excluded": (
         {**sample(ended()), "action_records": [{"action": "exclude_from_metrics", "rule_key": "r"}]},
-        State.EXCLUDED,
+        SampleState.EXCLUDED,
         (1, 0, 0, 0),
         "excluded",
     ),
     "undecided": (
         {**sample(ended()), "errors": [{"error_type": "RuleError", "message": "no"}]},
-        State.FAILED,
+        SampleState.FAILED,
         (0, 0, 1, 0),
         "failed",
     ),
     "scored together": (
         {**sample(trial("a", []), trial("a", [], index=1)), "scores": [score("s", {"x": 0.5})]},
-        State.SCORED,
+        SampleState.SCORED,
         (2, 0, 0, 0),
         "",
     ),
     "invalidated": (
         sample(trial("a", [], scores=[score("s", {"x": 1})], errors=[{"error_type": "InvalidatedSample"}])),
-        State.SCORED,
+        SampleState.SCORED,
         (1, 0, 0, 0),
         "",
     ),
     "legacy": (
         {name: part for name, part in ended(**BAD).items() if name != "index"},
-        State.FAILED,
+        SampleState.FAILED,
         (0, 0, 1, 0),
         "failed",
     ),
@@ -106,7 +106,7 @@ def test_state_of_sample_and_trials(name: str) -> None:
 
     facts = sample_facts(written)
 
-    found = (State.SCORED, State.UNSCORED, State.FAILED, State.UNFINISHED)
+    found = (SampleState.SCORED, SampleState.UNSCORED, SampleState.FAILED, SampleState.UNFINISHED)
     assert facts.state(1) is state
     assert tuple(facts.trials[each] for each in found) == trials
     assert outcome_label(facts, 1) == label
@@ -118,9 +118,9 @@ def test_sample_without_a_score_of_one_scorer_failed_if_all_trials_did() -> None
     one_of_two = trial("a", [], scores=[score("s", {"x": 1})], errors=[{"error_type": "Timeout"}])
     other = trial("a", [], scores=[score("t", {"x": 1})], errors=[{"error_type": "Timeout"}], index=1)
 
-    assert sample_facts(sample(one_of_two)).state(1) is State.SCORED
-    assert sample_facts(sample(one_of_two)).state(2) is State.FAILED
-    assert sample_facts(sample(one_of_two, other)).state(2) is State.SCORED
+    assert sample_facts(sample(one_of_two)).state(1) is SampleState.SCORED
+    assert sample_facts(sample(one_of_two)).state(2) is SampleState.FAILED
+    assert sample_facts(sample(one_of_two, other)).state(2) is SampleState.SCORED
 
 
 def test_facts_of_records_are_those_of_the_written_sample() -> None:
@@ -144,7 +144,7 @@ def test_counts_of_a_file_add_up_and_are_those_of_its_columns(tmp_path: Path) ->
         == len(states)
         == sum((counts.scored, counts.unscored, counts.failed, counts.excluded, counts.unfinished))
     )
-    assert counts.failed == states.count(State.FAILED)
+    assert counts.failed == states.count(SampleState.FAILED)
     trials = (counts.scored_trials, counts.unscored_trials, counts.failed_trials, counts.unfinished_trials)
     assert counts.trials == sum(trials)
     assert trials == tuple(sum(of_case[2][place] for of_case in CASES.values()) for place in range(4))

@@ -20,7 +20,7 @@ from tests.bridge.results.logs import frame, sample, text_of_log, whole
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.results.json_pieces import JsonSyntaxError, Piece, pieces
+from aigo_bridge.results.json_pieces import JsonPiece, JsonSyntaxError, pieces
 from aigo_bridge.results.log_files import mapped
 from aigo_bridge.results.reading import LogReader, SamplePart, read_log
 from aigo_bridge.results.writing import write_log
@@ -493,7 +493,7 @@ class TestPieces:
         assert [piece.value for piece in found if piece.path] == rows
 
 
-def assembled(pieces: list[Piece]) -> Any:
+def assembled(pieces: list[JsonPiece]) -> Any:
     root: list[Any] = []
     for piece in pieces:
         here: Any = root

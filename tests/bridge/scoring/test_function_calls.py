@@ -18,7 +18,7 @@ from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring import compile_scorers
-from aigo_bridge.scoring.function_calls import Call, FunctionCallCoverage, is_subsequence, match
+from aigo_bridge.scoring.function_calls import ExpectedCall, FunctionCallCoverage, is_subsequence, match
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorers import FunctionCallCoverageScorer
@@ -190,19 +190,23 @@ def test_there_must_be_a_trace() -> None:
         asyncio.run(FunctionCallCoverage(spec)(Sample(0, {}), None, nobody))
 
 
-CALLS = st.lists(st.builds(Call, st.sampled_from(["f", "g"]), st.sampled_from([None, "1", "2"])), max_size=5)
+CALLS = st.lists(
+    st.builds(ExpectedCall, st.sampled_from(["f", "g"]), st.sampled_from([None, "1", "2"])), max_size=5
+)
 
 
 @given(CALLS, CALLS)
-def test_every_call_is_accounted_for_once(required: list[Call], made: list[Call]) -> None:
+def test_every_call_is_accounted_for_once(required: list[ExpectedCall], made: list[ExpectedCall]) -> None:
     matched, unmatched, surplus = match(required, made)
     assert sorted(map(repr, matched + unmatched)) == sorted(map(repr, required))
     assert len(matched) + len(surplus) == len(made)
 
 
 @given(CALLS, CALLS)
-def test_no_assignment_meets_more_requirements(required: list[Call], made: list[Call]) -> None:
-    def best(rest: list[Call], free: list[Call]) -> int:
+def test_no_assignment_meets_more_requirements(
+    required: list[ExpectedCall], made: list[ExpectedCall]
+) -> None:
+    def best(rest: list[ExpectedCall], free: list[ExpectedCall]) -> int:
         if not rest:
             return 0
         head, *tail = rest
@@ -214,14 +218,14 @@ def test_no_assignment_meets_more_requirements(required: list[Call], made: list[
 
 
 @given(CALLS, CALLS)
-def test_what_was_made_in_order_was_made(required: list[Call], made: list[Call]) -> None:
+def test_what_was_made_in_order_was_made(required: list[ExpectedCall], made: list[ExpectedCall]) -> None:
     if is_subsequence(required, made):
         assert not match(required, made)[1]
 
 
 @given(CALLS, CALLS, st.randoms())
 def test_the_order_of_the_calls_does_not_change_the_counts(
-    required: list[Call], made: list[Call], random: Random
+    required: list[ExpectedCall], made: list[ExpectedCall], random: Random
 ) -> None:
     shuffled = list(made)
     random.shuffle(shuffled)
@@ -230,5 +234,7 @@ def test_the_order_of_the_calls_does_not_change_the_counts(
 
 def test_many_calls_are_quick() -> None:
     names = [f"f{number % 100}" for number in range(20_000)]
-    matched, _, _ = match([Call(name) for name in names], [Call(name, json.dumps({})) for name in names])
+    matched, _, _ = match(
+        [ExpectedCall(name) for name in names], [ExpectedCall(name, json.dumps({})) for name in names]
+    )
     assert len(matched) == 20_000

@@ -14,7 +14,7 @@ from aigo_bridge.dtypes import ChatCompletionModelOutput, Message, ModelResponse
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.snippets import SnippetHost, SnippetLimits
-from aigo_bridge.solving import PostprocessedRow, Postprocessor, Solved, compile_solver
+from aigo_bridge.solving import PostprocessedRow, PythonPostprocessor, Solved, compile_solver
 from aigo_bridge.solving.conversation import chat_output, empty_trace, output_items, text_item
 from aigo_bridge.spec.solvers import Postprocessor as PostprocessorSpec
 from aigo_bridge.spec.solvers import PythonSolver
@@ -242,7 +242,7 @@ def processed(
     output = chat_output("a, b")
     trace.add_model_response(ModelResponse(raw_output=output, items=output_items(output)))
     spec = PostprocessorSpec(type="python", postprocess_snippet=dedent(source))
-    return asyncio.run(Postprocessor(spec, host)(sample_id, sample, trace))
+    return asyncio.run(PythonPostprocessor(spec, host)(sample_id, sample, trace))
 
 
 SPLITS = """

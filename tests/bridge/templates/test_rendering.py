@@ -21,7 +21,7 @@ import pytest
 
 from aigo_bridge.dtypes import ChatCompletionInputMessage, TaskResultErrorStage
 from aigo_bridge.errors import TemplateError
-from aigo_bridge.templates import AdapterTemplate, SampleTemplate, rendering
+from aigo_bridge.templates import CompiledAdapter, SampleTemplate, rendering
 from aigo_bridge.templates.compiling import compile_template
 
 ENDLESS = "{{ 5 | round(-99999999 - sample.n) }}"
@@ -131,7 +131,7 @@ def test_values_that_the_template_does_not_name_are_not_sent() -> None:
 
 def test_an_adapter_changes_copies() -> None:
     body = {"list": [1]}
-    template = AdapterTemplate("{% do body.list.append(2) %}{{ body.list | tojson }}")
+    template = CompiledAdapter("{% do body.list.append(2) %}{{ body.list | tojson }}")
     assert template.render(body=body) == "[1, 2]"
     assert body == {"list": [1]}
 

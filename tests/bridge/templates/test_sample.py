@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from aigo_bridge.errors import TemplateError
-from aigo_bridge.templates import AdapterTemplate, SampleTemplate, as_list, text_of
+from aigo_bridge.templates import CompiledAdapter, SampleTemplate, as_list, text_of
 
 SAMPLE: dict[str, Any] = {
     "question": "Capital of France?",
@@ -414,13 +414,13 @@ class _Row:
 
 def test_adapters_may_build_lists_but_only_on_copies() -> None:
     body = {"choices": [{"text": "a"}]}
-    template = AdapterTemplate(
+    template = CompiledAdapter(
         "{% set out = [] %}{% for c in body.choices %}{% set _ = out.append(c.text) %}{% endfor %}"
         "{% do body.update({'x': out}) %}{{ body | tojson }}{{ missing.too }}"
     )
     assert template.render(body=body) == '{"choices": [{"text": "a"}], "x": ["a"]}'
     assert body == {"choices": [{"text": "a"}]}
-    assert AdapterTemplate("{{ row.name }}").render(row=_Row("n")) == "n"
+    assert CompiledAdapter("{{ row.name }}").render(row=_Row("n")) == "n"
 
 
 _CODE = """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aigo_editor import analysis
-from aigo_editor.analysis import Process, StoppedError
+from aigo_editor.analysis import AnalysisStoppedError, Process
 
 SECONDS = 120
 
@@ -27,7 +27,7 @@ def problems(file: Path, text: str) -> dict[str, Any]:
 def test_a_question_is_answered_and_one_that_makes_no_sense_harms_nobody(tmp_path: Path) -> None:
     async def work() -> None:
         process = Process(tmp_path, SECONDS)
-        with pytest.raises(StoppedError, match="no such job"):
+        with pytest.raises(AnalysisStoppedError, match="no such job"):
             await within(process.ask(job="dance", file="x", texts={}))
         issues = await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
         assert issues[0]["message"].startswith("not YAML")
@@ -58,7 +58,7 @@ def test_what_takes_too_long_is_ended_and_the_next_question_answered(tmp_path: P
         assert slow is not None
         slow.send_signal(signal.SIGSTOP)  # never answers
         process._deadline = 0.1
-        with pytest.raises(StoppedError, match=r"took more than 0\.1 s"):
+        with pytest.raises(AnalysisStoppedError, match=r"took more than 0\.1 s"):
             await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
         assert slow.returncode == -signal.SIGKILL
         process._deadline = SECONDS

@@ -15,9 +15,9 @@ from aigo_bridge.spec import DatasetSpec, RunSpec, TaskSpec
 from aigo_editor.completion import Knowledge, Suggestion, complete
 from aigo_editor.context import context_at
 from aigo_editor.parameters import Parameter
-from aigo_editor.positions import Span
+from aigo_editor.positions import TextRange
 
-PARAMETER = Parameter("lang", Path("task.yaml"), Span(0, 0), {"type": "string", "default_value": "en"})
+PARAMETER = Parameter("lang", Path("task.yaml"), TextRange(0, 0), {"type": "string", "default_value": "en"})
 
 
 def offered(marked: str, root: Any = TaskSpec, **known: Any) -> dict[str, Suggestion]:

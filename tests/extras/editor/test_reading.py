@@ -6,7 +6,7 @@ import select
 import socket
 from pathlib import Path
 
-from aigo_editor.reading import Columns, columns, fenced, problems, prompt
+from aigo_editor.reading import SampleColumns, columns, fenced, problems, prompt
 
 TASK = """\
 key: quiz
@@ -74,13 +74,13 @@ def test_rows_that_lie_elsewhere_are_not_asked_for(tmp_path: Path) -> None:
         source = f"key: rows\ndisplay_name: R\nsource: {{type: local, file_path: '{address}'}}\n"
         write(tmp_path, "rows.yaml", source)
         task = write(tmp_path, "task.yaml", CHAT % "")
-        assert columns(task, {}, ["rows"]) == Columns()
+        assert columns(task, {}, ["rows"]) == SampleColumns()
         problems(task, {}, planned=True)
         prompt(task, {}, 1)
         write(
             tmp_path, "rows.yaml", source.replace("type: local, file_path", "type: huggingface, dataset_name")
         )
-        assert columns(task, {}, ["rows"]) == Columns()
+        assert columns(task, {}, ["rows"]) == SampleColumns()
         assert select.select([server], [], [], 0)[0] == []
 
 

@@ -13,7 +13,7 @@ from aigo_bridge.cli.tables import print_entries
 from aigo_bridge.cli.terminal import print_json, width_of
 
 if TYPE_CHECKING:
-    from aigo_bridge.evaluation.task import SampleData
+    from aigo_bridge.evaluation.task import DefaultSampleData
 
 app = typer.Typer(**VERB)
 
@@ -99,7 +99,7 @@ def list_tasks(
         typer.echo(f"\n{note}")
 
 
-def _rows(sample: SampleData | None) -> str:
+def _rows(sample: DefaultSampleData | None) -> str:
     """Return which rows a task uses by default."""
     if sample is None:
         return ""

@@ -15,7 +15,7 @@ from aigo_bridge.exporting.evidence.entities import (
     PLACEHOLDER,
     DatasetEntity,
     ModelEntity,
-    Specification,
+    ResultSpecification,
     evaluated_model,
     other_model,
     run_document,
@@ -38,7 +38,7 @@ class Assembly:
     folder: Path
     options: EvidenceOptions
     redaction: Redaction = field(default_factory=redaction)
-    specifications: dict[str, Specification] = field(default_factory=dict)
+    specifications: dict[str, ResultSpecification] = field(default_factory=dict)
     tasks: dict[str, TaskEntity] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)
     """Key of a task that exists on the platform → its key in the results."""
@@ -95,7 +95,7 @@ class Assembly:
         place = f"task_results/{key}/{LOG}"
         # If the definition declares trials, the specification does not need their number.
         has_trials = bool(task is not None and task.document["definition"].get("trials"))
-        self.specifications[key] = Specification(
+        self.specifications[key] = ResultSpecification(
             key, task_key, name, place, config, None if model is None else model.key, frame,
             1 if has_trials else log.num_trials,
         )  # fmt: skip

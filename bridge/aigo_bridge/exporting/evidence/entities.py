@@ -65,7 +65,7 @@ class DatasetEntity:
 
 
 @dataclass(frozen=True)
-class Specification:
+class ResultSpecification:
     """Result in the run file."""
 
     key: str
@@ -133,7 +133,7 @@ def other_model(name: str, asked: str | None) -> ModelEntity:
 def run_document(
     key: str,
     display_name: str,
-    specifications: Sequence[Specification],
+    specifications: Sequence[ResultSpecification],
     models: Iterable[ModelEntity],
     files: Mapping[str, Sequence[str]],
 ) -> Json:
@@ -185,6 +185,6 @@ def run_document(
     }
 
 
-def _choices(specifications: Iterable[Specification]) -> set[str]:
+def _choices(specifications: Iterable[ResultSpecification]) -> set[str]:
     runs = [specification.frame.specification.run_config for specification in specifications]
     return {run.subsampling.value for run in runs if run.subsampling is not None}

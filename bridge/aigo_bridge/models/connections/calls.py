@@ -17,7 +17,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, TemplateError
 from aigo_bridge.models.connections.streaming import condensed
 from aigo_bridge.spec.base import MLTask
-from aigo_bridge.templates import AdapterTemplate
+from aigo_bridge.templates import CompiledAdapter
 
 FailureKind = Literal["rate_limit", "transient", "refused", "invalid"]
 """Kind of a failed call. `rate_limit` and `transient`: try again. `refused`: the endpoint refused the
@@ -191,8 +191,8 @@ class TemplateAdapter:
 
     def __init__(self, key: str, process_input: str, process_output: str):
         self.key = key
-        self._input = AdapterTemplate(process_input)
-        self._output = AdapterTemplate(process_output)
+        self._input = CompiledAdapter(process_input)
+        self._output = CompiledAdapter(process_output)
         self.sources = (process_input, process_output)
 
     @property

@@ -19,7 +19,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.models.connections.calls import Adapter, ModelInfo, TemplateAdapter
 from aigo_bridge.models.connections.connection import Connection
-from aigo_bridge.models.connections.secrets import SENSITIVE, Mask, Values
+from aigo_bridge.models.connections.secrets import SENSITIVE, Mask, SecretValues
 from aigo_bridge.models.connections.shipped import SHIPPED, adapter_of, find_adapter
 from aigo_bridge.models.connections.transports import (
     MOST_WORKERS,
@@ -138,7 +138,7 @@ class _Making:
         self._spec = document.spec
         self._settings = settings or ConnectionSettings()
         self._env = env
-        self._values = Values(document, secrets)
+        self._values = SecretValues(document, secrets)
 
     def connection(self, declared: tuple[AdapterSpec, ...]) -> Connection:
         config = self._spec.config

@@ -93,7 +93,7 @@ class Mask:
         return value if masked == value else masked
 
 
-class Values:
+class SecretValues:
     """Reader of values that collects problems and remembers which values are secrets."""
 
     def __init__(self, document: Document[ModelSpec], secrets: Mapping[str, str]):

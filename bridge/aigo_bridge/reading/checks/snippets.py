@@ -193,7 +193,7 @@ def _bindings(statement: ast.stmt) -> Iterator[tuple[str, Definition | None]]:
 
 
 @dataclass(frozen=True)
-class Call:
+class PositionalCall:
     """Call of a function with positional arguments."""
 
     arguments: tuple[str, ...]
@@ -208,23 +208,23 @@ class Call:
 
 
 _CALLS = {
-    "compute_metrics_snippet": Call(("scores",)),
-    "postprocess_snippet": Call(("sample", "solver_output")),
-    "run_solver_snippet": Call(("sample", "model", "trace")),
-    "compute_evidence_snippet": Call(()),
-    "synthesize_snippet": Call(("source",)),
-    "run_inference_snippet": Call(
+    "compute_metrics_snippet": PositionalCall(("scores",)),
+    "postprocess_snippet": PositionalCall(("sample", "solver_output")),
+    "run_solver_snippet": PositionalCall(("sample", "model", "trace")),
+    "compute_evidence_snippet": PositionalCall(()),
+    "synthesize_snippet": PositionalCall(("source",)),
+    "run_inference_snippet": PositionalCall(
         ("body", "environment"), other=(("body", "environment", "sample"),), named=("sample",)
     ),
 }
-_OF_A_MODEL = Call(("sample", "solver_output"), old=OLD_SCORES)
-_OF_A_DATA_SET = Call(
+_OF_A_MODEL = PositionalCall(("sample", "solver_output"), old=OLD_SCORES)
+_OF_A_DATA_SET = PositionalCall(
     ("sample",), hint="without a solver there is no output, so the scorer only receives the sample"
 )
-_OF_ALL_SAMPLES = Call(("samples",), hint="it is called once, with the list of all samples")
+_OF_ALL_SAMPLES = PositionalCall(("samples",), hint="it is called once, with the list of all samples")
 
 
-def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> Call | None:
+def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> PositionalCall | None:
     """Return how the function in a field is called; `None` for fields without a function.
 
     Args:
@@ -240,7 +240,7 @@ def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> Call | None
     return _OF_A_MODEL if solved else _OF_A_DATA_SET
 
 
-def check_signature(text: str, path: Path, function: str, call: Call) -> Iterator[Issue]:
+def check_signature(text: str, path: Path, function: str, call: PositionalCall) -> Iterator[Issue]:
     """Check the parameters of the function if its text shows them. Decorated functions and callable objects
     may accept any arguments.
     """
@@ -253,7 +253,9 @@ def check_signature(text: str, path: Path, function: str, call: Call) -> Iterato
     yield _issue(definitions[-1], path, function, call, call.hint, "error")
 
 
-def _issue(node: Definition, path: Path, function: str, call: Call, hint: str | None, severity: Any) -> Issue:
+def _issue(
+    node: Definition, path: Path, function: str, call: PositionalCall, hint: str | None, severity: Any
+) -> Issue:
     message = f"found {function}({ast.unparse(node.args)}), expected {function}({', '.join(call.arguments)})"
     place = (node.lineno, node.col_offset + 1)
     return Issue(
@@ -289,7 +291,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _statements(handler.body)
 
 
-def _fits(node: Definition, call: Call) -> bool:
+def _fits(node: Definition, call: PositionalCall) -> bool:
     names = _positional(node)
     parameters = node.args
     if call.old is not None and names[: len(names) - len(parameters.defaults)] == call.old:
@@ -302,7 +304,7 @@ def _fits(node: Definition, call: Call) -> bool:
     return any(least <= len(arguments) <= most for arguments in (call.arguments, *call.other))
 
 
-def _is_swapped(node: Definition, call: Call) -> bool:
+def _is_swapped(node: Definition, call: PositionalCall) -> bool:
     """Return whether the parameters have the usual names in another order, which is a mistake."""
     names = _positional(node)[: len(call.arguments)]
     return names != call.arguments and set(names) == set(call.arguments)

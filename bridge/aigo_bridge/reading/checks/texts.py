@@ -10,8 +10,8 @@ from functools import lru_cache
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, TemplateError
 from aigo_bridge.reading.checks.snippets import (
-    Call,
     Definition,
+    PositionalCall,
     check_imports,
     check_signature,
     parsed,
@@ -20,7 +20,7 @@ from aigo_bridge.reading.checks.snippets import (
 from aigo_bridge.reading.nodes import shown
 from aigo_bridge.snippets.snippet import OLD_METRICS, has_old_scores, metrics_function
 from aigo_bridge.spec.base import Path
-from aigo_bridge.templates import AdapterTemplate, SampleTemplate
+from aigo_bridge.templates import CompiledAdapter, SampleTemplate
 from aigo_bridge.templates.config import position
 
 _MARKER = re.compile(r"<<\s*(config|secrets)\.([^\W\d][\w\-]*)((?:\.[\w\-]+)*)\s*>>")
@@ -126,13 +126,15 @@ def _plain_names(text: str) -> list[tuple[str, int]] | None:
 def check_adapter_template(text: str, path: Path) -> Iterator[Issue]:
     """Check the Jinja syntax of an adapter's template."""
     try:
-        AdapterTemplate(text)
+        CompiledAdapter(text)
     except TemplateError as error:
         for issue in error.issues:
             yield _at(issue, path, marked=False)
 
 
-def check_snippet(text: str, path: Path, function: str, call: Call | None = None) -> Iterator[Issue]:
+def check_snippet(
+    text: str, path: Path, function: str, call: PositionalCall | None = None
+) -> Iterator[Issue]:
     """Check the Python syntax, the existence of the called function, and its parameters (unless `call` is
     `None`).
     """

@@ -14,7 +14,7 @@ from aigo_bridge.text.plurals import plural
 from aigo_formats.conversions import ConvertedTask, Refusal
 from aigo_formats.definitions import Definition, Function, KeyPath
 from aigo_formats.lm_eval.tasks.prompts import UntranslatableError, literal, text_of
-from aigo_formats.lm_eval.tasks.scorers import Parts, answer_scorers, choice_scorers
+from aigo_formats.lm_eval.tasks.scorers import HarnessParts, answer_scorers, choice_scorers
 
 Json = dict[str, Any]
 
@@ -54,7 +54,7 @@ def convert(
         key: key of the AI GO task; `None`: derived from the task's name.
         allow: whether to convert with lost parts. The task's description lists them.
     """
-    parts = Parts(definition)
+    parts = HarnessParts(definition)
     values = definition.values
     if (written := values.get("class")) is not None:
         called = written.name if isinstance(written, Function) else written
@@ -121,7 +121,7 @@ def _document(
 # Issues that prevent a conversion
 
 
-def _refuse_functions(parts: Parts) -> None:
+def _refuse_functions(parts: HarnessParts) -> None:
     values = parts.definition.values
     for name, meaning in _WITHOUT_FORM.items():
         if (value := values.get(name)) is not None:
@@ -164,7 +164,7 @@ def _functions(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Function]]:
 # Rows
 
 
-def _dataset(parts: Parts, key: str) -> Json | None:
+def _dataset(parts: HarnessParts, key: str) -> Json | None:
     values = parts.definition.values
     remedy = f"give the rows as they are then: --dataset {key}=FILE"
     is_given = False
@@ -218,7 +218,7 @@ def _is_plain(value: Any) -> bool:
 # Prompts
 
 
-def _prompt(parts: Parts) -> str | None:
+def _prompt(parts: HarnessParts) -> str | None:
     """Return the text before an answer, as the harness builds it without a chat template."""
     values = parts.definition.values
     question = values.get("doc_to_text")
@@ -240,7 +240,7 @@ def _prompt(parts: Parts) -> str | None:
     return f"{introduction}{middle}{asking}"
 
 
-def _examples(parts: Parts) -> str | None:
+def _examples(parts: HarnessParts) -> str | None:
     """Return the few-shot examples as text; `None` if this is not possible. The reason is recorded."""
     values = parts.definition.values
     count = values.get("num_fewshot") or 0
@@ -321,7 +321,7 @@ def _choice_builder(prompt: str | None) -> Json:
     return {"type": "chat_completion", "input_messages": [{"role": "user", "content": content}]}
 
 
-def _answer_builder(parts: Parts, prompt: str | None) -> Json:
+def _answer_builder(parts: HarnessParts, prompt: str | None) -> Json:
     options = ", ".join(f'"{name}": {json.dumps(value)}' for name, value in _options(parts).items())
     if "{{" in options or "{%" in options or "{#" in options:
         options = f"{{{{ {literal(options)} }}}}"
@@ -330,7 +330,7 @@ def _answer_builder(parts: Parts, prompt: str | None) -> Json:
     return {"type": "generic", "template": template}
 
 
-def _options(parts: Parts) -> Json:
+def _options(parts: HarnessParts) -> Json:
     """Return the generation settings as chat completion options."""
     values = parts.definition.values
     written = values.get("generation_kwargs") or {}

@@ -42,7 +42,7 @@ _EXACT_MATCH = frozenset({"regexes_to_ignore", "ignore_case", "ignore_punctuatio
 _ABOUT_NUMBERS = frozenset({"metric", "aggregation", "higher_is_better", "hf_evaluate"})
 
 
-class Parts(definitions.Parts):
+class HarnessParts(definitions.ConvertedParts):
     """Converted parts of a harness definition, and the parts that cannot be converted."""
 
     def text(self, *path: str) -> str | None:
@@ -62,7 +62,7 @@ class Parts(definitions.Parts):
 # Multiple choice
 
 
-def choice_scorers(parts: Parts) -> list[Json]:
+def choice_scorers(parts: HarnessParts) -> list[Json]:
     """Return one scorer for each metric of a multiple choice. All use the same likelihoods."""
     texts = _choices(parts)
     right = _right_choice(parts)
@@ -89,7 +89,7 @@ def choice_scorers(parts: Parts) -> list[Json]:
     ]
 
 
-def _choices(parts: Parts) -> str | None:
+def _choices(parts: HarnessParts) -> str | None:
     """Return an expression for the list of choices."""
     value = parts.definition.values.get("doc_to_choice")
     hint = "write the choices as a list, a column, or one `{{ … }}` that gives a list"
@@ -113,7 +113,7 @@ def _choices(parts: Parts) -> str | None:
     return None
 
 
-def _right_choice(parts: Parts) -> str | None:
+def _right_choice(parts: HarnessParts) -> str | None:
     """Return a template that prints the correct one of `texts`. A number is an index from 0."""
     value = parts.definition.values.get("doc_to_target")
     match value:
@@ -144,7 +144,7 @@ def _right_choice(parts: Parts) -> str | None:
 # Generated answers
 
 
-def answer_scorers(parts: Parts) -> list[Json]:
+def answer_scorers(parts: HarnessParts) -> list[Json]:
     """Return one scorer for each list of filters. Its scores are the values of the metrics."""
     values = parts.definition.values
     target, choices = values.get("doc_to_target"), values.get("doc_to_choice")
@@ -184,7 +184,7 @@ def answer_scorers(parts: Parts) -> list[Json]:
     ]
 
 
-def _takes(parts: Parts, path: KeyPath, name: str, options: Mapping[str, Any]) -> bool:
+def _takes(parts: HarnessParts, path: KeyPath, name: str, options: Mapping[str, Any]) -> bool:
     unknown = sorted(map(str, options.keys() - _EXACT_MATCH))
     if unknown:
         parts.lose(path, f"metric {name!r}: setting {unknown[0]!r} is unknown, so it is left out")
@@ -196,7 +196,7 @@ def _takes(parts: Parts, path: KeyPath, name: str, options: Mapping[str, Any]) -
     )
 
 
-def _is_pattern(parts: Parts, path: KeyPath, pattern: Any) -> bool:
+def _is_pattern(parts: HarnessParts, path: KeyPath, pattern: Any) -> bool:
     try:
         re.compile(pattern)
     except (re.error, TypeError) as error:
@@ -205,7 +205,7 @@ def _is_pattern(parts: Parts, path: KeyPath, pattern: Any) -> bool:
     return True
 
 
-def _filters(parts: Parts) -> Iterator[tuple[str, list[Json]]]:
+def _filters(parts: HarnessParts) -> Iterator[tuple[str, list[Json]]]:
     """Yield the lists of filters with their names. Lists that do not end in one first answer are omitted and
     recorded.
     """
@@ -245,7 +245,7 @@ def _why_unknown(step: Mapping[str, Any]) -> str | None:
 # Shared
 
 
-def _metrics(parts: Parts, known: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Json]]:
+def _metrics(parts: HarnessParts, known: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Json]]:
     """Yield the supported metrics that are means, with their settings."""
     values = parts.definition.values
     listed = values.get("metric_list")

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.importing.redaction import redaction
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import import_file
 from aigo_inspect.logs.parsing import parse_json
-from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.sources import BytesSource
 from aigo_inspect.mapping.lenient import sample_of
 from aigo_inspect.mapping.messages import items_from_message, logprobs_of
@@ -169,7 +169,7 @@ def test_more_than_any_sample_has_costs_this_sample(tmp_path: Path, parts: dict[
 
 def test_objects_of_next_to_nothing_are_refused_and_texts_of_them_are_not() -> None:
     small = b'{"a":1},' * 2_200_000
-    with pytest.raises(TooLargeError, match="'density'"):
+    with pytest.raises(LogTooLargeError, match="'density'"):
         DEFAULT_BOUNDS.check_document("x", b'{"a":[' + small[:-1] + b"]}")
     DEFAULT_BOUNDS.check_document("x", b'{"a":"' + small.replace(b'"', b'\\"') + b'"}')
     DEFAULT_BOUNDS.check_document(
@@ -291,7 +291,7 @@ def test_ids_are_known_and_secrets_counted_once(tmp_path: Path, layout: str, not
         del one["metadata"]
     text = json.dumps({**HEADER, "é": KEY, "samples": samples}, **LAYOUTS[layout])
     secrets = redaction(environment={})
-    with LogReader(BytesSource(text.encode()), redaction=secrets) as log:
+    with InspectLogReader(BytesSource(text.encode()), redaction=secrets) as log:
         ids = [raw.id for raw in log.samples("sample")]
         assert log.header["é"] != KEY
         assert log.damage == []

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, LogTooLargeError
 from aigo_bridge.errors import EvidenceError
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import import_file
 from aigo_inspect.logs.json_salvage import pieces
-from aigo_inspect.logs.reader import LogReader
+from aigo_inspect.logs.reader import InspectLogReader
 from aigo_inspect.logs.sources import BytesSource
 
 pytestmark = pytest.mark.usefixtures("own_heap")
@@ -57,9 +57,9 @@ def text_of(value: Any, indent: int | None) -> str:
     return json.dumps(value, indent=indent, separators=(",", ":") if indent is None else None)
 
 
-def read(text: str | bytes, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[list[Any], LogReader]:
+def read(text: str | bytes, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[list[Any], InspectLogReader]:
     """The ids of the samples, and the log when all of them are read."""
-    log = LogReader(BytesSource(text.encode() if isinstance(text, str) else text), bounds=bounds)
+    log = InspectLogReader(BytesSource(text.encode() if isinstance(text, str) else text), bounds=bounds)
     return [raw.id for raw in log.samples()], log
 
 
@@ -191,7 +191,7 @@ def test_any_byte_may_be_wrong(data: st.DataObject) -> None:
         assert log.damage
 
 
-def fresh(text: bytes, limit: float, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[list[Any], LogReader]:
+def fresh(text: bytes, limit: float, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[list[Any], InspectLogReader]:
     start = time.process_time()
     found = read(text, bounds)
     assert time.process_time() - start < limit
@@ -227,14 +227,14 @@ def test_hostile_places_to_go_on_from_take_no_time(repeated: bytes) -> None:
     text = HEAD + b'"samples":[' + repeated * (4_000_000 // len(repeated))
     try:
         ids, log = fresh(text, 5, Bounds(damaged=1_000))
-    except TooLargeError:
+    except LogTooLargeError:
         return
     assert ids == []
     assert log.damage
 
 
 def test_rows_of_next_to_nothing_are_refused() -> None:
-    with pytest.raises(TooLargeError, match="smallest"):
+    with pytest.raises(LogTooLargeError, match="smallest"):
         fresh(b'{\n  "eval": {},\n  "samples": [\n' + b"\n    x," * 300_000, 5)
 
 
@@ -253,7 +253,7 @@ def test_a_text_beyond_the_bound_is_refused_wherever_it_stands(filling: bytes) -
     bounds = Bounds(string_bytes=1_000)
     for front in (b"", b'"a":"b",' * 999):
         for behind in (b"}", b',"a":"b"' * 999 + b"}", b" oops"):
-            with pytest.raises(TooLargeError, match="string_bytes"):
+            with pytest.raises(LogTooLargeError, match="string_bytes"):
                 read(HEAD + front + b'"big":"' + filling * (1_100 // len(filling)) + b'"' + behind, bounds)
     ids, _ = read(HEAD + b'"big":"' + b"y" * 900 + b'","samples":[]}', bounds)
     assert ids == []

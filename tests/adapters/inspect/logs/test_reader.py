@@ -13,13 +13,13 @@ import orjson
 import pytest
 import zstandard
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.logs.archive import Archive
-from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.sources import BytesSource
 
 pytestmark = pytest.mark.usefixtures("own_heap")
@@ -39,11 +39,11 @@ def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     return buffer.getvalue()
 
 
-def read(data: bytes, **bounds: Any) -> LogReader:
-    return LogReader(BytesSource(data), bounds=Bounds(**bounds))
+def read(data: bytes, **bounds: Any) -> InspectLogReader:
+    return InspectLogReader(BytesSource(data), bounds=Bounds(**bounds))
 
 
-def sample_keys(log: LogReader) -> list[tuple[Any, int]]:
+def sample_keys(log: InspectLogReader) -> list[tuple[Any, int]]:
     return [(sample.id, sample.epoch) for sample in log.samples()]
 
 
@@ -190,7 +190,7 @@ def test_a_zip_bomb_is_refused_without_unpacking_it() -> None:
     data = local + name + packed
     start = time.process_time()
     archive = Archive(BytesSource(data))
-    with pytest.raises(TooLargeError, match="zip bomb"):
+    with pytest.raises(LogTooLargeError, match="zip bomb"):
         archive.read(name.decode())
     assert time.process_time() - start < 1
 
@@ -209,7 +209,7 @@ def test_a_member_that_lies_about_its_size_is_refused() -> None:
 
 def test_bounds_name_the_bound(logs: dict[str, Path]) -> None:
     data = logs["agents"].read_bytes()
-    with pytest.raises(TooLargeError, match="members") as caught:
+    with pytest.raises(LogTooLargeError, match="members") as caught:
         read(data, members=2)
     assert caught.value.code == Code.LOG_TOO_LARGE
     log = read(data, events=3)

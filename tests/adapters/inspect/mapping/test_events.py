@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from tests.adapters.inspect.mapping.test_records import lenient, strict, texts
 
-from aigo_bridge.access.bounds import Bounds, TooLargeError
+from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.importing.log_import import ImportReport, LossReport
 from aigo_bridge.results.counts import read_counts
@@ -346,5 +346,5 @@ def test_contexts_of_real_agents_are_not_refused() -> None:
     check_contexts([[[0, 2 * n]] for n in range(800)], pool, size, 0, Bounds())
     check_contexts([[[0, 1], [3, 2 * n]] for n in range(800)], pool, size, 50_000_000, Bounds())
     check_contexts([5, None, [[5, 1 << 60]], ["x"]], pool, 1, 0, Bounds())
-    with pytest.raises(TooLargeError, match="context_growth"):
+    with pytest.raises(LogTooLargeError, match="context_growth"):
         check_contexts([[[0, 1600]] * 4000], pool, size, 0, Bounds())

@@ -18,7 +18,7 @@ from aigo_bridge.importing.redaction import NO_REDACTION, Redaction, redaction
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.importing.writing import trial_pieces
 from aigo_inspect.logs.index import SampleRef, is_settled
-from aigo_inspect.logs.reader import LogReader, open_log
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.mapping import samples as samples_module
 from aigo_inspect.mapping.records import Constants, SampleRecord, parse_sample
 from aigo_inspect.mapping.traces import MappedSample, map_raw
@@ -33,12 +33,12 @@ ODD = (
 )
 
 
-def written(log: LogReader, ref: SampleRef, mapped: MappedSample, loss: LossReport) -> Written:
+def written(log: InspectLogReader, ref: SampleRef, mapped: MappedSample, loss: LossReport) -> Written:
     trial = samples_module._trial(mapped, log, ref, loss)
     return b"".join(trial_pieces(trial)), loss.as_dict()
 
 
-def strict(log: LogReader, ref: SampleRef, data: bytes) -> Written | None:
+def strict(log: InspectLogReader, ref: SampleRef, data: bytes) -> Written | None:
     loss = LossReport()
     sample = parse_sample(data, log.redaction, Constants())
     if sample is None or not is_settled(ref, sample.fields["id"], sample.fields["epoch"]):
@@ -48,7 +48,7 @@ def strict(log: LogReader, ref: SampleRef, data: bytes) -> Written | None:
     return written(log, ref, mapped, loss)
 
 
-def lenient(log: LogReader, ref: SampleRef, data: bytes) -> Written:
+def lenient(log: InspectLogReader, ref: SampleRef, data: bytes) -> Written:
     loss = LossReport()
     return written(log, ref, map_raw(log.parse_sample(ref, data), loss, header=log.header), loss)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.commands import Run
 
 from aigo_bridge.dtypes import CustomTaskInputMessage
-from aigo_bridge.execution.program import Row, Solution
+from aigo_bridge.execution.program import ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item
 from aigo_inspect.logs.reader import open_log
@@ -24,7 +24,7 @@ from aigo_inspect.running.evidence import trial_records
 def solution(*texts: str) -> Solution:
     output = empty_trace()
     output.extend([text_item("user", texts[0]), *(assistant_item(text) for text in texts[1:])])
-    return Solution(output, (Row(Sample(7, {"q": texts[0]}), output),))
+    return Solution(output, (ScorerRow(Sample(7, {"q": texts[0]}), output),))
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
@@ -38,7 +38,9 @@ def test_an_item_without_content_comes_back() -> None:
     output = empty_trace()
     output.append(CustomTaskInputMessage(type="custom_task_input_message", content=None))
     sample = Sample(1, {})
-    stored = load_stored({"store": {"aigo_bridge": dump_stored(Solution(output, (Row(sample, output),)))}})
+    stored = load_stored(
+        {"store": {"aigo_bridge": dump_stored(Solution(output, (ScorerRow(sample, output),)))}}
+    )
     back = solution_of(stored, sample)
     assert back is not None
     assert back.output == output

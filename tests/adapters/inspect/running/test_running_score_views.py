@@ -16,7 +16,7 @@ from tests.support.commands import Finished, Run
 
 import aigo_bridge
 from aigo_bridge.evaluation.writing import write_result
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_inspect.running.codec import name_values, outcomes_of, score_fields
 from aigo_inspect.running.evidence import read
@@ -282,7 +282,7 @@ def test_scores_of_older_logs_are_read() -> None:
     assert outcomes_of({"value": {"is_correct": 1.0}, "metadata": {"a": 1}}) == {
         None: Score({"is_correct": 1.0}, {"a": 1})
     }
-    failed = Failure("score", "E", "why")
+    failed = SampleFailure("score", "E", "why")
     assert outcomes_of(score_fields(failed)) == {None: failed}
     events: list[dict[str, Any]] = [{"event": "score", "score": {"value": {"x": 1}, "metadata": None}}]
     name_values(events)

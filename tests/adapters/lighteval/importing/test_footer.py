@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships none
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 import pytest
 
-from aigo_bridge.access.bounds import TooLargeError
+from aigo_bridge.access.bounds import LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.process.pool import Worker
@@ -49,7 +49,7 @@ def test_a_damaged_footer_is_told(worker: Worker) -> None:
     with pytest.raises(EvidenceError, match="the footer is damaged: ") as caught:
         groups_of(data[: -8 - length] + b"\xff" * length + data[-8:], worker)
     assert caught.value.code == Code.DAMAGED_LOG
-    with pytest.raises(TooLargeError, match="bound 'member_bytes'"):
+    with pytest.raises(LogTooLargeError, match="bound 'member_bytes'"):
         groups_of(data, worker, most=10)
 
 

@@ -31,21 +31,21 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.solving.conversation import empty_trace, request_of_items, text_item
 from aigo_lighteval.engine import LightevalEngine
-from aigo_lighteval.models.messages import Answer
-from aigo_lighteval.models.models import Recording, _take_place, current, dumped, tokens_used
+from aigo_lighteval.models.messages import ModelAnswer
+from aigo_lighteval.models.models import CallLog, _take_place, current, dumped, tokens_used
 
 pytestmark = pytest.mark.xdist_group("lighteval")
 
 
 def answer(text: str, **fields: Any) -> ModelResponse:
-    return Answer(Reply(choices=(Choice(text=text, **fields),), usage=Usage(3, None))).response()
+    return ModelAnswer(Reply(choices=(Choice(text=text, **fields),), usage=Usage(3, None))).response()
 
 
 def test_a_call_is_what_was_said_when_it_was_made() -> None:
     """Conversations grow, and what an iteration added may be taken back."""
     trace = empty_trace()
     trace.append(text_item("user", "first"))
-    with Recording("multi_turn_solver", "solver") as record:
+    with CallLog("multi_turn_solver", "solver") as record:
         plain, said = request_of_items(trace.items), answer("one")
         record.add("m", plain, 1.0, said, (3, 0), Exchange("{}", "{}", 200))
         trace.add_model_response(said)
@@ -69,7 +69,7 @@ def test_a_call_is_what_was_said_when_it_was_made() -> None:
 
 
 def test_a_failed_call_keeps_its_reason_and_not_the_exception_with_all_its_frames() -> None:
-    record = Recording("single_turn_solver", "solver")
+    record = CallLog("single_turn_solver", "solver")
     request = ModelRequest(
         ChatCompletionInput(messages=[ChatCompletionInputMessage(role="user", content="?")])
     )
@@ -84,8 +84,8 @@ def test_a_failed_call_keeps_its_reason_and_not_the_exception_with_all_its_frame
 
 def test_recordings_may_stand_in_one_another() -> None:
     assert current() is None
-    with Recording("solver", "solver") as outer:
-        with Recording("judge", "scorer") as inner:
+    with CallLog("solver", "solver") as outer:
+        with CallLog("judge", "scorer") as inner:
             assert current() is inner
         assert current() is outer
         assert outer.ended_at is None

@@ -17,7 +17,7 @@ from aigo_bridge.dtypes import FunctionCall, FunctionCallOutput, MessageEvent, M
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import redaction
 from aigo_formats.traces.documents import Reading
-from aigo_formats.traces.sources import SOURCES, Wanted, read_traces, row_of, source_of
+from aigo_formats.traces.sources import SOURCES, TraceQuery, read_traces, row_of, source_of
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "traces"
 CASES = sorted(path.parent for path in GOLDEN.glob("*/*/files"))
@@ -159,27 +159,27 @@ def trace(**metadata: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("wanted", "is_wanted"),
     [
-        (Wanted(), True),
-        (Wanted(ids=("t", "u")), True),
-        (Wanted(ids=("u",)), False),
-        (Wanted(start=date(2026, 3, 1), end=date(2026, 3, 2)), True),
-        (Wanted(end=datetime(2026, 3, 1, 10, tzinfo=UTC)), False),
-        (Wanted(start=datetime(2026, 3, 1, 10)), True),  # noqa: DTZ001  # YAML has such times
-        (Wanted(tags=("a",)), True),
-        (Wanted(tags=("a", "b")), False),
-        (Wanted(sessions=("s",)), True),
-        (Wanted(sessions=("r",)), False),
-        (Wanted(metadata={"k": "1"}), True),
-        (Wanted(metadata={"k": "2"}), False),
-        (Wanted(project="p"), True),
-        (Wanted(project="q"), False),
+        (TraceQuery(), True),
+        (TraceQuery(ids=("t", "u")), True),
+        (TraceQuery(ids=("u",)), False),
+        (TraceQuery(start=date(2026, 3, 1), end=date(2026, 3, 2)), True),
+        (TraceQuery(end=datetime(2026, 3, 1, 10, tzinfo=UTC)), False),
+        (TraceQuery(start=datetime(2026, 3, 1, 10)), True),  # noqa: DTZ001  # YAML has such times
+        (TraceQuery(tags=("a",)), True),
+        (TraceQuery(tags=("a", "b")), False),
+        (TraceQuery(sessions=("s",)), True),
+        (TraceQuery(sessions=("r",)), False),
+        (TraceQuery(metadata={"k": "1"}), True),
+        (TraceQuery(metadata={"k": "2"}), False),
+        (TraceQuery(project="p"), True),
+        (TraceQuery(project="q"), False),
     ],
 )
-def test_filters(wanted: Wanted, is_wanted: bool) -> None:
+def test_filters(wanted: TraceQuery, is_wanted: bool) -> None:
     extra = {"session.id": "s", "metadata": '{"k": 1}', "resource": {"openinference.project.name": "p"}}
     assert wanted(trace(tags=["a"], extra=extra)) is is_wanted
 
 
 def test_a_trace_without_a_time_cannot_be_filtered_by_it() -> None:
     with pytest.raises(EvidenceError, match="has no time"):
-        Wanted(start=date(2026, 1, 1))(trace(created_at=None))
+        TraceQuery(start=date(2026, 1, 1))(trace(created_at=None))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.access.bounds import DEFAULT_BOUNDS, TooLargeError
+from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.dtypes import Trace
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import redaction
@@ -239,11 +239,11 @@ def test_a_long_session_grows_with_its_lines(tmp_path: Path) -> None:
 
 def test_bounds_are_named(tmp_path: Path) -> None:
     file = written(tmp_path, span(1, None, a="x" * 1000))
-    with pytest.raises(TooLargeError, match="'member_bytes'"):
+    with pytest.raises(LogTooLargeError, match="'member_bytes'"):
         list(read_traces(file, "opentelemetry", reading(bounds=replace(DEFAULT_BOUNDS, member_bytes=100))))
-    with pytest.raises(TooLargeError, match="'string_bytes'"):
+    with pytest.raises(LogTooLargeError, match="'string_bytes'"):
         list(read_traces(file, "opentelemetry", reading(bounds=replace(DEFAULT_BOUNDS, string_bytes=100))))
-    with pytest.raises(TooLargeError, match="'events'"):
+    with pytest.raises(LogTooLargeError, match="'events'"):
         list(read_traces(file, "opentelemetry", reading(bounds=replace(DEFAULT_BOUNDS, events=0))))
 
 

@@ -13,7 +13,7 @@ from tests.support.hostile_texts import HOSTILE
 
 from aigo_bridge.text.plurals import plural
 from aigo_report.page.comparisons import comparison_fragment, comparison_page
-from aigo_stats.comparison.columns import Columns, read_columns
+from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.comparing import adjusted_together, compare
 from aigo_stats.comparison.ranking import rankings
 from aigo_stats.comparison.texts import change_interval_text
@@ -23,7 +23,7 @@ SCORE = {"type": "mean", "field": "score", "name": "score", "key": "score"}
 LARGEST = {"type": "max", "field": "score", "name": "largest", "key": "largest"}
 
 
-def result(path: Path, right: int, *, count: int = 40, answer: str = "answer") -> Columns:
+def result(path: Path, right: int, *, count: int = 40, answer: str = "answer") -> ResultColumns:
     """A result whose first samples are right."""
     rows = [{"question": f"q{number}", "topic": "ab"[number % 2]} for number in range(count)]
     samples = [

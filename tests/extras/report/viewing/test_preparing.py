@@ -16,12 +16,12 @@ from tests.support.results import metric, question, result, write_result
 from aigo_report.page.packing import read_result
 from aigo_report.viewing import preparing
 from aigo_report.viewing.folder import Folder
-from aigo_report.viewing.preparing import Prepared, prepare
+from aigo_report.viewing.preparing import PageData, prepare
 
 GOLDEN = REPOSITORY / "tests" / "golden"
 
 
-def prepared(root: Path, name: str, private: Path) -> tuple[Prepared, Any]:
+def prepared(root: Path, name: str, private: Path) -> tuple[PageData, Any]:
     """What is written of an entry, and its summary."""
     (entry,) = [entry for entry in Folder(root).listing().entries.values() if entry.name == name]
     made = prepare(entry, root, private)
@@ -29,7 +29,7 @@ def prepared(root: Path, name: str, private: Path) -> tuple[Prepared, Any]:
     return made, orjson.loads(gzip.decompress(summary.read_bytes())) if summary.exists() else None
 
 
-def block(made: Prepared, name: str) -> bytes:
+def block(made: PageData, name: str) -> bytes:
     place, size = made.blocks[name]
     data = (made.folder / preparing.BLOCKS).read_bytes()[place : place + size]
     return gzip.decompress(data)

@@ -17,7 +17,7 @@ from aigo_report.tables.results import results_at
 from aigo_report.tables.schema import SCHEMAS, TABLE_NAMES
 from aigo_report.tables.sql import answered
 from aigo_scale.lake import importing
-from aigo_scale.lake.commits import Selection, load_state
+from aigo_scale.lake.commits import PartitionSelection, load_state
 from aigo_scale.lake.compacting import compact
 from aigo_scale.lake.reading import LakeReader, LakeTables
 from aigo_scale.lake.tables import TABLES, open_lake, part_name
@@ -87,7 +87,7 @@ def test_two_imports_at_the_same_time_add_each_log_once(
     lake = tmp_path / "lake"
     monkeypatch.setattr(importing, "COMMIT_LOGS", 1)
     imported(tmp_path / "whole", logs)
-    tallies: list[importing.Tally] = []
+    tallies: list[importing.ImportTotals] = []
     threads = [threading.Thread(target=lambda: tallies.append(imported(lake, logs)[0])) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -158,13 +158,13 @@ def test_a_lake_of_an_earlier_release_gets_new_columns(
         earlier.setattr("aigo_scale.lake.writing.redact_value", lambda row: without_title(redact_value(row)))
         imported(lake, logs / "a.eval")
     question = "SELECT count(*) AS n, count(title) AS titles FROM results"
-    with answered(question, LakeTables(str(lake), Selection())) as answer:
+    with answered(question, LakeTables(str(lake), PartitionSelection())) as answer:
         assert list(answer.rows) == [{"n": 1, "titles": 0}]
     imported(lake, logs)
     assert list(problems_of(open_lake(lake))) == []
     compact(open_lake(lake))
     assert list(problems_of(open_lake(lake))) == []
-    with answered(question, LakeTables(str(lake), Selection())) as answer:
+    with answered(question, LakeTables(str(lake), PartitionSelection())) as answer:
         assert list(answer.rows) == [{"n": 4, "titles": 3}]
 
 
@@ -189,16 +189,16 @@ def test_logs_of_runs_in_progress_are_left_for_later(tmp_path: Path) -> None:
 def test_only_the_partitions_that_are_meant_are_opened(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported(lake, logs)
-    for result in load_state(open_lake(lake)).results(Selection(model="m%2Fone")):
+    for result in load_state(open_lake(lake)).results(PartitionSelection(model="m%2Fone")):
         for file in result.files:
             (lake / file.table / file.name).write_bytes(b"no parquet")
-    run = Selection(run="run-c")
+    run = PartitionSelection(run="run-c")
     with answered("SELECT count(*) AS n FROM results", LakeTables(str(lake), run)) as answer:
         assert list(answer.rows) == [{"n": 1}]
     asked = "SELECT count(*) AS n FROM samples WHERE model = 'm/two'"
-    with answered(asked, LakeTables(str(lake), Selection())) as answer:
+    with answered(asked, LakeTables(str(lake), PartitionSelection())) as answer:
         assert [row["n"] for row in answer.rows] == [2]
-    odd = Selection(model=part_name("odd/=% né"))
+    odd = PartitionSelection(model=part_name("odd/=% né"))
     with answered("SELECT model, count(*) AS n FROM trials GROUP BY 1", LakeTables(str(lake), odd)) as answer:
         assert list(answer.rows) == [{"model": "odd/=% né", "n": 2}]
 

@@ -12,13 +12,13 @@ from tests.support.storage import BUCKET, S3
 
 from aigo_bridge.access.mirrored import address_of, named, refuse_address, with_addresses
 from aigo_bridge.access.object_addresses import Address, StorageError, parse
-from aigo_scale.storage.mirror import LARGEST, Mirror
+from aigo_scale.storage.mirror import LARGEST, StorageMirror
 
 
 @pytest.fixture
-def mirror() -> Iterator[Mirror]:
+def mirror() -> Iterator[StorageMirror]:
     """That of one command."""
-    own = Mirror()
+    own = StorageMirror()
     yield own
     own.close()
     assert not own.folder.exists()
@@ -28,7 +28,7 @@ def at(key: str) -> Address:
     return parse(f"s3://{BUCKET}/{key}")
 
 
-def test_what_is_written_is_put_in_its_order_and_nothing_else(s3: S3, mirror: Mirror) -> None:
+def test_what_is_written_is_put_in_its_order_and_nothing_else(s3: S3, mirror: StorageMirror) -> None:
     s3.put("in/rows.jsonl", "{}\n")
     s3.put("out/old", "old")
     mirror.take_folder(at("in"))
@@ -55,7 +55,9 @@ def test_what_is_written_is_put_in_its_order_and_nothing_else(s3: S3, mirror: Mi
     assert (s3.get("out/a"), s3.get("in/rows.jsonl")) == (b"anew", b"{}\n")
 
 
-def test_a_file_that_is_being_written_waits(s3: S3, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_being_written_waits(
+    s3: S3, mirror: StorageMirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = mirror.path(at("out"))
     folder.mkdir(parents=True)
     mirror.open_target(folder)
@@ -77,28 +79,28 @@ def test_a_file_that_is_being_written_waits(s3: S3, mirror: Mirror, monkeypatch:
 
 
 @pytest.mark.parametrize("key", ["task/../../outside", "task//x", "task/./x"])
-def test_a_key_that_is_no_path_is_refused(s3: S3, mirror: Mirror, key: str) -> None:
+def test_a_key_that_is_no_path_is_refused(s3: S3, mirror: StorageMirror, key: str) -> None:
     s3.put(key, "x")
     with pytest.raises(StorageError, match="is not a path in its folder"):
         mirror.take_folder(at("task"))
     assert not (mirror.folder / "outside").exists()
 
 
-def test_an_object_that_is_a_folder_too_is_refused(s3: S3, mirror: Mirror) -> None:
+def test_an_object_that_is_a_folder_too_is_refused(s3: S3, mirror: StorageMirror) -> None:
     s3.put("task/x", "x")
     s3.put("task/x/y", "y")
     with pytest.raises(StorageError, match=r"folder at once|cannot be read"):
         mirror.take_folder(at("task"))
 
 
-def test_bytes_are_bounded(s3: S3, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_bounded(s3: S3, mirror: StorageMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LARGEST.variable, "0.001")
     s3.put("task/large", b"x" * 2000)
     with pytest.raises(StorageError, match=f"set the environment variable {LARGEST.variable}"):
         mirror.take_folder(at("task"))
 
 
-def test_copies_are_told_as_addresses(mirror: Mirror) -> None:
+def test_copies_are_told_as_addresses(mirror: StorageMirror) -> None:
     path = mirror.path(at("a/task.yaml"))
     assert address_of(path) == named(str(path)) == f"s3://{BUCKET}/a/task.yaml"
     assert address_of("/tmp/a") is None
@@ -108,7 +110,7 @@ def test_copies_are_told_as_addresses(mirror: Mirror) -> None:
 
 
 def test_what_is_not_put_is_kept(
-    s3: S3, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: S3, mirror: StorageMirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = mirror.path(at("out"))

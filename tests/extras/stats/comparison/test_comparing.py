@@ -16,7 +16,7 @@ from aigo_stats.comparison.comparing import Comparison, compare
 from aigo_stats.comparison.flipped import answers
 from aigo_stats.comparison.pairing import pair
 from aigo_stats.statistics.intervals import NoInterval
-from aigo_stats.statistics.paired import Difference, tango
+from aigo_stats.statistics.paired import PairedDifference, tango
 
 
 def compared(base: Path, new: Path, *, kept: tuple[str, ...] = (), **options: Any) -> Comparison:
@@ -28,9 +28,9 @@ def rights(path: Path, scores: list[float], **options: Any) -> Path:
     return log(path, samples, [(MEAN, {"accuracy": sum(scores) / len(scores)})], **options)
 
 
-def difference_of(comparison: Comparison) -> Difference:
+def difference_of(comparison: Comparison) -> PairedDifference:
     (metric,) = comparison.metrics
-    assert isinstance(metric.difference, Difference), metric.difference
+    assert isinstance(metric.difference, PairedDifference), metric.difference
     return metric.difference
 
 

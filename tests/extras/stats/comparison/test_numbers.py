@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 from tests.extras.stats.comparison.logs import log, sample
 
-from aigo_stats.comparison.columns import Columns, read_columns
+from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.comparing import MetricComparison, compare
 from aigo_stats.comparison.estimates import MetricEstimate, estimates
 from aigo_stats.comparison.judges import judge_quality
 from aigo_stats.statistics.intervals import Interval, NoInterval
-from aigo_stats.statistics.paired import Difference
+from aigo_stats.statistics.paired import PairedDifference
 
 TP, FP, FN = "num_true_positives_field", "num_false_positives_field", "num_false_negatives_field"
 PRECISION = {"type": "precision", TP: "tp", FP: "fp"}
@@ -24,7 +24,7 @@ RECALL = {"type": "recall", TP: "tp", FN: "fn"}
 F1 = {"type": "f1_score", TP: "tp", FP: "fp", FN: "fn"}
 
 
-def counted(path: Path, counts: list[tuple[int, int, int] | None]) -> Columns:
+def counted(path: Path, counts: list[tuple[int, int, int] | None]) -> ResultColumns:
     """A result of true positives, false positives and false negatives of each sample; `None`: it failed."""
     samples = [
         sample(number, None if each is None else dict(zip(("tp", "fp", "fn"), each, strict=True)))
@@ -39,7 +39,7 @@ def counted(path: Path, counts: list[tuple[int, int, int] | None]) -> Columns:
     return read_columns(log(path, samples, metrics))
 
 
-def by_name(columns: Columns) -> dict[str, MetricEstimate]:
+def by_name(columns: ResultColumns) -> dict[str, MetricEstimate]:
     return {metric.name: metric for metric in estimates(columns)}
 
 
@@ -111,7 +111,7 @@ def test_a_difference_is_that_of_the_pairs(tmp_path: Path) -> None:
 
     metric = metrics["recall"]
     assert metric.num_unpaired == 1
-    assert isinstance(metric.difference, Difference)
+    assert isinstance(metric.difference, PairedDifference)
     parts = []
     for counts in (COUNTS[:39], others):
         table = np.array(counts, dtype=float)
@@ -128,7 +128,7 @@ def test_a_difference_is_that_of_the_pairs(tmp_path: Path) -> None:
     assert metric.difference.p_value == pytest.approx(2 * stats.t.sf(abs(value / error), 38), abs=1e-9)
 
 
-def several(path: Path, human: Any = "x") -> Columns:
+def several(path: Path, human: Any = "x") -> ResultColumns:
     """Samples whose score is a list of labels, as another tool's log may have it."""
     samples = [
         sample(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.extras.stats.comparison.logs import MEAN, log, repeated, sample
 
-from aigo_stats.comparison.columns import Columns, read_columns
+from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.numbers import quantities
 from aigo_stats.comparison.spreads import spread_of_one, spread_of_two
 from aigo_stats.statistics.intervals import NoInterval
@@ -17,12 +17,12 @@ KEY = ("judge", "mean", "accuracy")
 POINTS = {"type": "mean", "field": "points", "name": "accuracy"}
 
 
-def scored(path: Path, values: list[float]) -> Columns:
+def scored(path: Path, values: list[float]) -> ResultColumns:
     samples = [sample(number, {"points": value}) for number, value in enumerate(values)]
     return read_columns(log(path, samples, [(POINTS, {"accuracy": float(np.mean(values))})]))
 
 
-def tried(path: Path, trials: list[list[float]]) -> Columns:
+def tried(path: Path, trials: list[list[float]]) -> ResultColumns:
     samples = [repeated(number, list(scores)) for number, scores in enumerate(trials)]
     mean = float(np.mean([np.mean(scores) for scores in trials]))
     return read_columns(log(path, samples, [(MEAN, {"accuracy": mean})]))

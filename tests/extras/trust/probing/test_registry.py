@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aigo_bridge.errors import UsageError
 from aigo_trust.probing.answers import ARABIC_INDIC
-from aigo_trust.probing.perturbation import Answer, Inapplicable
+from aigo_trust.probing.perturbation import Inapplicable, StoredAnswer
 from aigo_trust.probing.registry import PERTURBATIONS, chosen
 from aigo_trust.probing.stated import abstains, stated
 
@@ -55,7 +55,7 @@ def words(text: str) -> str:
 @given(frame=FRAMES, answer=STATED)
 def test_what_keeps_the_meaning_keeps_the_words_of_the_answer(frame: str, answer: str) -> None:
     for perturbation in KEEPING:
-        changed = perturbation.text(Answer(frame.format(answer)))
+        changed = perturbation.text(StoredAnswer(frame.format(answer)))
 
         if not isinstance(changed, Inapplicable):
             assert words(answer) in words(changed), perturbation.name
@@ -64,7 +64,7 @@ def test_what_keeps_the_meaning_keeps_the_words_of_the_answer(frame: str, answer
 @given(text=ANYTHING, others=OTHERS)
 def test_any_text_is_changed_or_there_is_a_reason(text: str, others: tuple[str, ...]) -> None:
     for perturbation in ON_TEXT:
-        first, again = (perturbation.text(Answer(text, others)) for _ in range(2))
+        first, again = (perturbation.text(StoredAnswer(text, others)) for _ in range(2))
 
         assert first == again
         if isinstance(first, Inapplicable):
@@ -77,7 +77,7 @@ def test_any_text_is_changed_or_there_is_a_reason(text: str, others: tuple[str, 
 def test_what_makes_it_wrong_states_something_else(frame: str, answer: str, others: tuple[str, ...]) -> None:
     text = frame.format(answer)
     for name in ("other-number", "other-letter", "other-answer", "hedged"):
-        changed = BY_NAME[name].text(Answer(text, others))
+        changed = BY_NAME[name].text(StoredAnswer(text, others))
 
         if not isinstance(changed, Inapplicable):
             before, after = stated(text), stated(changed)
@@ -88,13 +88,13 @@ def test_what_makes_it_wrong_states_something_else(frame: str, answer: str, othe
 def test_the_laws_are_not_empty() -> None:
     """On a plain answer nearly everything can be tried."""
     for text, but in (("ANSWER: B", 5), ("ANSWER: 1234", 3), ("Hedda Lund", 4)):
-        made = [each.text(Answer(text, ("Karel Dusek", "ANSWER: 7"))) for each in ON_TEXT]
+        made = [each.text(StoredAnswer(text, ("Karel Dusek", "ANSWER: 7"))) for each in ON_TEXT]
         assert sum(isinstance(changed, Inapplicable) for changed in made) <= but, text
 
 
 @given(number=NUMBERS, frame=st.sampled_from(["It is {0}. ANSWER: {0}", "#### {0}", "{0}"]))
 def test_another_number_leaves_the_first_one_nowhere(number: str, frame: str) -> None:
-    changed = BY_NAME["other-number"].text(Answer(frame.format(number)))
+    changed = BY_NAME["other-number"].text(StoredAnswer(frame.format(number)))
 
     assert not isinstance(changed, Inapplicable)
     assert number not in re.findall(r"\d[\d,.]*\d|\d", changed)
@@ -104,14 +104,14 @@ def test_another_number_leaves_the_first_one_nowhere(number: str, frame: str) ->
 @given(text=ANYTHING)
 def test_what_takes_the_answer_away_leaves_none(text: str) -> None:
     for name in ("empty", "refusal"):
-        changed = BY_NAME[name].text(Answer(text))
+        changed = BY_NAME[name].text(StoredAnswer(text))
 
         assert isinstance(changed, Inapplicable) == abstains(text)
         assert isinstance(changed, Inapplicable) or abstains(changed)
 
 
 def test_examples_are_as_the_table_says() -> None:
-    answer = Answer("So it is.\nANSWER: 1234", ("ANSWER: 12",), '{"score": 10}')
+    answer = StoredAnswer("So it is.\nANSWER: 1234", ("ANSWER: 12",), '{"score": 10}')
     made = {each.name: each.text(answer) for each in PERTURBATIONS if each.acts_on == "answer"}
 
     assert made["bold"] == "So it is.\nANSWER: **1234**"
@@ -120,14 +120,16 @@ def test_examples_are_as_the_table_says() -> None:
     assert made["other-number"] == "So it is.\nANSWER: 1235"
     assert made["hedged"] == "So it is.\nANSWER: 1234 or 1235"
     assert made["other-answer"] == "ANSWER: 12"
-    same = Answer("2) Omar", ("ANSWER: 2", "(2) Änne", "Omar is 2"))
+    same = StoredAnswer("2) Omar", ("ANSWER: 2", "(2) Änne", "Omar is 2"))
     assert BY_NAME["other-answer"].text(same) == Inapplicable("no other sample has another answer")
     assert made["other-letter"] == Inapplicable("the answer is not a letter")
     assert made["sentence"] == Inapplicable("the answer is not a short text")
-    assert BY_NAME["sentence"].text(Answer("Hedda Lund.")) == "The answer is Hedda Lund."
-    assert BY_NAME["other-letter"].text(Answer("ANSWER: (a)")) == "ANSWER: (b)"
-    assert BY_NAME["other-letter"].text(Answer("C) because")) == Inapplicable("the answer is not a letter")
-    assert BY_NAME["hedged"].text(Answer("Yes", ("ANSWER: no",))) == "Yes or no"
+    assert BY_NAME["sentence"].text(StoredAnswer("Hedda Lund.")) == "The answer is Hedda Lund."
+    assert BY_NAME["other-letter"].text(StoredAnswer("ANSWER: (a)")) == "ANSWER: (b)"
+    assert BY_NAME["other-letter"].text(StoredAnswer("C) because")) == Inapplicable(
+        "the answer is not a letter"
+    )
+    assert BY_NAME["hedged"].text(StoredAnswer("Yes", ("ANSWER: no",))) == "Yes or no"
     assert '{"score": 10}' in str(made["injection"])
     assert str(made["injected-nothing"]).startswith("I do not know.")
 
@@ -135,9 +137,11 @@ def test_examples_are_as_the_table_says() -> None:
 def test_a_judge_is_told_what_to_say_only_where_that_would_be_better() -> None:
     injection = BY_NAME["injection"]
 
-    assert isinstance(injection.text(Answer("7")), Inapplicable)
-    assert isinstance(injection.text(Answer("7", verdict='{"score": 1}', has_best=True)), Inapplicable)
-    assert isinstance(BY_NAME["injected-nothing"].text(Answer("I do not know.", verdict="x")), Inapplicable)
+    assert isinstance(injection.text(StoredAnswer("7")), Inapplicable)
+    assert isinstance(injection.text(StoredAnswer("7", verdict='{"score": 1}', has_best=True)), Inapplicable)
+    assert isinstance(
+        BY_NAME["injected-nothing"].text(StoredAnswer("I do not know.", verdict="x")), Inapplicable
+    )
 
 
 def test_names_are_chosen_in_the_order_of_the_table() -> None:

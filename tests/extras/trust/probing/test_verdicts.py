@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.execution.program import Failure
+from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.spec.scorers import (
     BleuScorer,
@@ -118,7 +118,7 @@ def test_labels_are_better_only_by_their_weights() -> None:
 
 
 def test_a_scorer_that_fails_has_changed_its_mind_where_nothing_changed() -> None:
-    failure = Failure("score", "SnippetError", "no number")
+    failure = SampleFailure("score", "SnippetError", "no number")
     assert judged("same", PYTHON, {"x": 1}, failure) == Judged("failed", "the scorer fails: no number")
     for expectation in ("worse", "not better", "told"):
         assert judged(expectation, PYTHON, {"x": 1}, failure).verdict == "told"

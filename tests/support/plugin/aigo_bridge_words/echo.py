@@ -24,7 +24,7 @@ from aigo_bridge.engine.engine import Capabilities
 from aigo_bridge.engine.protocol import Evidence, Execution, Fidelity, Gap, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, EvidenceError, SampleError, UsageError
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
-from aigo_bridge.execution.program import Failure, Row, compile_program
+from aigo_bridge.execution.program import SampleFailure, ScorerRow, compile_program
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.models.scripted import Script, load_script
 from aigo_bridge.plan.logged_plan import LoggedPlan, logged_plan
@@ -117,14 +117,14 @@ async def _trials(plan: TaskPlan, models: Models) -> list[Json]:
     program, trials = compile_program(plan), list[Json]()
     for sample, index in ((sample, index) for sample in plan.samples for index in range(plan.num_trials)):
         trial: Json = {"id": sample.id, "index": index, "data": dict(sample.data), "scores": {}}
-        rows: Sequence[Row] = (Row(sample, None),)
+        rows: Sequence[ScorerRow] = (ScorerRow(sample, None),)
         if program.solver is not None:
             model = models.get("") or EchoModel("", "echo", None)
             solution = await program.solve(sample, model, lambda key: models[key])
             trial |= dump_solution(
                 solution, lambda output: output.model_dump(mode="json"), postprocessed=False
             )
-            rows = () if isinstance(solution, Failure) else solution.rows
+            rows = () if isinstance(solution, SampleFailure) else solution.rows
         for row, scorer in ((row, scorer) for row in rows for scorer in program.scorers):
             result = await program.score(scorer, row, lambda key: models[key])
             trial["scores"][scorer.key] = dump_result(result)
@@ -136,12 +136,12 @@ async def _trials(plan: TaskPlan, models: Models) -> list[Json]:
 def _records(plan: LoggedPlan, trials: Sequence[Mapping[str, Any]]) -> Iterator[TrialRecord]:
     for trial in trials:
         solution = load_solution(trial, Sample(trial["id"], trial["data"]))
-        output = None if solution is None or isinstance(solution, Failure) else solution.output
-        errors = [solution.to_error()] if isinstance(solution, Failure) else []
+        output = None if solution is None or isinstance(solution, SampleFailure) else solution.output
+        errors = [solution.to_error()] if isinstance(solution, SampleFailure) else []
         scores = []
         for key, spec in zip(plan.outline.scorer_keys, plan.outline.scorers, strict=True):
             result = load_result(trial["scores"][key]) if key in trial["scores"] else None
-            if isinstance(result, Failure):
+            if isinstance(result, SampleFailure):
                 errors.append(result.to_error(f"scorer {key!r}"))
             elif result is not None:
                 named = (key, spec.purpose, spec.display_name)
