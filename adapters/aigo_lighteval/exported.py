@@ -256,7 +256,6 @@ def _with_failures(run: HostedRun, place: int) -> str:
 
 
 def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> list[GivenAnswer]:
-    """Return the answers to a document, by trial."""
     problem = prompt_problem(model, doc, response)
     if problem is None and hides_failures(model) and not all(response.text):
         problem = "the backend gave an empty answer, which is also what it gives for a call that failed"

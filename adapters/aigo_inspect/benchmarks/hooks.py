@@ -107,7 +107,6 @@ async def _write(location: str, log: EvalLog | None) -> None:
 
 
 def _differences(log: EvalLog, result: ImportReport) -> tuple[str, ...]:
-    """Return the differences between the evidence and the results that Inspect shows."""
     if result.output is None:
         return ()
     # Imported late, because Inspect loads this module even if the hook is disabled.

@@ -260,7 +260,6 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
 
 
 def _variable(parameter: click.Parameter) -> str:
-    """Return the environment variable that set a parameter."""
     variables = parameter.envvar
     names = [variables] if isinstance(variables, str) else list(variables or ())
     names.append(f"INSPECT_EVAL_{str(parameter.name).upper()}")

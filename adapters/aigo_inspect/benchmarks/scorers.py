@@ -171,7 +171,6 @@ def _is_mean(metric: Any) -> bool:
 
 
 def _described(metrics: Any, code: OwnCode) -> Any:
-    """Return the references of metrics as JSON."""
     if isinstance(metrics, Mapping):
         return {"by_key": {key: _described(values, code) for key, values in metrics.items()}}
     if isinstance(metrics, Sequence):
@@ -222,7 +221,6 @@ def _snippet(scorer: object, solvers: Sequence[Solver], code: OwnCode) -> str:
 
 
 def _packages(references: Sequence[Mapping[str, Any]], code: OwnCode) -> str:
-    """Return the packages that the code of the references needs, as text for a comment."""
     carried_modules = set(map(module_of, code.texts()))
     modules = [part["module"] for part in references if part["module"] not in carried_modules]
     names = dict.fromkeys(["inspect-ai", *(name.partition(".")[0] for name in modules)])

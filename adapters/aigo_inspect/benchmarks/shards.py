@@ -133,7 +133,6 @@ def _chosen_by(settings: EvalSettings) -> Mapping[str, Any]:
 
 
 def _outcome(log: EvalLog | None, run: TaskWithModel, request: BenchmarkRun) -> PartRun:
-    """Return the counts of a shard from its log."""
     if log is None and not len(run.samples):
         return PartRun()
     path = None if log is None else log_file(log, request.out)

@@ -157,7 +157,6 @@ def plan_ranges(reader: InspectLogReader, processes: int) -> RangePlan | None:
 
 
 def _ends(sizes: Sequence[int], count: int) -> tuple[int, ...]:
-    """Return the ends of ranges with about the same size."""
     total, sum_before, ends = sum(sizes), 0, list[int]()
     for number, size in enumerate(sizes, 1):
         sum_before += size
@@ -216,7 +215,6 @@ def write_ranges(
 
 
 def _added(part: LogRange | None, totals: LogTotals, loss: LossReport, redacted: Counter[str]) -> LogTotals:
-    """Add the counts of a range to the totals of the log."""
     if part is None:
         raise UnsuitableForRangesError
     assert isinstance(part.totals, LogTotals)

@@ -146,7 +146,6 @@ class Spans:
 
 
 def _set_span(native: SpanBegin | SpanEnd, event: Event, span_id: str) -> None:
-    """Set the span of a start or end event to the span itself. A different span in the log is noted."""
     if native.span_id and native.span_id != span_id:
         event["metadata"]["inspect"]["span_id"] = native.span_id
     event["span_id"] = span_id

@@ -112,7 +112,6 @@ async def _write(name: str, text: str) -> None:
 
 
 async def _files(names: Sequence[str]) -> dict[str, str]:
-    """Return the content of the named files that exist."""
     if not names:
         return {}
     try:

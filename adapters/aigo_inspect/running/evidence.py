@@ -147,7 +147,6 @@ def _asked(trace: Trace) -> list[TraceItem]:
 
 
 def _add_run(output: SolverOutput | None, trace: Trace, ios: DirectIOs) -> None:
-    """Add all events of the run to a solver's output."""
     solver = first_trace(output)
     if solver is None:
         return

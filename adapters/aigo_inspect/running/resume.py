@@ -106,7 +106,6 @@ def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
 
 
 def _total(usages: Iterable[Mapping[str, ModelUsage]]) -> dict[str, ModelUsage]:
-    """Return the sum of usages by model, or by role."""
     total: dict[str, ModelUsage] = {}
     for usage in usages:
         for name, tokens in usage.items():

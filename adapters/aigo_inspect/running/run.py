@@ -160,7 +160,6 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
 
 
 def _close_journals(works: Sequence[_Work], logs: Sequence[EvalLog]) -> None:
-    """Remove the journals of finished runs, and close the others."""
     headers = [(log.eval.metadata or {}).get(HEADER_KEY) for log in logs if log.status == "success"]
     ended = {identity_of(header) for header in headers if isinstance(header, dict)}
     for work in works:
@@ -300,7 +299,6 @@ def _written(logs: Sequence[EvalLog], out: Path, earlier_logs: set[Path]) -> dic
 def _contained_result(
     start: PlannedJob[EvalLog], written: Mapping[Identity, EvalLog | Path], out: Path, problem: str | None
 ) -> LogRef | EngineError:
-    """Return the log of one job, or its error. An error of one job does not affect the others."""
     try:
         return _result(start, written, out, problem)
     except Exception as error:  # noqa: BLE001  # the log is kept and can be imported
@@ -356,7 +354,6 @@ def _engine_errors() -> Iterator[None]:
 
 
 def _first(group: BaseExceptionGroup[Exception]) -> Exception:
-    """Return the first error of nested groups."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 

@@ -35,7 +35,7 @@ from aigo_lighteval.benchmarks.requests import (
     options_of,
     request_options,
 )
-from aigo_lighteval.models.backends import BACKENDS, PREFIX, BackendRequest
+from aigo_lighteval.models.backends import BACKENDS, PREFIX, ModelQuery
 from aigo_lighteval.models.batches import (
     BackendCaller,
     contained_answers,
@@ -44,7 +44,7 @@ from aigo_lighteval.models.batches import (
     prompt_tokens,
 )
 from aigo_lighteval.models.calling import ConnectionCaller
-from aigo_lighteval.models.loading import LoadedBackend, quiet_logs
+from aigo_lighteval.models.loading import LoadedModel, quiet_logs
 from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, CallLog, HostedModel
 from aigo_lighteval.running.hosted import within
@@ -185,7 +185,7 @@ class BackendModel(UncachedModel):
         told: notes for failures.
     """
 
-    def __init__(self, loaded: LoadedBackend, told: DocumentNotes):
+    def __init__(self, loaded: LoadedModel, told: DocumentNotes):
         super().__init__(loaded.config)
         self._loaded = loaded
         self._told = told
@@ -211,14 +211,14 @@ class BackendModel(UncachedModel):
         """Return the log-likelihoods of each document's choices."""
 
         def problem(doc: Doc) -> str | None:
-            return continuation_problem(self._loaded, BackendRequest(doc, None, ()))
+            return continuation_problem(self._loaded, ModelQuery(doc, None, ()))
 
         return self._responses(docs, self._loaded.model.loglikelihood, problem)
 
     def _prompt_problem(self, doc: Doc) -> str | None:
         if not self._loaded.backend.loads_weights:
             return None
-        length = len(prompt_tokens(self._loaded, BackendRequest(doc, None, ())))
+        length = len(prompt_tokens(self._loaded, ModelQuery(doc, None, ())))
         return length_problem(self._loaded, length, doc.generation_size)
 
     def _responses(
@@ -235,12 +235,12 @@ class BackendModel(UncachedModel):
             else:
                 self._told.failed(doc, SampleFailure("solver", "BackendError", reason))
 
-        def ask(loaded: LoadedBackend, questions: Sequence[BackendRequest]) -> list[ModelResponse]:
+        def ask(loaded: LoadedModel, questions: Sequence[ModelQuery]) -> list[ModelResponse]:
             batch = [question.doc for question in questions]
             return [response for _, response in zip(batch, call(batch) if batch else [], strict=True)]
 
         with quiet_logs():
-            results = contained_answers(self._loaded, [BackendRequest(doc, None, ()) for doc in fitting], ask)
+            results = contained_answers(self._loaded, [ModelQuery(doc, None, ()) for doc in fitting], ask)
         responses: dict[int, ModelResponse] = {}
         for doc, result in zip(fitting, results, strict=True):
             if isinstance(result, Exception):

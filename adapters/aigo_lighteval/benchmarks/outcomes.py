@@ -35,7 +35,7 @@ from aigo_lighteval.benchmarks.pipeline import Measured, NativePipeline
 from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
 from aigo_lighteval.importing.header import read_header
 from aigo_lighteval.importing.importing import write_documents
-from aigo_lighteval.importing.locate import LightevalRunFiles, log_files
+from aigo_lighteval.importing.locate import RunFiles, log_files
 from aigo_lighteval.importing.rows import COLUMN as FAILURE
 from aigo_lighteval.importing.rows import DocumentRow, DocumentRows
 from aigo_lighteval.importing.samples import DocumentMapper
@@ -59,7 +59,7 @@ def write_result(
         ended: Unix time in seconds.
     """
     location = str(finished.results_file)
-    run = LightevalRunFiles(finished.date, location)
+    run = RunFiles(finished.date, location)
     secrets = redaction(())
     _, header = read_header(location, DEFAULT_BOUNDS, redaction(()), redact=True)
 
@@ -87,7 +87,6 @@ def write_result(
 
 
 def _documents(measured: list[Measured], notes: DocumentNotes) -> Iterator[DocumentRows]:
-    """Yield the documents in order, with one row for each request type."""
     rows: dict[str, list[DocumentRow]] = {}
     for number, document in enumerate(measured):
         metrics = {name: plain(value) for name, value in document.metrics.items()}

@@ -316,7 +316,6 @@ def concluded(
 
 
 def _of_result(frame: TaskResultLog) -> RunIdentity | None:
-    """Return the run that a result of a lighteval task belongs to."""
     specification = frame.specification
     header = specification.config.get("lighteval")
     entity = specification.evaluated_entity
@@ -329,7 +328,6 @@ def _of_result(frame: TaskResultLog) -> RunIdentity | None:
 
 
 def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str) -> Outcome:
-    """Return the outcome of a failed task among several."""
     return Outcome(
         task=task.name,
         status="error",

@@ -389,7 +389,6 @@ def listing() -> BenchmarkListing:
 
 
 def _metric_parameters(config: object) -> tuple[str, ...]:
-    """Return the parameters of a task's metrics, if any."""
     names: list[str] = []
     for metric in getattr(config, "metrics", ()):
         if "@" in metric.metric_name:

@@ -188,7 +188,6 @@ def _configuration(shared: Shared) -> str:
 
 
 def _write_numbers(folder: Path, manifest: ExportManifest, num_examples: int) -> None:
-    """Write the rows of an export and of its examples. A row is a number with the id of the export."""
     place = folder / ROWS
     place.mkdir()
     for split, number in ((SPLIT, manifest.num_samples), (EXAMPLES, num_examples)):

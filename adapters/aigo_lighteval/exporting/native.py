@@ -222,7 +222,6 @@ Expect = Callable[[Sample], dict[str, Any]]
 
 
 def _rendered(plan: TaskPlan) -> Native:
-    """Render all documents of a task. Samples that cannot be rendered are reported."""
     ask, golds = asker(plan), golds_of(plan)
     assert ask is not None  # otherwise the solver is not exact
     as_lists = has_several(plan, golds)

@@ -126,7 +126,6 @@ class Details:
             )
 
     def _row_group(self, file: Any, number: int, group: RowGroup, names: list[str], size: int) -> list[Any]:
-        """Return the readable rows of one group."""
 
         def rows(names: list[str]) -> list[Any] | str:
             """Return the rows with these columns, or the reason why they cannot be read."""
@@ -292,7 +291,6 @@ def _one(table: Any, name: str) -> Any:
 
 
 def _taken(table: Any, order: list[int]) -> Any:
-    """Return the rows of a table in another order."""
     if order == list(range(table.num_rows)):
         return table
     # Combine the chunks first because `take` would join them again for every column. `pa.array` is avoided
@@ -318,7 +316,6 @@ def _field(table: Any, name: str) -> list[Any]:
 
 
 def _metric_names(table: Any) -> list[frozenset[str]]:
-    """Return the metric names of each row."""
     if "metric" not in table.schema.names:
         return [frozenset()] * table.num_rows
     kind = table.schema.field("metric").type

@@ -85,7 +85,6 @@ def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGrou
 
 
 def _row_groups(footer: bytes) -> list[RowGroup] | str:
-    """Return the row groups in a footer, or an error message."""
     import pyarrow as pa  # type: ignore[import-untyped]  # no type stubs
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # no type stubs
 

@@ -24,7 +24,7 @@ from aigo_bridge.importing.result_header import (
 from aigo_bridge.results.specification import custom_model, stored_model
 from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_lighteval.importing.header import BY_TASK, Header, own_part
-from aigo_lighteval.importing.locate import LightevalRunFiles
+from aigo_lighteval.importing.locate import RunFiles
 from aigo_lighteval.importing.samples import LogTotals
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ _STDERR = "_stderr"
 
 
 def frame_of(
-    run: LightevalRunFiles,
+    run: RunFiles,
     header: Header,
     task: str,
     totals: LogTotals,
@@ -106,7 +106,7 @@ def _names(metric: Json) -> list[str]:
 
 
 def _specification(
-    run: LightevalRunFiles, header: Header, task: str, config: Json, totals: LogTotals, scorers: list[str]
+    run: RunFiles, header: Header, task: str, config: Json, totals: LogTotals, scorers: list[str]
 ) -> Json:
     name, shots = _name_and_shots(task, config, totals)
     header_part: Json = {
@@ -156,7 +156,7 @@ def _name_and_shots(task: str, config: Json, totals: LogTotals) -> tuple[str, in
 
 
 def _task(
-    run: LightevalRunFiles,
+    run: RunFiles,
     name: str,
     task: str,
     shots: int,
@@ -206,7 +206,7 @@ def _model(name: str, config: Json) -> StoredModel:
     return custom_model(name, engine="lighteval")
 
 
-def _execution(run: LightevalRunFiles, header: Header, totals: LogTotals) -> Json:
+def _execution(run: RunFiles, header: Header, totals: LogTotals) -> Json:
     # The date in the file names is local time without a time zone.
     ended = unix_time_of(run.date) or 0
     runtime = header.runtime or 0.0

@@ -36,7 +36,7 @@ from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_lighteval.importing.frame import frame_of, functions_of
 from aigo_lighteval.importing.header import Header, own_part, plain_name, read_header
-from aigo_lighteval.importing.locate import LightevalRunFiles, find_runs, log_files, result_files, run_files
+from aigo_lighteval.importing.locate import RunFiles, find_runs, log_files, result_files, run_files
 from aigo_lighteval.importing.rows import Prompting
 from aigo_lighteval.importing.samples import DocumentMapper
 from aigo_lighteval.running.evidence import BLOCK, read
@@ -95,8 +95,7 @@ class LightevalLogs:
     import_logs = staticmethod(run_import)
 
 
-def _contained(run: LightevalRunFiles, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
-    """Yield the reports of a run. Damage in its files does not affect other runs."""
+def _contained(run: RunFiles, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
     try:
         yield from reports
     except (UsageError, MissingEngineError):
@@ -107,7 +106,7 @@ def _contained(run: LightevalRunFiles, reports: Iterator[ImportReport]) -> Itera
 
 
 def import_run(
-    run: LightevalRunFiles, out: Path, options: ImportOptions, taken: set[str], worker: Worker
+    run: RunFiles, out: Path, options: ImportOptions, taken: set[str], worker: Worker
 ) -> Iterator[ImportReport]:
     """Import one run, task by task.
 
@@ -154,7 +153,7 @@ def import_run(
             raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
 
 
-def _tasks(run: LightevalRunFiles, header: Header) -> list[tuple[str, str | None]]:
+def _tasks(run: RunFiles, header: Header) -> list[tuple[str, str | None]]:
     """Return every task of the run with its details, in the order of the results file. Tasks without metrics
     come last.
     """
@@ -204,7 +203,7 @@ def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str
     return write_import_provenance(report, "lighteval", list(map(str, log_files(path))), options)
 
 
-def _nothing(run: LightevalRunFiles, damage: list[Damage]) -> ImportReport:
+def _nothing(run: RunFiles, damage: list[Damage]) -> ImportReport:
     return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
 
 
@@ -227,7 +226,7 @@ Samples = Callable[[DocumentMapper, list[Damage]], Iterator[bytes]]
 
 
 def _write_task(
-    run: LightevalRunFiles,
+    run: RunFiles,
     header: Header,
     task: str,
     details: str | None,
@@ -283,7 +282,7 @@ def _write_task(
 
 
 def write_documents(
-    run: LightevalRunFiles,
+    run: RunFiles,
     header: Header,
     task: str,
     source: str,

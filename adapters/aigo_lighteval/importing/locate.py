@@ -31,7 +31,7 @@ _HIGHEST = 12
 
 
 @dataclass
-class LightevalRunFiles:
+class RunFiles:
     """Files of one run."""
 
     date: str
@@ -86,7 +86,7 @@ def run_files(location: str) -> list[str]:
     return list(files)
 
 
-def find_runs(locations: Sequence[str]) -> list[LightevalRunFiles]:
+def find_runs(locations: Sequence[str]) -> list[RunFiles]:
     """Return the runs at the locations, in file order.
 
     A results file includes its details, and details include their results file, even from outside the
@@ -95,7 +95,7 @@ def find_runs(locations: Sequence[str]) -> list[LightevalRunFiles]:
     Raises:
         UsageError: a location does not contain lighteval results.
     """
-    runs: dict[str, LightevalRunFiles] = {}
+    runs: dict[str, RunFiles] = {}
     for location in locations:
         place = FileLocation.of(location)
         try:
@@ -153,9 +153,7 @@ def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     return "results" if _FIRST_MEMBER in (head.members or ()) else None
 
 
-def _runs_at(
-    place: FileLocation, kinds: dict[str, str | None], *, named: bool
-) -> Iterator[LightevalRunFiles]:
+def _runs_at(place: FileLocation, kinds: dict[str, str | None], *, named: bool) -> Iterator[RunFiles]:
     details = [path for path, kind in kinds.items() if kind == "details"]
     results = [path for path, kind in kinds.items() if kind == "results"]
     taken: set[str] = set()
@@ -167,16 +165,14 @@ def _runs_at(
             own_details = [file for file in own_details if _nearest(file, results, date) == path]
         own_details = own_details or _details_of(place, path, date)
         taken.update(own_details)
-        yield LightevalRunFiles(
-            date, place.name(path), {_task(file): place.name(file) for file in own_details}
-        )
+        yield RunFiles(date, place.name(path), {_task(file): place.name(file) for file in own_details})
     orphans: dict[tuple[str, str], list[str]] = {}
     for path in details:
         if path not in taken:
             orphans.setdefault((_folder(path), _date(_DETAILS, path)), []).append(path)
     for (_, date), paths in orphans.items():
         file = _results_of(place, paths[0], date)
-        yield LightevalRunFiles(
+        yield RunFiles(
             date,
             None if file is None else place.name(file),
             {_task(path): place.name(path) for path in paths},
@@ -185,7 +181,6 @@ def _runs_at(
 
 
 def _details_of(place: FileLocation, results: str, date: str) -> list[str]:
-    """Return the details of a results file, searching its parent folders."""
     if not date:
         return []
     results = place.absolute(results)
@@ -210,7 +205,6 @@ def _details_of(place: FileLocation, results: str, date: str) -> list[str]:
 
 
 def _results_of(place: FileLocation, details: str, date: str) -> str | None:
-    """Return the results file of details, searching their parent folders."""
     if not date:
         return None
     details = place.absolute(details)

@@ -189,7 +189,6 @@ class DocumentMapper:
         return {"output": {"trace": trace, "raw_outputs": [call.output for call in calls], "direct_ios": []}}
 
     def _calls(self, row: DocumentRow, data: Json) -> list[_Call]:
-        """Return the calls of one row: one for each answer, or a single one for likelihoods."""
         response: Json = row.response or {}
         prompt, rebuilt = prompt_items(row.doc or {}, response, self.prompts, self.loss)
         notes = {

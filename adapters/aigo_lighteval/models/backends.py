@@ -194,7 +194,7 @@ NOT_SETTINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class BackendModelString:
+class ModelString:
     """Parsed model string of a backend: `[lighteval/]backend/model[,setting=value]…`."""
 
     name: str
@@ -227,7 +227,7 @@ class BackendModelString:
             return False
 
 
-def backend_model(name: str | None) -> BackendModelString | None:
+def backend_model(name: str | None) -> ModelString | None:
     """Return the backend model of a model string; `None` if the string names another kind of model.
 
     Raises:
@@ -251,10 +251,10 @@ def backend_model(name: str | None) -> BackendModelString | None:
         raise UsageError(
             f"model {name!r}: found no model, expected {kind}/MODEL", code=Code.WRONG_MODEL_ARGUMENT
         )
-    return BackendModelString(name, backend, model, named.settings)
+    return ModelString(name, backend, model, named.settings)
 
 
-def check_packages(model: BackendModelString) -> None:
+def check_packages(model: ModelString) -> None:
     """Check that a backend's packages are installed, without importing them.
 
     Raises:
@@ -339,7 +339,7 @@ def option_problem(request: ModelRequest, backend: Backend, generation: Mapping[
 
 
 @dataclass(frozen=True)
-class BackendRequest:
+class ModelQuery:
     """Document with the parts of a request that lighteval stores in other places."""
 
     doc: Doc
@@ -364,7 +364,7 @@ def question(
     max_tokens: int | None,
     stage: Stage,
     choices: tuple[str, ...] = (),
-) -> BackendRequest:
+) -> ModelQuery:
     """Convert a request to a document.
 
     Args:
@@ -414,4 +414,4 @@ def question(
         stop_sequences=stop,
         num_samples=1,
     )
-    return BackendRequest(doc, system, tuple(stop))
+    return ModelQuery(doc, system, tuple(stop))

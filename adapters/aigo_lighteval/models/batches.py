@@ -28,18 +28,18 @@ from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.text.plurals import plural
 from aigo_lighteval.documents.turns import storable
-from aigo_lighteval.models.backends import BackendModelString, BackendRequest, question
-from aigo_lighteval.models.loading import LoadedBackend, load, prepare, quiet_logs, replaced
+from aigo_lighteval.models.backends import ModelQuery, ModelString, question
+from aigo_lighteval.models.loading import LoadedModel, load, prepare, quiet_logs, replaced
 from aigo_lighteval.models.messages import AttemptError, ModelAnswer
 
-Ask = Callable[[LoadedBackend, Sequence[BackendRequest]], list[Any]]
+Ask = Callable[[LoadedModel, Sequence[ModelQuery]], list[Any]]
 
 
 @dataclass(eq=False)
 class _Waiting:
     """Question that waits for its answer."""
 
-    asked: BackendRequest
+    asked: ModelQuery
     ask: Ask
     result: Any = None
     """Result of `ask` for this question, or the exception; `None` while it waits."""
@@ -71,18 +71,18 @@ class BackendCaller:
         UsageError: the model string is not valid, or packages are missing.
     """
 
-    def __init__(self, asked: BackendModelString, attempt_timeout: int | None = None):
+    def __init__(self, asked: ModelString, attempt_timeout: int | None = None):
         self.asked = asked
         self.name = asked.name
         self._prepared = prepare(asked, attempt_timeout)
-        self._loaded: LoadedBackend | None = None
+        self._loaded: LoadedModel | None = None
         # The next batch collects while the model processes the current one.
         self.max_concurrent = 2 * self._prepared.batch_size
         self._queue = _Queue()
         # torch settings are per thread, so all batches run in one worker thread at a time.
         self._thread = anyio.CapacityLimiter(1)
 
-    def load(self) -> LoadedBackend:
+    def load(self) -> LoadedModel:
         """Load the model on the first call.
 
         Raises:
@@ -106,7 +106,7 @@ class BackendCaller:
         return self._loaded is not None
 
     @property
-    def loaded(self) -> LoadedBackend:
+    def loaded(self) -> LoadedModel:
         """Return the loaded model."""
         assert self._loaded is not None
         return self._loaded
@@ -140,7 +140,7 @@ class BackendCaller:
         answer = [weight.to_json() for weight in weighed]
         return weighed, Exchange(sent, _text(answer), None)
 
-    def _question(self, request: ModelRequest, stage: Stage, choices: tuple[str, ...]) -> BackendRequest:
+    def _question(self, request: ModelRequest, stage: Stage, choices: tuple[str, ...]) -> ModelQuery:
         loaded = self.loaded
         return question(
             request,
@@ -152,7 +152,7 @@ class BackendCaller:
             choices=choices,
         )
 
-    def _sent(self, query: BackendRequest, stage: Stage) -> str:
+    def _sent(self, query: ModelQuery, stage: Stage) -> str:
         """Return the model's input for the evidence: the exact prompt text if lighteval writes it."""
         try:
             prompt = given_text(self.loaded, query)
@@ -170,7 +170,7 @@ class BackendCaller:
             sent |= {"generation_parameters": dict(self.loaded.generation)}
         return _text(sent)
 
-    async def _answered(self, query: BackendRequest, ask: Ask, sent: str, stage: Stage) -> Any:
+    async def _answered(self, query: ModelQuery, ask: Ask, sent: str, stage: Stage) -> Any:
         mine = _Waiting(query, ask)
         queue = self._queue
         queue.waiting.append(mine)
@@ -209,7 +209,7 @@ def _text(value: Any) -> str:
     return storable(json.dumps(value, ensure_ascii=False))
 
 
-def contained_answers(loaded: LoadedBackend, questions: Sequence[BackendRequest], ask: Ask) -> list[Any]:
+def contained_answers(loaded: LoadedModel, questions: Sequence[ModelQuery], ask: Ask) -> list[Any]:
     """Return an answer or an exception for each question. If a batch fails, ask its questions one by one."""
     import torch
 
@@ -232,7 +232,7 @@ class BackendError(RuntimeError):
     """Error for a request that the backend cannot process or has not processed."""
 
 
-def given_text(loaded: LoadedBackend, query: BackendRequest) -> Any:
+def given_text(loaded: LoadedModel, query: ModelQuery) -> Any:
     """Return the model's input: a text, or messages if a server writes the text.
 
     Raises:
@@ -247,14 +247,14 @@ def given_text(loaded: LoadedBackend, query: BackendRequest) -> Any:
     return manager.prepare_prompt_api(query.doc)
 
 
-def generate(loaded: LoadedBackend, questions: Sequence[BackendRequest]) -> list[Reply | BackendError]:
+def generate(loaded: LoadedModel, questions: Sequence[ModelQuery]) -> list[Reply | BackendError]:
     """Return answers to questions of one kind.
 
     Raises:
         Exception: any error of the backend.
     """
 
-    def replies(fitting: Sequence[BackendRequest]) -> list[Reply | BackendError]:
+    def replies(fitting: Sequence[ModelQuery]) -> list[Reply | BackendError]:
         return [
             _reply(loaded, single, *pair)
             for single, pair in zip(fitting, _generated(loaded, fitting), strict=True)
@@ -272,7 +272,7 @@ def generate(loaded: LoadedBackend, questions: Sequence[BackendRequest]) -> list
 
 
 def weigh(
-    loaded: LoadedBackend, questions: Sequence[BackendRequest]
+    loaded: LoadedModel, questions: Sequence[ModelQuery]
 ) -> list[tuple[Likelihood, ...] | BackendError]:
     """Return the likelihoods of the continuations of questions of one kind.
 
@@ -280,7 +280,7 @@ def weigh(
         Exception: any error of the backend.
     """
 
-    def likelihoods(fitting: Sequence[BackendRequest]) -> list[tuple[Likelihood, ...] | BackendError]:
+    def likelihoods(fitting: Sequence[ModelQuery]) -> list[tuple[Likelihood, ...] | BackendError]:
         responses = _called(loaded, loaded.model.loglikelihood, fitting)
         return [_weighed(loaded, *pair) for pair in zip(fitting, responses, strict=True)]
 
@@ -288,9 +288,9 @@ def weigh(
 
 
 def _of_fitting(
-    questions: Sequence[BackendRequest],
+    questions: Sequence[ModelQuery],
     problems: Sequence[str | None],
-    ask: Callable[[Sequence[BackendRequest]], Sequence[Result | BackendError]],
+    ask: Callable[[Sequence[ModelQuery]], Sequence[Result | BackendError]],
 ) -> list[Result | BackendError]:
     """Return results in the order of the questions. A question with a problem is not asked."""
     fitting = [single for single, problem in zip(questions, problems, strict=True) if problem is None]
@@ -299,9 +299,9 @@ def _of_fitting(
 
 
 def _called(
-    loaded: LoadedBackend,
+    loaded: LoadedModel,
     call: Callable[[list[Any]], list[ModelResponse]],
-    questions: Sequence[BackendRequest],
+    questions: Sequence[ModelQuery],
 ) -> list[ModelResponse]:
     loaded.model.prompt_manager.system_prompt = questions[0].system
     with quiet_logs(), _without_bars(loaded):
@@ -316,9 +316,7 @@ def _called(
 # Answers
 
 
-def _generated(
-    loaded: LoadedBackend, questions: Sequence[BackendRequest]
-) -> Iterator[tuple[str, ModelResponse]]:
+def _generated(loaded: LoadedModel, questions: Sequence[ModelQuery]) -> Iterator[tuple[str, ModelResponse]]:
     for response in _called(loaded, loaded.model.greedy_until, questions):
         if len(response.text) != 1:
             raise BackendError(f"the backend gave {plural(len(response.text), 'answer')} to one question")
@@ -326,7 +324,7 @@ def _generated(
 
 
 def _reply(
-    loaded: LoadedBackend, query: BackendRequest, text: str, response: ModelResponse
+    loaded: LoadedModel, query: ModelQuery, text: str, response: ModelResponse
 ) -> Reply | BackendError:
     if loaded.backend.hides_failures and not text:
         return BackendError(
@@ -341,7 +339,7 @@ def _reply(
 
 
 def _spent(
-    loaded: LoadedBackend, query: BackendRequest, response: ModelResponse
+    loaded: LoadedModel, query: ModelQuery, response: ModelResponse
 ) -> tuple[Usage | None, str | None]:
     """Return the tokens without padding, and the stop reason; `None` if unknown."""
     if not response.input_tokens or len(response.output_tokens) != 1:
@@ -363,7 +361,7 @@ def _spent(
 
 
 def _weighed(
-    loaded: LoadedBackend, query: BackendRequest, response: ModelResponse
+    loaded: LoadedModel, query: ModelQuery, response: ModelResponse
 ) -> tuple[Likelihood, ...] | BackendError:
     _, continuations = _pairs(loaded, query)
     choices = query.doc.choices
@@ -382,7 +380,7 @@ def _weighed(
     )
 
 
-def _pairs(loaded: LoadedBackend, query: BackendRequest) -> tuple[list[list[int]], list[list[int]]]:
+def _pairs(loaded: LoadedModel, query: ModelQuery) -> tuple[list[list[int]], list[list[int]]]:
     """Return the tokens of prompt and continuation for each continuation, encoded as the backend does it."""
     # The transformers backend always encodes the two parts separately and ignores its setting.
     apart = loaded.backend.name == "transformers" or loaded.model.pairwise_tokenization
@@ -392,7 +390,7 @@ def _pairs(loaded: LoadedBackend, query: BackendRequest) -> tuple[list[list[int]
     return [_numbers(tokens) for tokens in contexts], [_numbers(tokens) for tokens in continuations]
 
 
-def continuation_problem(loaded: LoadedBackend, query: BackendRequest) -> str | None:
+def continuation_problem(loaded: LoadedModel, query: ModelQuery) -> str | None:
     """Return why likelihoods would be wrong: empty continuations get 0, and long ones lose their prompt."""
     contexts, continuations = _pairs(loaded, query)
     for context, tokens, text in zip(contexts, continuations, query.doc.choices, strict=True):
@@ -412,7 +410,7 @@ def continuation_problem(loaded: LoadedBackend, query: BackendRequest) -> str | 
 # Lengths
 
 
-def prompt_tokens(loaded: LoadedBackend, query: BackendRequest) -> list[int]:
+def prompt_tokens(loaded: LoadedModel, query: ModelQuery) -> list[int]:
     """Return the tokens of a prompt from the backend's tokenizer."""
     encoded = loaded.model.tokenizer(
         given_text(loaded, query), add_special_tokens=loaded.model.add_special_tokens
@@ -420,7 +418,7 @@ def prompt_tokens(loaded: LoadedBackend, query: BackendRequest) -> list[int]:
     return _numbers(encoded["input_ids"])
 
 
-def length_problem(loaded: LoadedBackend, length: int, size: int | None) -> str | None:
+def length_problem(loaded: LoadedModel, length: int, size: int | None) -> str | None:
     """Return why a prompt would be truncated: lighteval removes its beginning until it fits."""
     limit = loaded.model.max_length
     # Server classes in this process reserve room for the whole answer, transformers for one token only.
@@ -436,7 +434,7 @@ def _numbers(tokens: Iterable[Any]) -> list[int]:
 
 
 @contextmanager
-def _without_bars(loaded: LoadedBackend) -> Iterator[None]:
+def _without_bars(loaded: LoadedModel) -> Iterator[None]:
     """Hide the progress bars of single batches because the run has its own."""
     with ExitStack() as bars:
         for module in {cls.__module__ for cls in type(loaded.model).__mro__}:

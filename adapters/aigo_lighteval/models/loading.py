@@ -15,7 +15,7 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.text.summaries import summary_of
-from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, BackendModelString, check_packages
+from aigo_lighteval.models.backends import NOT_SETTINGS, Backend, ModelString, check_packages
 from aigo_lighteval.versions import prepare_imports
 
 
@@ -23,7 +23,7 @@ from aigo_lighteval.versions import prepare_imports
 class ConfiguredBackend:
     """Fully configured backend model that is not loaded yet."""
 
-    asked_as: BackendModelString
+    asked_as: ModelString
     config: Any
     """Configuration object of lighteval."""
     batch_size: int
@@ -39,7 +39,7 @@ class ConfiguredBackend:
 
 
 @dataclass(frozen=True)
-class LoadedBackend(ConfiguredBackend):
+class LoadedModel(ConfiguredBackend):
     """Loaded backend model."""
 
     model: Any
@@ -51,7 +51,7 @@ class LoadedBackend(ConfiguredBackend):
         return bool(self.model.prompt_manager.use_chat_template)
 
 
-def prepare(model: BackendModelString, attempt_timeout: int | None = None) -> ConfiguredBackend:
+def prepare(model: ModelString, attempt_timeout: int | None = None) -> ConfiguredBackend:
     """Check a backend's model string. This imports lighteval but does not load the model.
 
     Args:
@@ -74,8 +74,7 @@ def prepare(model: BackendModelString, attempt_timeout: int | None = None) -> Co
     return ConfiguredBackend(model, config, max(1, int(batch)), max_tokens, generation)
 
 
-def _limited(model: BackendModelString, attempt_timeout: int | None) -> BackendModelString:
-    """Return the model with the time limit in its settings."""
+def _limited(model: ModelString, attempt_timeout: int | None) -> ModelString:
     if attempt_timeout is None or "timeout" in model.settings:
         return model
     if not model.backend.takes_timeout:
@@ -87,7 +86,7 @@ def _limited(model: BackendModelString, attempt_timeout: int | None) -> BackendM
     return replace(model, settings={**model.settings, "timeout": str(attempt_timeout)})
 
 
-def load(prepared: ConfiguredBackend) -> LoadedBackend:
+def load(prepared: ConfiguredBackend) -> LoadedModel:
     """Load a backend's model.
 
     Raises:
@@ -114,7 +113,7 @@ def load(prepared: ConfiguredBackend) -> LoadedBackend:
             code=Code.FAILED_MODEL_LOAD,
         )
     _mean_the_temperature(model, backend, prepared.generation)
-    return LoadedBackend(**vars(prepared), model=model)
+    return LoadedModel(**vars(prepared), model=model)
 
 
 def _not_here(model: str) -> str:
@@ -127,7 +126,7 @@ def _not_here(model: str) -> str:
     return f"{missing}, and as a name on a hub it did not work"
 
 
-def _config(model: BackendModelString, module: Any) -> tuple[Any, int | None]:
+def _config(model: ModelString, module: Any) -> tuple[Any, int | None]:
     """Return lighteval's configuration, and the maximum answer length if the task sets none.
 
     For backends that use a document's length, the configuration does not contain the length. Otherwise

@@ -341,7 +341,6 @@ def _asked(solved: Json) -> list[Any]:
 
 
 def _add_run(output: SolverOutput | None, events: list[Json], ios: list[DirectModelIO]) -> None:
-    """Add all events and raw exchanges of the run to a solver's output."""
     solver = first_trace(output)
     if solver is not None:
         run = Trace.model_validate({"items": [], "events": events})

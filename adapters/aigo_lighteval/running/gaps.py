@@ -22,7 +22,7 @@ from aigo_lighteval.models.backends import (
     BACKENDS,
     PREFIX,
     Backend,
-    BackendModelString,
+    ModelString,
     backend_model,
     message_problem,
     option_problem,
@@ -100,7 +100,7 @@ def model_gaps(job: Job, chat_templates: Mapping[str, bool]) -> list[Gap]:
     return gaps
 
 
-def evaluated_gaps(plan: TaskPlan, model: BackendModelString, *, chat: bool | None) -> list[Gap]:
+def evaluated_gaps(plan: TaskPlan, model: ModelString, *, chat: bool | None) -> list[Gap]:
     """Return the gaps between a plan and a backend for its evaluated model.
 
     Args:
@@ -137,7 +137,7 @@ def evaluated_gaps(plan: TaskPlan, model: BackendModelString, *, chat: bool | No
     return [_gap(part, reason, backend) for part, reason in problems]
 
 
-def other_gaps(plan: TaskPlan, key: str, model: BackendModelString, *, chat: bool | None) -> list[Gap]:
+def other_gaps(plan: TaskPlan, key: str, model: ModelString, *, chat: bool | None) -> list[Gap]:
     """Return the gaps between a plan and a backend for another model of the plan, for example its judge.
 
     Args:
@@ -168,7 +168,7 @@ def other_gaps(plan: TaskPlan, key: str, model: BackendModelString, *, chat: boo
 
 
 def _input_problems(
-    plan: TaskPlan, solver: _Asking, backend: Backend, model: BackendModelString, chat: bool | None
+    plan: TaskPlan, solver: _Asking, backend: Backend, model: ModelString, chat: bool | None
 ) -> Iterator[str]:
     builder = solver.input_builder
     if isinstance(builder, solver_spec.ChatInputBuilder):
@@ -200,8 +200,7 @@ def _requests(plan: TaskPlan, solver: _Asking) -> Iterator[ModelRequest]:
             continue
 
 
-def _written(model: BackendModelString) -> dict[str, Any]:
-    """Return the numeric settings of a model string as numbers."""
+def _written(model: ModelString) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for name, text in model.settings.items():
         try:

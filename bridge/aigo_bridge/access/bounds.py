@@ -202,7 +202,6 @@ def _weight(data: bytes) -> int:
 
 
 def _without_texts(data: bytes) -> Iterator[bytes]:
-    """Yield the document without its texts, in pieces."""
     text, bare = re.compile(_TEXT, re.DOTALL), re.compile(_BARE, re.DOTALL)
     at = 0
     while at < len(data):

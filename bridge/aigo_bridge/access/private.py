@@ -157,7 +157,6 @@ def _matches(path: Path, rules: list[tuple[Path, GitIgnoreSpec]], *, ends_in_sla
 
 
 def _rules(file: Path, folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
-    """Yield the patterns of a file with their base folder, if the file exists."""
     try:
         status = file.stat()
     except OSError:

@@ -367,7 +367,6 @@ class ParquetTable(ObjectTable):
             ) from error
 
     def _rows(self, columns: list[str] | None, start: int) -> Iterator[dict[str, Any]]:
-        """Yield rows from a start position, with some or all of their columns."""
         unpacked = ExpandedSize(self._path.stat().st_size, str(self._path))
         try:
             with self._opened() as file:
@@ -401,7 +400,6 @@ class ParquetTable(ObjectTable):
             yield from self._parts(batch.slice(middle), unpacked)
 
     def _size(self, column: Any) -> int:
-        """Return the expanded size of a column in bytes."""
         types = self._pa.types
         if types.is_dictionary(column.type):
             lengths = self._pc.binary_length(column.dictionary)
@@ -428,7 +426,6 @@ class ParquetTable(ObjectTable):
 
 
 def _texts(schema: Any) -> list[str]:
-    """Return the paths of texts and bytes, including texts in lists and structures."""
     columns = [schema.column(number) for number in range(len(schema))]
     return [
         column.path

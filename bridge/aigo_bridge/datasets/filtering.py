@@ -147,7 +147,6 @@ class CompiledFilter:
 
 
 def _literal(text: str) -> Any:
-    """Return the value of a Python literal, or the text itself."""
     if len(text) > _LONGEST_LITERAL:
         return text
     try:

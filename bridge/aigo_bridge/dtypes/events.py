@@ -247,7 +247,6 @@ def _conversation(call: ModelCallEvent) -> list[TraceItem]:
 
 
 def _cut_off(items: Sequence[TraceItem], context: Sequence[TraceItem]) -> Sequence[TraceItem]:
-    """Return the items before the first item of the remaining context."""
     if context:
         for index, item in enumerate(items):
             if _same(item, context[0]):

@@ -291,7 +291,6 @@ class Outcome:
 
 
 def _scores_rows(plan: TaskPlan) -> bool:
-    """Return whether the plan scores rows that a post-processor creates, instead of samples."""
     return plan.entity != "system" and getattr(plan.benchmark.solver, "postprocessor", None) is not None
 
 

@@ -249,7 +249,6 @@ def _start(
 
 
 def _behind(run: EarlierRun, job: Job, logs: EarlierLogs[F]) -> PlannedJob[F]:
-    """Return a job that resumes an earlier run of the same plan, which may be complete."""
     fingerprints = job.plan.fingerprints
     both = mixed(run.plan.get("fingerprints") or {}, fingerprints)
     job = replace(job, plan=replace(job.plan, fingerprints=both))
@@ -271,7 +270,6 @@ def _num_trials(plan: TaskPlan) -> int:
 
 
 def _same_run(runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, str]) -> EarlierRun | None:
-    """Return the newest run of the same plan with the same models, whether it succeeded or not."""
     identity = identity_of(plan.header())
     # A plan that does not call a model can be resumed with any evaluated model.
     ignored = set() if "" in models else {""}
@@ -283,7 +281,6 @@ def _same_run(runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, s
 
 
 def _may_stand_in(run: EarlierRun, plan: TaskPlan, settings: RunSettings) -> bool:
-    """Return whether a run of the same plan can replace a new run."""
     header = plan.header()
     same = all(run.plan.get(key) == header[key] for key in ("specification", "fingerprints"))
     return same and _is_cached(run, settings)

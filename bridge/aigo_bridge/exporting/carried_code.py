@@ -216,7 +216,6 @@ def _first_line(statement: ast.stmt) -> int:
 
 
 def _literal(text: str) -> str:
-    """Return the text as a readable Python literal, if possible."""
     for quotes in ("'''", '"""'):
         if quotes not in text and not text.rstrip("\n").endswith(("\\", quotes[0])):
             return f"r{quotes}\n{text}{quotes}"

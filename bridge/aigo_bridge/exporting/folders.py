@@ -308,6 +308,5 @@ def _text(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return the text for a table cell: one line, truncated."""
     shown = _text(text).replace("|", "\\|").replace("`", "'")
     return shown if len(shown) <= _LONGEST_CELL else shown[: _LONGEST_CELL - 1] + "…"

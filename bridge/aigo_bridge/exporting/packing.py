@@ -156,7 +156,6 @@ def _keys(plan: TaskPlan) -> tuple[str, ...]:
 
 
 def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
-    """Return the rows of each dataset of a plan, one for each sample."""
     reference = plan.benchmark.dataset
     if reference is None or reference.keys is None:
         return [[sample.data for sample in plan.samples]]
@@ -164,7 +163,6 @@ def _rows(plan: TaskPlan) -> list[list[Mapping[str, Any]]]:
 
 
 def _rows_file(number: int) -> str:
-    """Return the file name for the rows of a dataset by its number."""
     return SAMPLES if number == 0 else f"samples_{number + 1}.jsonl"
 
 

@@ -147,7 +147,6 @@ def _usages(output: Json) -> Iterator[Json]:
 
 
 def _clean(value: Any, secrets: Redaction) -> Any:
-    """Return the value without secrets."""
     data = dumps(value)
     clean = secrets.apply(data)
     if clean is data:

@@ -282,7 +282,6 @@ def few_shot_block(prompt: str, category: str | None = None) -> int | None:
 
 
 def _next_of_pair(cues: list[_Cue], number: int) -> int | None:
-    """Return the start of the next line with a cue of the same pair."""
     answer = cues[number].word
     for later in cues[number + 1 :]:
         if later.line_start is not None and answer in (later.word, _ANSWER_OF.get(later.word)):

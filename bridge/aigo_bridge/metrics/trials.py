@@ -139,7 +139,6 @@ def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[s
 
 
 def _aggregated(entry: ScoreAggregator, values: Sequence[Any]) -> tuple[float | int | None, str | None]:
-    """Return the aggregated value, or the reason why it is missing."""
     name, aggregator = entry.score_name, entry.aggregator
     if not isinstance(aggregator, PassAtKAggregator | PassHatKAggregator):
         return _of_numbers(name, aggregator.function, values, _FORMULAS[aggregator.function])

@@ -190,7 +190,6 @@ def _outline(header: Mapping[str, Any], written: Mapping[str, Any]) -> TaskOutli
 
 
 def _judged(plan: LoggedPlan, written: Mapping[str, Any]) -> LoggedPlan:
-    """Return the plan with a list of its contradictions."""
     problems: list[str] = []
     digest = content_digest(plan.content)
     if digest != plan.digest and not has_mask(plan.content):

@@ -61,7 +61,6 @@ def checked_rows(
 
 
 def _name(source: HuggingFaceSource) -> str:
-    """Return a description of the rows that a source names."""
     arguments = source.load_dataset_kwargs
     parts = (source.path, arguments.get("name"), source.split)
     return " ".join(str(part) for part in parts if part) + f"@{arguments.get('revision') or 'no revision'}"

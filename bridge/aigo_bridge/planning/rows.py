@@ -247,7 +247,6 @@ def _copy(key: str, origin: PlanOrigin) -> Path | None:
 def _of_hub(
     key: str, document: Document[TaskSpec], origin: PlanOrigin, folder: Path
 ) -> Document[DatasetSpec]:
-    """Return the dataset file for a folder with a copy of its rows."""
     file = find_hub_datasets(document.file).get(key)
     if file is None:
         raise DatasetError(

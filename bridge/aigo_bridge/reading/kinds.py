@@ -201,7 +201,6 @@ slow.
 
 
 def _likely(keys: set[str]) -> Kind | None:
-    """Return the kind that a misspelt key indicates."""
     words: dict[str, Kind] = {
         **{word: kind for kind, about in reversed(KINDS.items()) for word in about.keys},
         "definition": "task",

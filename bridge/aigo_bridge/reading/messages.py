@@ -266,7 +266,6 @@ def _choices(detail: ErrorDetails) -> list[str]:
 
 
 def _union_key(detail: ErrorDetails) -> str | None:
-    """Return the key that selects the member of a union, for errors about it."""
     if not detail["type"].startswith("union_tag"):
         return None
     name = str(detail.get("ctx", {}).get("discriminator", "'type'"))

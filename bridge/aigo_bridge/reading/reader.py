@@ -248,7 +248,6 @@ def _within(path: Path, root: Path) -> bool:
 
 
 def _shown(issue: Issue, texts: Mapping[str, str]) -> Issue:
-    """Return the issue with the text of its line."""
     if issue.source_line is not None or issue.file is None or issue.line is None:
         return issue
     return replace(issue, source_line=place_at(issue.file, issue.line, issue.column or 1, texts).source_line)

@@ -136,7 +136,6 @@ _CUSTOM = {"custom_task_input_message": "user", "custom_task_output_message": "a
 
 
 def _last(outputs: Sequence[Json], role: str) -> str | None:
-    """Return the last message of a role in the last conversation that contains the role."""
     for output in reversed(outputs):
         for item in reversed(list(items_of(output))):
             if (_CUSTOM.get(str(item.get("type"))) or item.get("role")) == role:

@@ -91,7 +91,6 @@ def read_number(reply: str) -> JudgeReply:
 
 
 def _only_number(text: str) -> float | None:
-    """Return the number of a text in which all digits belong to that number."""
     matches = list(itertools.islice(_NUMBER.finditer(text), 2))
     if len(matches) != 1:
         return None

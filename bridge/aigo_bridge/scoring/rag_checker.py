@@ -148,7 +148,6 @@ class RagChecker:
         )
 
     async def _claims(self, judge: ClaimsJudge, side: Side) -> tuple[list[str], dict[str, Any]]:
-        """Return the counted claims, and a record of all claims."""
         spec = self._spec
         known_claims = side.given
         claims = (
@@ -226,7 +225,6 @@ def _texts(sample: Sample, column: str | None) -> tuple[str, ...] | None:
 
 
 def _labels(sample: Sample, column: str | None, claims: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the labels in a column, one for each claim."""
     texts = _texts(sample, column)
     if texts is None:
         return None

@@ -24,7 +24,7 @@ from aigo_bridge.importing.result_header import (
 from aigo_bridge.results.specification import custom_model, stored_model
 from aigo_bridge.text.json_text import finite_number, key_of, without_non_finite
 from aigo_formats.lm_eval.header import HarnessHeader, score_name
-from aigo_formats.lm_eval.locate import HarnessRunFiles
+from aigo_formats.lm_eval.locate import HarnessFiles
 from aigo_formats.lm_eval.samples import HarnessTotals
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ _SOLVER_FIELDS = (
 
 
 def frame_of(
-    run: HarnessRunFiles,
+    run: HarnessFiles,
     header: HarnessHeader,
     task: str,
     totals: HarnessTotals,
@@ -121,7 +121,7 @@ def _declared(config: Json) -> list[str]:
 
 
 def _specification(
-    run: HarnessRunFiles,
+    run: HarnessFiles,
     header: HarnessHeader,
     task: str,
     totals: HarnessTotals,
@@ -159,7 +159,7 @@ def _shots(header: HarnessHeader, task: str) -> int:
 
 
 def _task(
-    run: HarnessRunFiles,
+    run: HarnessFiles,
     header: HarnessHeader,
     task: str,
     shots: int,
@@ -213,7 +213,7 @@ def _model(header: HarnessHeader) -> StoredModel:
     return custom_model(name, engine=ENGINE)
 
 
-def _times(run: HarnessRunFiles, header: HarnessHeader) -> tuple[int | None, int | None]:
+def _times(run: HarnessFiles, header: HarnessHeader) -> tuple[int | None, int | None]:
     """Return start and end in Unix seconds; `None` if unknown. The date in file names is local time without a
     time zone, read as UTC.
     """
@@ -226,7 +226,7 @@ def _times(run: HarnessRunFiles, header: HarnessHeader) -> tuple[int | None, int
     return max(0, ended - round(runtime or 0)), ended
 
 
-def _execution(run: HarnessRunFiles, header: HarnessHeader, totals: HarnessTotals) -> Json:
+def _execution(run: HarnessFiles, header: HarnessHeader, totals: HarnessTotals) -> Json:
     started, ended = _times(run, header)
     execution: Json = {"runtime": header.runtime or 0.0, "started_at": started or 0, "ended_at": ended or 0}
     if totals.samples:

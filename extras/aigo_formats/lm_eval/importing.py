@@ -32,9 +32,9 @@ from aigo_bridge.text.plurals import plural
 from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lm_eval.frame import ENGINE, filters_of, frame_of
 from aigo_formats.lm_eval.header import HarnessHeader, read_header
-from aigo_formats.lm_eval.locate import HarnessRunFiles, eval_files, find_runs, run_files
+from aigo_formats.lm_eval.locate import HarnessFiles, eval_files, find_runs, run_files
 from aigo_formats.lm_eval.rows import SamplesFile
-from aigo_formats.lm_eval.samples import HarnessDocumentMapper
+from aigo_formats.lm_eval.samples import HarnessMapper
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors that code for well-formed samples raises for malformed ones."""
@@ -83,7 +83,7 @@ class LmEvalResults:
 
 
 def import_run(
-    run: HarnessRunFiles, out: Path, options: ImportOptions, taken: set[str]
+    run: HarnessFiles, out: Path, options: ImportOptions, taken: set[str]
 ) -> Iterator[ImportReport]:
     """Import one run, task by task.
 
@@ -118,7 +118,7 @@ def import_run(
             raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
 
 
-def _tasks(run: HarnessRunFiles, header: HarnessHeader) -> list[tuple[str, str | None]]:
+def _tasks(run: HarnessFiles, header: HarnessHeader) -> list[tuple[str, str | None]]:
     """Return every task of the run with its samples, in the order of the results. Tasks without metrics come
     last.
     """
@@ -132,7 +132,7 @@ def _tasks(run: HarnessRunFiles, header: HarnessHeader) -> list[tuple[str, str |
     return [(task, path) for task, path in tasks if path in named]
 
 
-def _nothing(run: HarnessRunFiles, damage: list[Damage]) -> ImportReport:
+def _nothing(run: HarnessFiles, damage: list[Damage]) -> ImportReport:
     return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
 
 
@@ -143,7 +143,7 @@ def _shortened(name: str) -> str:
 
 
 def _write_task(
-    run: HarnessRunFiles,
+    run: HarnessFiles,
     header: HarnessHeader,
     task: str,
     location: str | None,
@@ -154,7 +154,7 @@ def _write_task(
 ) -> ImportReport:
     """Write `<target>.tasklog.<format>` and `<target>.loss.json`. `location` is the samples file, if any."""
     loss, damage = LossReport(), list(damage)
-    mapper = HarnessDocumentMapper(
+    mapper = HarnessMapper(
         run=f"{run.date}/{task}",
         source=location or run.location,
         model=header.model,
@@ -189,11 +189,11 @@ def _write_task(
 
 
 def _samples(
-    run: HarnessRunFiles,
+    run: HarnessFiles,
     header: HarnessHeader,
     task: str,
     location: str | None,
-    mapper: HarnessDocumentMapper,
+    mapper: HarnessMapper,
     options: ImportOptions,
     redaction: Redaction,
     damage: list[Damage],
@@ -232,7 +232,7 @@ def _samples(
 
 
 def _contradictions(
-    header: HarnessHeader, task: str, file: SamplesFile, mapper: HarnessDocumentMapper
+    header: HarnessHeader, task: str, file: SamplesFile, mapper: HarnessMapper
 ) -> Iterator[str]:
     """Yield the contradictions between the results and the samples."""
     digest: Any = header.part("task_hashes", task)

@@ -25,7 +25,7 @@ _SUFFIXES = (".json", ".jsonl")
 
 
 @dataclass
-class HarnessRunFiles:
+class HarnessFiles:
     """Files of one run."""
 
     date: str
@@ -88,7 +88,7 @@ def run_files(location: str) -> list[str]:
     return list(files)
 
 
-def find_runs(locations: Sequence[str]) -> list[HarnessRunFiles]:
+def find_runs(locations: Sequence[str]) -> list[HarnessFiles]:
     """Return the runs at the locations, in file order.
 
     A results file includes its samples, and samples include their results file, but only from the same
@@ -97,7 +97,7 @@ def find_runs(locations: Sequence[str]) -> list[HarnessRunFiles]:
     Raises:
         UsageError: a location does not contain such files.
     """
-    runs: dict[str, HarnessRunFiles] = {}
+    runs: dict[str, HarnessFiles] = {}
     for location in locations:
         place = FileLocation.of(location)
         try:
@@ -136,7 +136,7 @@ def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     return "samples" if is_lm_eval_samples(head) else None
 
 
-def _runs_at(place: FileLocation, kinds: dict[str, str]) -> Iterator[HarnessRunFiles]:
+def _runs_at(place: FileLocation, kinds: dict[str, str]) -> Iterator[HarnessFiles]:
     """Yield the runs at a location. Results and samples can also occur alone."""
     samples = [path for path, kind in kinds.items() if kind == "samples"]
     results = [path for path, kind in kinds.items() if kind == "results"]
@@ -144,7 +144,7 @@ def _runs_at(place: FileLocation, kinds: dict[str, str]) -> Iterator[HarnessRunF
     for path in results:
         beside = _samples_beside(place, path)
         taken |= set(beside.values())
-        yield HarnessRunFiles(
+        yield HarnessFiles(
             date_of(path), place.name(path), {task: place.name(file) for task, file in beside.items()}
         )
     orphans: dict[tuple[str, str], list[str]] = {}
@@ -164,10 +164,10 @@ def _runs_at(place: FileLocation, kinds: dict[str, str]) -> Iterator[HarnessRunF
             None,
         )
         if file is None:
-            yield HarnessRunFiles(date, None, named)
+            yield HarnessFiles(date, None, named)
         else:
             beside = {task: place.name(path) for task, path in _samples_beside(place, file).items()}
-            yield HarnessRunFiles(date, place.name(file), {**beside, **named}, set(named))
+            yield HarnessFiles(date, place.name(file), {**beside, **named}, set(named))
 
 
 def _samples_beside(place: FileLocation, results: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ class HarnessTotals:
 
 
 @dataclass
-class HarnessDocumentMapper:
+class HarnessMapper:
     """Converter of the documents of one task.
 
     Args:

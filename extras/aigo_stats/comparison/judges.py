@@ -145,7 +145,6 @@ def _of_means(
     level: float,
     scale: Scale,
 ) -> JudgeQuality:
-    """Return the quality of a score if scores and labels are numeric."""
     if not len(targets):
         reason = NoInterval("no sample with this score has a label")
         return JudgeQuality(*score, *counts, reason, float(numbers.mean()), None, None, reason)
@@ -163,7 +162,6 @@ def _of_means(
 
 
 def _floats(scores: list[Any], *, graded: bool) -> Numbers | NoInterval:
-    """Return scores as numbers, including Inspect grades."""
     return as_floats([graded_number(score) if graded and is_grade(score) else score for score in scores])
 
 

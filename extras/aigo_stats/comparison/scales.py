@@ -81,7 +81,6 @@ def _of_scorer(definition: Mapping[str, Any], name: str) -> Scale | None:
 
 
 def _of_tool(columns: ResultColumns, definition: Mapping[str, Any], name: str) -> Scale:
-    """Return the scale that another tool declares, by the name of a metric or in its record."""
     config = columns.frame.specification.config
     if "lighteval" in config or "lm_eval" in config:
         metric = str(definition.get("type") or name).partition(",")[0].partition(":")[0]

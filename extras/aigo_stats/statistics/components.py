@@ -86,7 +86,6 @@ def _nested(samples: NDArray[np.int64], keys: Keys) -> NDArray[np.int64]:
 
 
 def _means(values: Numbers, groups: NDArray[np.int64]) -> Numbers:
-    """Return the group mean for each value."""
     means = np.bincount(groups, weights=values) / np.bincount(groups)
     return np.asarray(means[groups], dtype=np.float64)
 
@@ -98,7 +97,6 @@ def _pooled(values: Numbers, groups: NDArray[np.int64]) -> float | None:
 
 
 def _levels(values: Numbers, samples: NDArray[np.int64], answers: NDArray[np.int64]) -> tuple[_Level, _Level]:
-    """Return the levels of answers within samples, and of samples."""
     of_answers, of_samples = _means(values, answers), _means(values, samples)
     num_answers, num_samples = int(answers.max()) + 1, int(samples.max()) + 1
     weights = float((np.bincount(answers)[answers] / np.bincount(samples)[samples]).sum())

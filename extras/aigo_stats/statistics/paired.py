@@ -205,7 +205,6 @@ def _interval(
 
 
 def _p_value(sums: Numbers, units: Numbers, count: int) -> tuple[float | None, str | None]:
-    """Return the p-value and its method, from the sums of the units around 0 and around their mean."""
     moved = sums[sums != 0]
     if not len(moved):
         return 1.0, "no pair differs"

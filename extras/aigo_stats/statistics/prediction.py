@@ -105,7 +105,6 @@ _STEPS = 40
 
 
 def _error_of_verdicts(labels: Numbers, judged: Numbers, level: float) -> Interval:
-    """Return the interval of the judge's mean error for binary scores."""
     above, below = int((judged > labels).sum()), int((judged < labels).sum())
     low, high = error_limits(above, below, len(labels), level)
     value = (above - below) / len(labels)

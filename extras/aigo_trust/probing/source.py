@@ -50,7 +50,6 @@ def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> ProbeSubject:
 
 
 def _differences(plan: TaskPlan, result: Path, texts: ResultTexts, key: Any) -> list[str]:
-    """Return the differences between the result's task and the current task, with the result's values."""
     if key != plan.task.key:
         return [f"it is of task {key!r}, not of {plan.task.key!r}"]
     assert plan.origin is not None

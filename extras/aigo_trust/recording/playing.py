@@ -389,7 +389,6 @@ def _key(*parts: Any) -> bytes:
 
 
 def _words(request: Any) -> set[str]:
-    """Return the set of words in a request, for measuring similarity."""
     if isinstance(request, dict):
         return {word for part in request.values() for word in _words(part)}
     if isinstance(request, list):

@@ -157,7 +157,6 @@ def _log_members(log: Path) -> dict[str, Path]:
 
 
 def _report_members(result: Path, folder: Path) -> dict[str, Path]:
-    """Write the report of a result into a folder: one page, or a folder of pages for a large result."""
     write_report([ResultSource(result, result.name)], folder / "report.html")
     pages = sorted([*folder.glob("report*.html"), *folder.glob("report/*")])
     return {page.relative_to(folder).as_posix(): page for page in pages}

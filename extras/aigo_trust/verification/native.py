@@ -119,7 +119,6 @@ def _options(record: Mapping[str, Any] | None) -> ImportOptions:
 
 
 def _files(log: str) -> list[str | Path]:
-    """Return the local files of a log."""
     if "://" in log:
         return [log]
     if Path(log).is_dir():
@@ -150,7 +149,6 @@ def _digest_findings(log: str, record: Mapping[str, Any] | None) -> Iterator[Fin
 
 
 def _differences(reader: LogReader, imported: LogReader, *, lenient: bool) -> Iterator[Finding]:
-    """Yield a finding for each difference between the newly imported log and the result."""
     mine, theirs = reader.parts(), imported.parts()
     frames: list[Mapping[str, Any]] = []
     for part in mine:

@@ -184,7 +184,6 @@ def _verify_bundle(path: Path, materials: Materials) -> Verification:
 
 
 def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
-    """Return the level of the digests with the findings of the bundle."""
     findings = [*bundle.findings, *digests.findings]
     notes = list(digests.notes)
     unchecked = digests.reason

@@ -162,7 +162,6 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
 
 
 def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cassette | None) -> GivenReplies:
-    """Return the stored replies for a scorer's models in a trial."""
     if scorer.spec.judge_key is None:
         return NoReplies(f"scorer {scorer.key!r} calls a model, and its replies are not stored")
     if cassette is not None:

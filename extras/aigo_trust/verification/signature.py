@@ -87,7 +87,6 @@ def check_signature(
 def _statement_findings(
     texts: ResultTexts, statement: Mapping[str, Any], provenance: Path, file: str
 ) -> Iterator[Finding]:
-    """Yield a finding for each difference between a statement and its result."""
     digest = texts.digest()
     if subject_digest(statement) != digest:
         yield Finding(f"it is of a file with another digest than the result's ({digest:.16}…)", file=file)

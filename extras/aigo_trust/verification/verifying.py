@@ -152,7 +152,6 @@ def _cassette(path: Path | None) -> Iterator[Cassette | None]:
 
 
 def _with_cassette(digests: Level, materials: Materials, record: Mapping[str, Any] | None) -> Level:
-    """Return the level of the digests with the findings of the cassette."""
     if materials.replay is None:
         return digests
     check = check_cassette(materials.replay, record)

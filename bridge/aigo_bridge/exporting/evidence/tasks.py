@@ -267,7 +267,6 @@ def _described(
 def _scorers(
     frame: TaskResultLog, definition: Mapping[str, Any], scored: Sequence[str], *, of_dataset: bool
 ) -> list[tuple[Json, list[str]]]:
-    """Return every scorer of a result with the names of its metrics."""
     found: dict[str, tuple[Json, dict[str, None]]] = {}
 
     def scorer(key: str, name: str | None, purpose: str | None) -> dict[str, None]:

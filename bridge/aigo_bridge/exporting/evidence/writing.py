@@ -195,7 +195,6 @@ def _move(draft: Path, target: Path) -> None:
 
 
 def _readme(assembly: Assembly, evaluation: str, losses: Mapping[str, Any], options: EvidenceOptions) -> str:
-    """Return the text of the README."""
     app = options.app or "APP"
     lines = [
         _FIRST_LINE,

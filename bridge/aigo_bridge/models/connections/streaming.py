@@ -98,7 +98,6 @@ def _is_line(event: dict[str, Any]) -> bool:
 
 
 def _is_response_event(event: dict[str, Any]) -> bool:
-    """Return whether an event belongs to OpenAI's Responses API."""
     return str(event.get("type", "")).startswith("response.")
 
 
