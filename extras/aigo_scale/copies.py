@@ -367,7 +367,7 @@ def _take_results(mirror: StorageMirror, address: Address) -> None:
     _forget_if_empty(mirror.path(address))
 
 
-def _take_proved_results(mirror: Mirror, address: Address) -> None:
+def _take_proved_results(mirror: StorageMirror, address: Address) -> None:
     """Copy results with the files that prove them."""
     if not address.is_pattern and not _is_run_file(address.name):
         if mirror.take_file(address):
