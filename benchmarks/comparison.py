@@ -27,7 +27,7 @@ from ratios import record
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.comparing import Comparison, compare
 from aigo_stats.statistics.intervals import Interval
-from aigo_stats.statistics.paired import PairedDifference
+from aigo_stats.statistics.paired_differences import PairedDifference
 from aigo_stats.statistics.quantiles import special_functions
 
 NAMES = ("base", "new")

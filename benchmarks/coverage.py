@@ -24,7 +24,7 @@ from aigo_stats.comparison.comparing import influences
 from aigo_stats.comparison.labels import LabelPairs, class_ratio, macro_average
 from aigo_stats.comparison.sources import std_dev_of
 from aigo_stats.statistics.intervals import Estimate, Interval, wilson
-from aigo_stats.statistics.paired import linearised, mean_difference, right_or_wrong
+from aigo_stats.statistics.paired_differences import linearised, mean_difference, right_or_wrong
 from aigo_stats.statistics.prediction import corrected_interval
 from aigo_stats.statistics.ratios import FRACTION, RIGHT_OR_WRONG, UNDECLARED, Ratio, Scale, ratio_interval
 from aigo_stats.statistics.smooth import Smooth, smooth_interval

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.opening import is_below
-from aigo_bridge.access.presence import is_file
 from aigo_bridge.reading.kinds import Kind
 from aigo_editor import parameters
-from aigo_editor.meaning import read_at
+from aigo_editor.hover import read_at
 from aigo_editor.outline import Mapping as MappingNode
 from aigo_editor.outline import Node, Scalar, Sequence, Spot, node_at, spot_at
 from aigo_editor.positions import START, TextRange

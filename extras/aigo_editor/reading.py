@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.in_memory import editing
 from aigo_bridge.access.opening import YAML_SUFFIXES
-from aigo_bridge.access.unsaved import editing
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.errors import BridgeError, DatasetError, Issue

@@ -16,7 +16,7 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.reading.loading import Unreadable, read_text, with_line_feeds
 from aigo_bridge.reading.messages import annotation_at
 from aigo_bridge.templates.config import config_names
-from aigo_editor import fields, fixes, meaning, parameters, places
+from aigo_editor import fields, fixes, hover, parameters, places
 from aigo_editor.analysis import Analysis, AnalysisStoppedError
 from aigo_editor.completion import Knowledge, Suggestion, complete, wants_columns
 from aigo_editor.context import NOTHING, Context, context_at, in_text
@@ -224,14 +224,14 @@ class Session:
             knowledge = await self._with_columns(knowledge, holder)
         return complete(context, knowledge)
 
-    async def note(self, document: OpenDocument, offset: int) -> meaning.Note | None:
+    async def note(self, document: OpenDocument, offset: int) -> hover.Note | None:
         """Return the hover text at an offset; `None` if missing."""
         project = await self.project(document.file)
         holder = next(iter(project.holders(document.file)), None)
         knowledge = self._knowledge(document, project, holder, data_of(document.root))
-        if meaning.reads_sample(document.text, document.root, offset):
+        if hover.reads_sample(document.text, document.root, offset):
             knowledge = await self._with_columns(knowledge, holder)
-        note = meaning.note_at(document.file, document.text, document.root, offset, knowledge, project)
+        note = hover.note_at(document.file, document.text, document.root, offset, knowledge, project)
         if note is None or not note.has_prompt or holder is None or holder.kind != "task":
             return note
         prompt = await self.analysis.prompt(holder.file, self.texts, 1)

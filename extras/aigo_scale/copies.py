@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.access.mirrored import SHOWN
+from aigo_bridge.access.display_paths import SHOWN
 from aigo_bridge.access.object_addresses import SCHEMES, is_address, is_collapsed, parse
 from aigo_bridge.cli import ENDED
 from aigo_bridge.cli.hooks import CommandAddresses
@@ -256,7 +256,7 @@ def _value(word: str, parameter: Any) -> tuple[str, str]:
 
 def _take(places: RemoteAddresses, params: Mapping[str, Any]) -> None:
     """Copy all inputs of a command, and lock its output folders."""
-    from aigo_scale.storage.keeping import kept
+    from aigo_scale.storage.continuous_upload import kept
 
     mirror = places.mirror
     assert mirror is not None

@@ -30,7 +30,7 @@ from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 from aigo_trust.provenance.environment import environment
 from aigo_trust.recording.differences import request_differences
-from aigo_trust.recording.playing import Player, RecordedRun
+from aigo_trust.recording.replay import Player, RecordedRun
 
 FORMAT = 1
 

@@ -21,9 +21,9 @@ from aigo_bridge.evaluation.running import run_evaluation
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import Shard
-from aigo_scale.sharding.belonging import find_shards
 from aigo_scale.sharding.merging import merge
 from aigo_scale.sharding.running import run_shard
+from aigo_scale.sharding.shard_matching import find_shards
 
 IDS = frozenset(
     {"id", "call_id", "model_call_id", "tool_call_id", "trace_id", "span_id", "parent_span_id", "message_id"}

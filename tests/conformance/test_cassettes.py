@@ -24,8 +24,8 @@ from tests.conformance.test_shipped_tasks import NAMES, shipped
 from aigo_bridge.engine.tape import played_name
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.costs import AnswerLength, plan_cost
-from aigo_trust.recording.playing import Cassette
 from aigo_trust.recording.recording import Recorder
+from aigo_trust.recording.replay import Cassette
 
 pytestmark = pytest.mark.xdist_group("conformance")
 

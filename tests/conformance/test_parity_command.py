@@ -21,7 +21,7 @@ MODEL = ("--model", f"scripted/{CAPITALS / 'answers.jsonl'}")
 @pytest.fixture
 def another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Change the answer of lighteval's model to one question."""
-    from aigo_lighteval.models.calling import ScriptedCaller
+    from aigo_lighteval.models.callers import ScriptedCaller
 
     attempt = ScriptedCaller.attempt
 

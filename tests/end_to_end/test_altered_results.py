@@ -32,7 +32,7 @@ from aigo_trust.provenance.record import provenance_file, write_provenance
 from aigo_trust.provenance.statement import attestation_file
 from aigo_trust.recording.container import cassette_lines
 from aigo_trust.recording.tail import TailWriter
-from aigo_trust.verification.attesting import attest_result
+from aigo_trust.verification.attestations import attest_result
 from aigo_trust.verification.bundling import Contents, write_bundle
 from aigo_trust.verification.levels import Verification
 from aigo_trust.verification.materials import Materials

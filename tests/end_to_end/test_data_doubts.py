@@ -11,8 +11,8 @@ import pytest
 from tests.support.commands import Run
 
 from aigo_bridge.dtypes import ChatCompletionModelOutput, FunctionCall, SolverTrace, Trace
-from aigo_bridge.results.doubts import Doubts, is_empty
 from aigo_bridge.results.records import TrialRecord
+from aigo_bridge.results.warnings import Doubts, is_empty
 from aigo_bridge.solving.conversation import assistant_item, chat_output, text_item
 
 Load = Callable[[Path], dict[str, Any]]

@@ -19,7 +19,7 @@ from tests.support.forked import start
 from tests.support.running import wait_until
 
 from aigo_bridge.redaction.secrets import MASK as SECRET
-from aigo_trust.recording.playing import Cassette
+from aigo_trust.recording.replay import Cassette
 
 pytestmark = pytest.mark.xdist_group("lighteval")
 

@@ -145,9 +145,9 @@ def _details(data: bytes, folder: Path) -> str:
 
 
 def _replies(data: bytes, folder: Path) -> str:
+    from aigo_bridge.models.connections.adapters import SHIPPED
     from aigo_bridge.models.connections.calls import ModelInfo
     from aigo_bridge.models.connections.replies import parse_reply
-    from aigo_bridge.models.connections.shipped import SHIPPED
     from aigo_bridge.models.connections.streaming import is_cut_off, stream_error, stream_of
 
     text = data.decode("utf-8", "replace")

@@ -28,7 +28,7 @@ from aigo_bridge.errors import DatasetError, SpecError
 from aigo_bridge.evaluation.run_files import find_run_file
 from aigo_bridge.evaluation.validation import validate
 from aigo_bridge.jsonl_spec import read_task_file
-from aigo_bridge.models.connections.shipped import find_adapter
+from aigo_bridge.models.connections.adapters import find_adapter
 from aigo_bridge.reading import kind_of, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets, find_task_with_key
 from aigo_bridge.spec import TaskSpec

@@ -18,7 +18,7 @@ from typing import Any
 
 from aigo_bridge.access.file_kinds import LOG_SUFFIXES
 from aigo_bridge.errors import BridgeError
-from aigo_bridge.results.superseded import superseded_mark
+from aigo_bridge.results.superseded_results import superseded_mark
 from aigo_inspect.logs.parsing import unix_seconds
 from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.sources import is_log_file, local_path

@@ -33,7 +33,7 @@ from aigo_bridge.importing.log_import import (
     unmapped,
 )
 from aigo_bridge.importing.redaction import Redaction
-from aigo_bridge.results.superseded import superseded_by
+from aigo_bridge.results.superseded_results import superseded_by
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.ranges import UnsuitableForRangesError, plan_ranges, write_ranges
 from aigo_inspect.importing.writing import write_json, write_tables

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, LogTooLargeError
-from aigo_bridge.access.mirrored import named
+from aigo_bridge.access.display_paths import named
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage, kind_of

@@ -24,7 +24,7 @@ from aigo_inspect.mapping.events import EventChoice, EventMapper
 from aigo_inspect.mapping.lenient import sample_from, sample_of
 from aigo_inspect.mapping.messages import Item
 from aigo_inspect.mapping.model_calls import chat_output, count_odd_usage, model_usage
-from aigo_inspect.mapping.own_output import own_output
+from aigo_inspect.mapping.output_origin import own_output
 from aigo_inspect.mapping.records import MessageRecord, SampleRecord
 from aigo_inspect.mapping.sample_messages import Messages
 from aigo_inspect.mapping.spans import Event, ordered_by_span

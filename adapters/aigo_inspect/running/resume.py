@@ -18,7 +18,7 @@ from inspect_ai.model import ModelUsage
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution import jobs
-from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun
+from aigo_bridge.execution.earlier_runs import EarlierLogs, EarlierRun
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_inspect.logs.reader import open_log
 from aigo_inspect.logs.shapes import HEADER_KEY, MALFORMED

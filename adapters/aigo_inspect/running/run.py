@@ -38,7 +38,7 @@ from inspect_ai.util import EarlyStop, EarlyStopping
 from pydantic import JsonValue
 from tenacity import RetryCallState
 
-from aigo_bridge.access.mirrored import named
+from aigo_bridge.access.display_paths import named
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, Retry, RunSettings
 from aigo_bridge.errors import EngineError

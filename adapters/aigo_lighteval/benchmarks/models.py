@@ -43,7 +43,7 @@ from aigo_lighteval.models.batches import (
     length_problem,
     prompt_tokens,
 )
-from aigo_lighteval.models.calling import ConnectionCaller
+from aigo_lighteval.models.callers import ConnectionCaller
 from aigo_lighteval.models.loading import LoadedModel, quiet_logs
 from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.models.models import ATTEMPT_SECONDS, RETRIES, CallLog, HostedModel

@@ -12,7 +12,7 @@ from typing import Any
 from lighteval.models.model_input import GenerationParameters
 from lighteval.tasks.requests import Doc
 
-from aigo_lighteval.models.calling import ConnectionCaller
+from aigo_lighteval.models.callers import ConnectionCaller
 from aigo_lighteval.models.generation import SERVER_NAMES
 from aigo_lighteval.models.messages import Caller
 

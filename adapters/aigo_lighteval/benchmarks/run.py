@@ -50,7 +50,7 @@ from aigo_lighteval.benchmarks.requests import apply_settings
 from aigo_lighteval.benchmarks.tasks import Selected, select
 from aigo_lighteval.benchmarks.tasks import listing as native_listing
 from aigo_lighteval.models.batches import BackendCaller
-from aigo_lighteval.models.calling import make_caller
+from aigo_lighteval.models.callers import make_caller
 from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.models.models import limiter
 

@@ -42,7 +42,7 @@ from aigo_lighteval.benchmarks.run import (
 )
 from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
 from aigo_lighteval.models.batches import BackendCaller
-from aigo_lighteval.models.calling import make_caller
+from aigo_lighteval.models.callers import make_caller
 from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.running.pipeline import quiet
 

@@ -34,7 +34,7 @@ from aigo_bridge.text.plurals import plural
 from aigo_lighteval.documents.turns import Shared
 from aigo_lighteval.exporting.export import MODELS
 from aigo_lighteval.models.backends import BACKENDS
-from aigo_lighteval.models.calling import SAMPLE_ROW, make_caller
+from aigo_lighteval.models.callers import SAMPLE_ROW, make_caller
 from aigo_lighteval.models.messages import ModelAnswer
 from aigo_lighteval.models.models import HostedModel, TaskModels, limiter, load_caller
 from aigo_lighteval.running.hosted import PlanRun, likelihood_solver

@@ -37,7 +37,7 @@ from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.scoring.likelihoods import Likelihood, raw_output
 from aigo_bridge.solving.conversation import input_item
-from aigo_lighteval.models.calling import ConnectionCaller, make_caller
+from aigo_lighteval.models.callers import ConnectionCaller, make_caller
 from aigo_lighteval.models.cassettes import CassetteCaller, played_task, recorded, taped
 from aigo_lighteval.models.messages import (
     AttemptError,

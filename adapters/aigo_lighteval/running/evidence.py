@@ -30,7 +30,7 @@ from aigo_bridge.execution.codec import (
     load_solution,
     solved_records,
 )
-from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun
+from aigo_bridge.execution.earlier_runs import EarlierLogs, EarlierRun
 from aigo_bridge.execution.program import SampleFailure, Solution
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.outline import TaskOutline

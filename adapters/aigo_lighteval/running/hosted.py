@@ -52,7 +52,7 @@ from aigo_bridge.solving.conversation import (
 from aigo_bridge.spec import solvers as solver_spec
 from aigo_bridge.templates import SampleTemplate
 from aigo_lighteval.documents.turns import storable
-from aigo_lighteval.models.calling import SAMPLE_ROW
+from aigo_lighteval.models.callers import SAMPLE_ROW
 from aigo_lighteval.models.models import (
     ATTEMPT_SECONDS,
     RETRIES,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from aigo_bridge.access.mirrored import named
+from aigo_bridge.access.display_paths import named
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
@@ -43,7 +43,7 @@ from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.results.specification import slug
 from aigo_lighteval.documents.translate import COLLECTIONS, rows_of, to_task_config
 from aigo_lighteval.models.batches import BackendCaller
-from aigo_lighteval.models.calling import make_caller
+from aigo_lighteval.models.callers import make_caller
 from aigo_lighteval.models.messages import Caller
 from aigo_lighteval.models.models import (
     TOKEN_COUNTS,

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aigo_bridge.access.existence import is_present
 from aigo_bridge.access.opening import is_below
-from aigo_bridge.access.presence import is_present
 from aigo_bridge.access.settings import SettingsError, project_settings
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError

@@ -18,9 +18,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aigo_bridge.access.existence import is_folder, is_present
 from aigo_bridge.access.grants import allows_file
 from aigo_bridge.access.opening import from_here, is_below, outside, read_regular
-from aigo_bridge.access.presence import is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 

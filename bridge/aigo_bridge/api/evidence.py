@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from aigo_bridge.access.display_paths import refuse_address
 from aigo_bridge.access.grants import granted, granting, real_paths
-from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_logs, logs_by_engine

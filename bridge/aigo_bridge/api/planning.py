@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aigo_bridge.access.addresses import check_allowed
+from aigo_bridge.access.display_paths import refuse_address
 from aigo_bridge.access.grants import granted, granting, real_paths
-from aigo_bridge.access.mirrored import refuse_address
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Row, digest_of
 from aigo_bridge.datasets.tables import plain

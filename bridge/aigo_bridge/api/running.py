@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
-from aigo_bridge.access.mirrored import refuse_address
+from aigo_bridge.access.display_paths import refuse_address
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome

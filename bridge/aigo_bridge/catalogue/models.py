@@ -115,7 +115,7 @@ ENTRIES = (
         "A model call is not in the cassette",
         "`--replay` does not call the model, and the recorded run did not make this call.",
         "Check the closest recorded call in the message for a changed template or option, or record the run again.",
-        test="tests/extras/trust/recording/test_playing.py::test_a_changed_prompt_is_told_with_the_difference",
+        test="tests/extras/trust/recording/test_replay.py::test_a_changed_prompt_is_told_with_the_difference",
     ),
     CatalogueEntry(
         Code.DAMAGED_CASSETTE,

@@ -141,6 +141,6 @@ ENTRIES = (
         "Shards are missing or incomplete",
         "A merged result is only exact if it covers all shards.",
         "Run the missing shards with `run --shard K/N`. The hint shows the command.",
-        test="tests/extras/scale/sharding/test_belonging.py::test_missing_and_doubled_shards_are_named_together",
+        test="tests/extras/scale/sharding/test_shard_matching.py::test_missing_and_doubled_shards_are_named_together",
     ),
 )

@@ -13,7 +13,7 @@ from typing import Any, TextIO, cast
 
 import typer
 
-from aigo_bridge.access.mirrored import address_of, with_addresses
+from aigo_bridge.access.display_paths import address_of, with_addresses
 from aigo_bridge.redaction.secrets import learn_environment, redact, redact_on_screen, redact_value
 from aigo_bridge.text.escapes import json_text, visible
 from aigo_bridge.text.summaries import summary

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from aigo_bridge.access.presence import is_file, is_folder
+from aigo_bridge.access.existence import is_file, is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import ENDINGS, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, cast
 import yaml
 import zstandard
 
+from aigo_bridge.access.existence import is_folder
 from aigo_bridge.access.opening import (
     IrregularFileError,
     OutsideRootError,
@@ -32,7 +33,6 @@ from aigo_bridge.access.opening import (
     read_regular,
     wrong_byte,
 )
-from aigo_bridge.access.presence import is_folder
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import compile_filters

@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from aigo_bridge.access.addresses import REMOTE, require_network
+from aigo_bridge.access.existence import is_folder, is_present
 from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import is_below, outside
-from aigo_bridge.access.presence import is_folder, is_present
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.tables import ObjectTable, plain

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from aigo_bridge.access.addresses import STORAGES, is_object_allowed, require_network
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.grants import granted
 from aigo_bridge.access.object_addresses import (
     Address,
@@ -20,7 +21,6 @@ from aigo_bridge.access.object_addresses import (
     parse,
     require_package,
 )
-from aigo_bridge.access.presence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import file_kind
 from aigo_bridge.errors import DatasetError, Issue, UsageError

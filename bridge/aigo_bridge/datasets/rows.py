@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from aigo_bridge.access.opening import Bound, in_words
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import CompiledFilter
-from aigo_bridge.datasets.spilled import Mapped, Spilled
+from aigo_bridge.datasets.spill_files import Mapped, Spilled
 from aigo_bridge.errors import DatasetError, Issue, TemplateError, UsageError
 from aigo_bridge.text.plurals import plural
 

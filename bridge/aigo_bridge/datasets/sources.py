@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, assert_never
 from urllib.parse import urlsplit
 
 from aigo_bridge.access.addresses import SCHEMES, require_address, require_network, shown_address
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.grants import record_address, record_file
-from aigo_bridge.access.presence import is_file
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import FolderTable, file_kind, load_file

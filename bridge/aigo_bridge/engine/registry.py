@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from aigo_bridge.access.existence import is_file, is_folder, is_present
 from aigo_bridge.access.file_kinds import (
     IRREGULAR,
     Head,
@@ -19,7 +20,6 @@ from aigo_bridge.access.file_kinds import (
     skipped_files,
     skipped_lines,
 )
-from aigo_bridge.access.presence import is_file, is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.benchmarks import BenchmarkRunner, Benchmarks
 from aigo_bridge.engine.engine import Check, Engine, LogImporter

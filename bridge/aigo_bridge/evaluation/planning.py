@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.existence import is_file, is_folder
 from aigo_bridge.access.grants import record_file
-from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.access.private import refusal, refusals_below
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from aigo_bridge.access.existence import is_file, is_present
 from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import root_of_folder
-from aigo_bridge.access.presence import is_file, is_present
 from aigo_bridge.access.private import refusal
 from aigo_bridge.access.snapshot import remembered
 from aigo_bridge.codes import Code

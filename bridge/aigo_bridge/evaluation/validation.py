@@ -15,9 +15,9 @@ from typing import Any, cast
 
 import orjson
 
+from aigo_bridge.access.existence import is_file, is_folder
 from aigo_bridge.access.grants import Uses, VariableUse, outside_files, recording
 from aigo_bridge.access.opening import naming
-from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import contradictions

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.access.mirrored import named
+from aigo_bridge.access.display_paths import named
 from aigo_bridge.access.opening import from_here
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (

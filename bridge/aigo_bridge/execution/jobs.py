@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun, F, restart_reason
+from aigo_bridge.execution.earlier_runs import EarlierLogs, EarlierRun, F, restart_reason
 from aigo_bridge.execution.journal import Journal
 from aigo_bridge.execution.progress import ProgressCounter, Tolerance
 from aigo_bridge.plan.logged_plan import is_intact, logged_plan

@@ -16,8 +16,8 @@ from yaml import Mark
 from yaml.nodes import MappingNode
 
 from aigo_bridge import spec
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.opening import from_here
-from aigo_bridge.access.presence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.jsonl_spec.conversion import Converted, task_yaml, to_aigo

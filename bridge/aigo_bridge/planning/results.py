@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.grants import record_file
 from aigo_bridge.access.opening import root_of_folder
-from aigo_bridge.access.presence import is_file
 from aigo_bridge.access.private import refusal
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Rows, Selection, collect

@@ -10,18 +10,18 @@ from typing import Any
 
 import orjson
 
+from aigo_bridge.access.existence import is_folder
 from aigo_bridge.access.opening import YAML_SUFFIXES, from_here
-from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.copies import copied_rows
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.rows import Row, Rows, Selection, collect, digest_of
 from aigo_bridge.datasets.sources import DatasetTools, TraceReader, check_source, load_dataset
-from aigo_bridge.datasets.spilled import Mapped
+from aigo_bridge.datasets.spill_files import Mapped
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import DatasetError, Issue, UsageError
 from aigo_bridge.plan.plan import TEXT, PlannedDataset, PlanOrigin, Sample, is_unsaved
-from aigo_bridge.planning.published import checked_rows
+from aigo_bridge.planning.published_datasets import checked_rows
 from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets

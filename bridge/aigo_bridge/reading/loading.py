@@ -17,6 +17,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from aigo_bridge.access.grants import record_file
+from aigo_bridge.access.in_memory import unsaved
 from aigo_bridge.access.opening import (
     FileTooLargeError,
     IrregularFileError,
@@ -25,7 +26,6 @@ from aigo_bridge.access.opening import (
     wrong_byte,
 )
 from aigo_bridge.access.private import refusal
-from aigo_bridge.access.unsaved import unsaved
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading.nodes import (

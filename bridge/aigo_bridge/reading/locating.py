@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from aigo_bridge.access.existence import is_file, is_folder
 from aigo_bridge.access.grants import record_file
-from aigo_bridge.access.presence import is_file, is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.reading.neighbours import Neighbours, neighbours_of

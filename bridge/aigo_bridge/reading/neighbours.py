@@ -14,12 +14,12 @@ from pathlib import Path
 
 import yaml
 
+from aigo_bridge.access.existence import is_folder
 from aigo_bridge.access.grants import record_file
+from aigo_bridge.access.in_memory import unsaved
 from aigo_bridge.access.opening import YAML_SUFFIXES, is_below, project_of, read_regular
-from aigo_bridge.access.presence import is_folder
 from aigo_bridge.access.private import refusal
 from aigo_bridge.access.snapshot import remembered
-from aigo_bridge.access.unsaved import unsaved
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading.nodes import TooLarge, compose

@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 from yaml.nodes import Node
 
+from aigo_bridge.access.existence import is_folder
 from aigo_bridge.access.grants import VariableUse, process_variables, record_variables, recording
 from aigo_bridge.access.opening import root_of
-from aigo_bridge.access.presence import is_folder
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity, SpecError
 from aigo_bridge.reading.checks import check

@@ -20,8 +20,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.opening import is_below
-from aigo_bridge.access.presence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading import Document, environment, issues_from_validation

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
+from aigo_bridge.access.existence import is_present
 from aigo_bridge.access.opening import open_regular
-from aigo_bridge.access.presence import is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.process.temporary import draft_of

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.access.existence import is_folder, is_present
 from aigo_bridge.access.file_kinds import expanded
 from aigo_bridge.access.opening import open_regular, read_regular
-from aigo_bridge.access.presence import is_folder, is_present
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, SpecError, UsageError
 from aigo_bridge.results.log_files import COMPRESSIONS
 from aigo_bridge.results.result_files import SUFFIX
-from aigo_bridge.results.superseded import without_superseded
+from aigo_bridge.results.superseded_results import without_superseded
 from aigo_bridge.text.json_text import read_json
 
 if TYPE_CHECKING:

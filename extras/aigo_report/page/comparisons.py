@@ -16,7 +16,7 @@ from aigo_report.page.markup import NOTHING, Html, element, joined, note, table,
 from aigo_report.page.pages import STYLE, asset
 from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
-from aigo_stats.comparison.flipped import FlippedSample, flipped_samples
+from aigo_stats.comparison.flipped_samples import FlippedSample, flipped_samples
 from aigo_stats.comparison.ranking import ALPHA, Ranking
 from aigo_stats.comparison.texts import (
     change_interval_text,
@@ -26,7 +26,7 @@ from aigo_stats.comparison.texts import (
     p_text,
 )
 from aigo_stats.statistics.intervals import Interval, NoInterval
-from aigo_stats.statistics.paired import PairedDifference
+from aigo_stats.statistics.paired_differences import PairedDifference
 from aigo_stats.terminal.comparisons import ComparisonPage
 
 MOST_DIVERGENCES = 500

@@ -21,7 +21,7 @@ from aigo_bridge.results.reading import SamplePart
 from aigo_bridge.results.rows import TrialRow
 from aigo_bridge.results.sources import ResultSource
 from aigo_bridge.results.stop_reasons import incomplete_texts
-from aigo_bridge.results.superseded import STATUS, superseded_by
+from aigo_bridge.results.superseded_results import STATUS, superseded_by
 from aigo_bridge.results.values import Json, duration_text, json_line, mappings, member, number_text, tree
 from aigo_report.page.metrics import (
     ColumnValues,

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.access.mirrored import refuse_address
+from aigo_bridge.access.display_paths import refuse_address
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.process.extras import package

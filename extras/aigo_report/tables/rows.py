@@ -30,7 +30,7 @@ from aigo_bridge.results.counts import (
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
 from aigo_bridge.results.rows import PREDICTIONS, TRUTHS, outputs_of
 from aigo_bridge.results.stop_reasons import stop_reason_of
-from aigo_bridge.results.superseded import superseded_by
+from aigo_bridge.results.superseded_results import superseded_by
 from aigo_bridge.results.values import Json, mappings, member, number_text
 from aigo_report.tables.schema import SCHEMAS, Kind, TableName
 from aigo_report.tables.trials import data_of, last_text, value_text, values_of

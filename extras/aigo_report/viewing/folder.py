@@ -20,7 +20,7 @@ from aigo_bridge.engine.registry import engine_class, engine_names, load_logs
 from aigo_bridge.errors import BridgeError, EvidenceError
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.sources import EVALUATION, YAML_SUFFIXES, is_result, links_results, sources_of
-from aigo_bridge.results.superseded import STATUS, superseded_by
+from aigo_bridge.results.superseded_results import STATUS, superseded_by
 from aigo_bridge.results.values import Json, mappings, member, number_text
 from aigo_report.page.summary import dataset_name
 

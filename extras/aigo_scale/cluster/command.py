@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aigo_bridge.access.display_paths import MIRRORS
 from aigo_bridge.access.grants import granted
-from aigo_bridge.access.mirrored import MIRRORS
 from aigo_bridge.cli.failing import reported, show_issues
 from aigo_bridge.cli.hooks import DistributedRuns
 from aigo_bridge.cli.options import cache_policy
@@ -28,9 +28,9 @@ from aigo_bridge.plan.shards import MOST_SHARDS
 from aigo_scale.cluster.local import connected
 from aigo_scale.cluster.pieces import FOLDER, PIECE_ROWS, PlannedRun
 from aigo_scale.cluster.running import ClusterRun, model_addresses, run_pieces
-from aigo_scale.sharding.belonging import number_of_shards
 from aigo_scale.sharding.command import merge_shards, run_one_shard
 from aigo_scale.sharding.manifest import sole
+from aigo_scale.sharding.shard_matching import number_of_shards
 
 if TYPE_CHECKING:
     from aigo_bridge.cli.run_options import RunOptions

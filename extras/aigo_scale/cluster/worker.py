@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from aigo_bridge.access.display_paths import MIRRORS
 from aigo_bridge.access.grants import granting
-from aigo_bridge.access.mirrored import MIRRORS
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Progress, RunSettings

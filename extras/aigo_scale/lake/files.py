@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
 
-from aigo_bridge.access.mirrored import address_of, named
+from aigo_bridge.access.display_paths import address_of, named
 from aigo_bridge.access.object_addresses import Address, is_address, parse
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aigo_bridge.access.mirrored import SHOWN
+from aigo_bridge.access.display_paths import SHOWN
 from aigo_bridge.access.object_addresses import is_address, parse
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError

@@ -25,7 +25,6 @@ from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.text.plurals import plural
-from aigo_scale.sharding.belonging import FoundShard, Shards, named
 from aigo_scale.sharding.manifest import (
     LOCK,
     ShardJob,
@@ -42,6 +41,7 @@ from aigo_scale.sharding.running import (
     earlier_shard,
     ended_shard,
 )
+from aigo_scale.sharding.shard_matching import FoundShard, Shards, named
 
 
 def run_benchmark_shard(

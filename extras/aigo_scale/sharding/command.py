@@ -37,10 +37,10 @@ from aigo_bridge.exit_codes import ExitCode, of_runs
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import Shard, parse_shard
 from aigo_bridge.text.plurals import plural
-from aigo_scale.sharding.belonging import Shards, find_shards, named
 from aigo_scale.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
 from aigo_scale.sharding.merging import Merged, merge
 from aigo_scale.sharding.running import ShardOutcome, run_shard
+from aigo_scale.sharding.shard_matching import Shards, find_shards, named
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:

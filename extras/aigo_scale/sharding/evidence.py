@@ -27,8 +27,8 @@ from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.text.plurals import plural
-from aigo_scale.sharding.belonging import FoundShard, Shards, named
 from aigo_scale.sharding.manifest import ShardJob
+from aigo_scale.sharding.shard_matching import FoundShard, Shards, named
 
 Identity = tuple[str | None, str, int]
 """Evaluation, name of the result, and run number."""

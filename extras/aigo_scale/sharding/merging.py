@@ -32,7 +32,6 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.results.result_files import identity_of, result_file, with_logs
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.spec.scorer import SCORERS
-from aigo_scale.sharding.belonging import Shards
 from aigo_scale.sharding.evidence import (
     Identity,
     check_seen_together,
@@ -41,6 +40,7 @@ from aigo_scale.sharding.evidence import (
     shard_logs,
 )
 from aigo_scale.sharding.manifest import sole
+from aigo_scale.sharding.shard_matching import Shards
 
 LOCK = ".merge.lock"
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aigo_bridge.access.mirrored import MIRRORS
+from aigo_bridge.access.display_paths import MIRRORS
 from aigo_bridge.access.object_addresses import SCHEMES, Address, StorageError, Stored
 from aigo_bridge.access.opening import Bound, in_words
 from aigo_bridge.process.temporary import make_folder, remove_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aigo_stats.comparison.comparing import Comparison, difference_json
-from aigo_stats.comparison.flipped import flipped_samples
+from aigo_stats.comparison.flipped_samples import flipped_samples
 
 
 def comparison_json(comparison: Comparison, num_flips: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from aigo_stats.comparison.pairing import Pairing, pair
 from aigo_stats.statistics.agreement import cohens_kappa, confusion
 from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.multiplicity import holm
-from aigo_stats.statistics.paired import PairedDifference, linearised, of_scores, right_or_wrong
+from aigo_stats.statistics.paired_differences import PairedDifference, linearised, of_scores, right_or_wrong
 from aigo_stats.statistics.quantiles import LEVEL
 from aigo_stats.statistics.ratios import Ratio, f1_of
 from aigo_stats.statistics.smooth import Smooth

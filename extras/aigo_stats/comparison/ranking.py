@@ -12,7 +12,7 @@ from aigo_bridge.text.numbers import Scale
 from aigo_stats.comparison.comparing import Comparison, MetricComparison, adjusted
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_stats.statistics.multiplicity import rank_bounds
-from aigo_stats.statistics.paired import PairedDifference
+from aigo_stats.statistics.paired_differences import PairedDifference
 
 ALPHA = 0.05
 """Maximum corrected p-value at which one result counts as better than another."""

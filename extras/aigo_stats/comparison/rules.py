@@ -15,7 +15,7 @@ from aigo_stats.comparison.columns import ResultColumns
 from aigo_stats.comparison.comparing import Comparison, MetricComparison
 from aigo_stats.comparison.estimates import MetricEstimate, estimates, outcome_text
 from aigo_stats.statistics.intervals import WILSON, Estimate, Interval, NoInterval, wilson
-from aigo_stats.statistics.paired import PairedDifference
+from aigo_stats.statistics.paired_differences import PairedDifference
 from aigo_stats.statistics.quantiles import LEVEL, two_sided
 from aigo_stats.statistics.ratios import Ratio, ratio_interval
 

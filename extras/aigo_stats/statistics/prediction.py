@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from aigo_bridge.text.plurals import plural
 from aigo_stats.statistics.intervals import FEWEST, Estimate, Interval, NoInterval, Numbers
-from aigo_stats.statistics.paired import of_scores
+from aigo_stats.statistics.paired_differences import of_scores
 from aigo_stats.statistics.quantiles import LEVEL, special_functions
 from aigo_stats.statistics.ratios import UNDECLARED, Ratio, Scale, ratio_interval
 

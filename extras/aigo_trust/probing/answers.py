@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
+from aigo_trust.probing.final_answer import Stated, abstains, digits_of, is_technical, option_of, stated
 from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAnswer, unchanged
-from aigo_trust.probing.stated import Stated, abstains, digits_of, is_technical, option_of, stated
 
 # Perturbations that keep the meaning
 

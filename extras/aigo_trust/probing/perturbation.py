@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from aigo_trust.probing.stated import Stated, stated
+from aigo_trust.probing.final_answer import Stated, stated
 
 Expectation = Literal["same", "worse", "not better", "told"]
 """Expected effect on the scores.

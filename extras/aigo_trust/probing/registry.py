@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_trust.probing.answers import ABSTAINS, SAME, WORSE
+from aigo_trust.probing.final_answer import abstains
 from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAnswer, unchanged
-from aigo_trust.probing.stated import abstains
 
 PADDING = (
     "There is a lot that one could say about this. It is a question that deserves to be looked at with care,"

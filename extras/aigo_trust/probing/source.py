@@ -15,7 +15,7 @@ from aigo_trust.provenance.record import provenance_of
 from aigo_trust.provenance.texts import ResultTexts, read_texts
 from aigo_trust.verification.contents import compare_task
 from aigo_trust.verification.materials import Materials
-from aigo_trust.verification.own_tasks import own_task
+from aigo_trust.verification.user_plan import own_task
 
 _MOST_DIFFERENCES = 10
 

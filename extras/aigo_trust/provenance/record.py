@@ -28,10 +28,10 @@ from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import COMPRESSIONS, open_for_replacing
 from aigo_bridge.text.canonical_json import canonical_digest
 from aigo_bridge.text.json_text import read_json
-from aigo_trust.provenance.answering import Answering
 from aigo_trust.provenance.definitions import RowsDigest, digest_or_none, specification_digests
 from aigo_trust.provenance.environment import command_line, environment, repository_state
 from aigo_trust.provenance.merkle import leaf_digest, tree_root
+from aigo_trust.provenance.model_identity import Answering
 from aigo_trust.provenance.parts import frame_parts, packed, scanned
 from aigo_trust.provenance.texts import RELEASED, ResultTexts, SampleText, read_texts
 

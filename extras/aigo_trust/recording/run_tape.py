@@ -12,8 +12,8 @@ from aigo_bridge.engine.tape import Tape
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.recordings import Recordings, ShowIssues
 from aigo_bridge.text.plurals import plural
-from aigo_trust.recording.playing import Cassette, Player
 from aigo_trust.recording.recording import Recorder
+from aigo_trust.recording.replay import Cassette, Player
 
 MOST_ISSUES = 10
 """Maximum number of damaged lines to list."""

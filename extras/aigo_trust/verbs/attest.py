@@ -89,7 +89,7 @@ def attest(
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
     from aigo_trust.provenance.envelope import make_key
-    from aigo_trust.verification.attesting import disclose_sample
+    from aigo_trust.verification.attestations import disclose_sample
 
     written: list[dict[str, str]] = []
     with reported():
@@ -127,7 +127,7 @@ def attest(
 def _by_key(results: list[Path], key: Path | None) -> list[dict[str, str]]:
     from aigo_bridge.errors import UsageError
     from aigo_trust.provenance.envelope import private_key
-    from aigo_trust.verification.attesting import attest_result
+    from aigo_trust.verification.attestations import attest_result
 
     if key is None:
         raise UsageError(
@@ -141,7 +141,7 @@ def _by_key(results: list[Path], key: Path | None) -> list[dict[str, str]]:
 def _by_identity(results: list[Path], key: Path | None, trust: Path | None) -> list[dict[str, str]]:
     from aigo_bridge.errors import UsageError
     from aigo_trust.provenance.sigstore_bundles import bundle_file, identity_signer
-    from aigo_trust.verification.attesting import attest_with
+    from aigo_trust.verification.attestations import attest_with
 
     if key is not None:
         raise UsageError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aigo_bridge.engine.protocol import RunSettings
     from aigo_bridge.evaluation.running import ReadyEvaluation
     from aigo_trust.certificates import Certificate
-    from aigo_trust.recording.playing import Cassette
+    from aigo_trust.recording.replay import Cassette
 
 app = typer.Typer(**VERB)
 

@@ -46,8 +46,8 @@ from aigo_trust.provenance.statement import attestation_file
 from aigo_trust.recording.tail import tail_of
 from aigo_trust.verification.levels import Finding
 from aigo_trust.verification.materials import Materials
-from aigo_trust.verification.own_tasks import own_task
 from aigo_trust.verification.recordings import check_cassette
+from aigo_trust.verification.user_plan import own_task
 
 FORMAT = "aigo-bridge/bundle/v1"
 MANIFEST = "bundle.json"

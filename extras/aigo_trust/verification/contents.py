@@ -29,7 +29,7 @@ from aigo_trust.provenance.record import row_of, sample_id
 from aigo_trust.provenance.texts import ResultTexts, SampleText
 from aigo_trust.verification.levels import Finding
 from aigo_trust.verification.numbers import same
-from aigo_trust.verification.own_tasks import OwnTask
+from aigo_trust.verification.user_plan import OwnTask
 
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"|(?P<digits>\d++\.\d++)(?![eE])', re.DOTALL)
 

@@ -37,8 +37,8 @@ from aigo_trust.verification.contents import compare_task, unequal
 from aigo_trust.verification.disclosures import is_disclosure
 from aigo_trust.verification.levels import TITLES, Finding, Level, Verification, level
 from aigo_trust.verification.materials import Materials, identity_of
-from aigo_trust.verification.own_tasks import OwnTask
 from aigo_trust.verification.signature import check_disclosure
+from aigo_trust.verification.user_plan import OwnTask
 from aigo_trust.verification.verifying import marked_levels
 from aigo_trust.verification.verifying import verify as verify_log
 

@@ -30,7 +30,7 @@ from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.plurals import plural
 from aigo_trust.recording.differences import request_differences
-from aigo_trust.recording.playing import Cassette
+from aigo_trust.recording.replay import Cassette
 
 CALLS = "judge_calls"
 """Key in a score's metadata that contains the calls of its judge."""

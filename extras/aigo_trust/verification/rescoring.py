@@ -26,7 +26,7 @@ from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.text.plurals import plural
 from aigo_trust.recording.differences import request_differences
-from aigo_trust.recording.playing import Cassette
+from aigo_trust.recording.replay import Cassette
 from aigo_trust.verification.levels import Finding, Level, level
 from aigo_trust.verification.numbers import score_differences
 from aigo_trust.verification.replies import (

@@ -18,17 +18,17 @@ from aigo_bridge.results.validating import validate_log
 from aigo_bridge.text.plurals import plural
 from aigo_trust.provenance.record import provenance_file, read_provenance
 from aigo_trust.provenance.texts import ResultTexts, read_texts
-from aigo_trust.recording.playing import Cassette
+from aigo_trust.recording.replay import Cassette
 from aigo_trust.verification.answers import check_answers
 from aigo_trust.verification.contents import compare_task, provenance_findings, unaltered_samples
 from aigo_trust.verification.levels import TITLES, Finding, Level, Name, Verification, level, merged
 from aigo_trust.verification.materials import Materials
 from aigo_trust.verification.native import check_native
 from aigo_trust.verification.numbers import check_numbers
-from aigo_trust.verification.own_tasks import OwnTask, own_task
 from aigo_trust.verification.recordings import check_cassette
 from aigo_trust.verification.rescoring import check_scores
 from aigo_trust.verification.signature import check_signature
+from aigo_trust.verification.user_plan import OwnTask, own_task
 
 
 def verify(result: Path, materials: Materials) -> Verification:

@@ -14,7 +14,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import EarlierRuns, Job, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan
-from aigo_bridge.execution.earlier import EarlierLogs, EarlierRun
+from aigo_bridge.execution.earlier_runs import EarlierLogs, EarlierRun
 from aigo_bridge.execution.jobs import (
     PlannedJob,
     earlier_runs,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from aigo_bridge.models.connections.adapters import response_text
 from aigo_bridge.models.connections.calls import (
     HINT,
     Adapter,
@@ -23,7 +24,6 @@ from aigo_bridge.models.connections.calls import (
 )
 from aigo_bridge.models.connections.replies import Reply, parse_reply
 from aigo_bridge.models.connections.secrets import Mask
-from aigo_bridge.models.connections.shipped import response_text
 from aigo_bridge.models.connections.streaming import is_cut_off, joined_texts, stream_error, stream_of, tokens
 from aigo_bridge.models.connections.transports import Response, Transport
 from aigo_bridge.redaction.secrets import MASK

@@ -14,13 +14,13 @@ from typing import Any, cast
 import httpx
 from pydantic import BaseModel
 
-from aigo_bridge.access.presence import is_file
+from aigo_bridge.access.existence import is_file
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.models.connections.adapters import SHIPPED, adapter_of, find_adapter
 from aigo_bridge.models.connections.calls import Adapter, ModelInfo, TemplateAdapter
 from aigo_bridge.models.connections.connection import Connection
 from aigo_bridge.models.connections.secrets import SENSITIVE, Mask, SecretValues
-from aigo_bridge.models.connections.shipped import SHIPPED, adapter_of, find_adapter
 from aigo_bridge.models.connections.transports import (
     MOST_WORKERS,
     READ_SECONDS,

@@ -17,7 +17,7 @@ from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.comparing import adjusted_together, compare
 from aigo_stats.comparison.ranking import rankings
 from aigo_stats.comparison.texts import change_interval_text
-from aigo_stats.statistics.paired import tango
+from aigo_stats.statistics.paired_differences import tango
 
 SCORE = {"type": "mean", "field": "score", "name": "score", "key": "score"}
 LARGEST = {"type": "max", "field": "score", "name": "largest", "key": "largest"}

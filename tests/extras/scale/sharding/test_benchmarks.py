@@ -13,9 +13,9 @@ from aigo_bridge.engine.benchmarks import BenchmarkPart, BenchmarkRun, PartLogs,
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.shards import Shard
-from aigo_scale.sharding.belonging import find_shards
 from aigo_scale.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
 from aigo_scale.sharding.manifest import read_manifest
+from aigo_scale.sharding.shard_matching import find_shards
 
 
 @dataclass

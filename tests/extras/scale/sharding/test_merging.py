@@ -17,9 +17,9 @@ from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.snippets import run_in_process
-from aigo_scale.sharding.belonging import find_shards
 from aigo_scale.sharding.manifest import FILE, digests_in
 from aigo_scale.sharding.merging import LOCK, Merged, merge
+from aigo_scale.sharding.shard_matching import find_shards
 
 RULE = {
     "key": "odd",

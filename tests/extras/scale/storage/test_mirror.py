@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.storage import BUCKET, S3
 
-from aigo_bridge.access.mirrored import address_of, named, refuse_address, with_addresses
+from aigo_bridge.access.display_paths import address_of, named, refuse_address, with_addresses
 from aigo_bridge.access.object_addresses import Address, StorageError, parse
 from aigo_scale.storage.mirror import LARGEST, StorageMirror
 

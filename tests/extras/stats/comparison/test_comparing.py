@@ -13,10 +13,10 @@ from tests.extras.stats.comparison.logs import MEAN, log, repeated, sample
 from aigo_bridge.errors import UsageError
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.comparing import Comparison, compare
-from aigo_stats.comparison.flipped import answers
+from aigo_stats.comparison.flipped_samples import answers
 from aigo_stats.comparison.pairing import pair
 from aigo_stats.statistics.intervals import NoInterval
-from aigo_stats.statistics.paired import PairedDifference, tango
+from aigo_stats.statistics.paired_differences import PairedDifference, tango
 
 
 def compared(base: Path, new: Path, *, kept: tuple[str, ...] = (), **options: Any) -> Comparison:

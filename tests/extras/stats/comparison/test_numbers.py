@@ -16,7 +16,7 @@ from aigo_stats.comparison.comparing import MetricComparison, compare
 from aigo_stats.comparison.estimates import MetricEstimate, estimates
 from aigo_stats.comparison.judges import judge_quality
 from aigo_stats.statistics.intervals import Interval, NoInterval
-from aigo_stats.statistics.paired import PairedDifference
+from aigo_stats.statistics.paired_differences import PairedDifference
 
 TP, FP, FN = "num_true_positives_field", "num_false_positives_field", "num_false_negatives_field"
 PRECISION = {"type": "precision", TP: "tp", FP: "fp"}

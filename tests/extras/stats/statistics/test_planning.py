@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import NormalIndPower, TTestPower
 
-from aigo_stats.statistics.paired import mcnemar, of_scores, right_or_wrong
+from aigo_stats.statistics.paired_differences import mcnemar, of_scores, right_or_wrong
 from aigo_stats.statistics.planning import (
     Spread,
     possible_correlations,

@@ -14,7 +14,7 @@ from tests.support.commands import Run
 from aigo_bridge.errors import UsageError
 from aigo_stats.comparison.rules import CheckRule, Decision, parse_rule
 from aigo_stats.statistics.intervals import Interval
-from aigo_stats.statistics.paired import right_or_wrong
+from aigo_stats.statistics.paired_differences import right_or_wrong
 
 
 def result(path: Path, right: int, count: int = 200, failed: int = 0) -> Path:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from aigo_bridge.errors import UsageError
 from aigo_trust.probing.answers import ARABIC_INDIC
+from aigo_trust.probing.final_answer import abstains, stated
 from aigo_trust.probing.perturbation import Inapplicable, StoredAnswer
 from aigo_trust.probing.registry import PERTURBATIONS, chosen
-from aigo_trust.probing.stated import abstains, stated
 
 BY_NAME = {perturbation.name: perturbation for perturbation in PERTURBATIONS}
 ON_TEXT = [each for each in PERTURBATIONS if each.acts_on == "answer" and not each.judges_only]

@@ -21,7 +21,7 @@ from aigo_bridge.engine.provenance import ResultOrigin
 from aigo_bridge.redaction.secrets import KNOWN
 from aigo_trust.provenance.record import write_provenance
 from aigo_trust.provenance.sigstore_bundles import TOKEN, Identity, bundle_file, identity_signer
-from aigo_trust.verification.attesting import attest_with
+from aigo_trust.verification.attestations import attest_with
 from aigo_trust.verification.bundling import Contents, write_bundle
 from aigo_trust.verification.levels import Level
 from aigo_trust.verification.materials import Materials

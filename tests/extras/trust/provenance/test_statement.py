@@ -17,7 +17,7 @@ from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_trust.provenance.envelope import make_key, private_key
 from aigo_trust.provenance.record import write_provenance
 from aigo_trust.provenance.statement import attestation_file, disclosure_from
-from aigo_trust.verification.attesting import attest_result, disclose_sample
+from aigo_trust.verification.attestations import attest_result, disclose_sample
 from aigo_trust.verification.materials import Materials
 from aigo_trust.verification.opening import verify_any
 

@@ -18,8 +18,8 @@ from aigo_bridge.models.connections import Choice, Reply
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import MASK
-from aigo_trust.recording.playing import Cassette
 from aigo_trust.recording.recording import Recorder
+from aigo_trust.recording.replay import Cassette
 from aigo_trust.verification.replies import CassetteReplies, GivenReplies, ScoreReplies, like
 
 

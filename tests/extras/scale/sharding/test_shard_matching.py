@@ -12,8 +12,8 @@ from tests.support.shards import run_part, run_parts, write_task
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
-from aigo_scale.sharding.belonging import find_shards, named
 from aigo_scale.sharding.manifest import FILE
+from aigo_scale.sharding.shard_matching import find_shards, named
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aigo_trust.probing.stated import abstains, digits_of, is_technical, stated
+from aigo_trust.probing.final_answer import abstains, digits_of, is_technical, stated
 
 
 @pytest.mark.parametrize(

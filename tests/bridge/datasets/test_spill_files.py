@@ -10,7 +10,7 @@ import pytest
 
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.rows import Selection
-from aigo_bridge.datasets.spilled import Mapped, Spilled
+from aigo_bridge.datasets.spill_files import Mapped, Spilled
 
 
 def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:

@@ -34,8 +34,8 @@ from aigo_bridge.models.connections import (
     is_model_file,
     load_model,
 )
+from aigo_bridge.models.connections.adapters import SHIPPED
 from aigo_bridge.models.connections.secrets import Mask
-from aigo_bridge.models.connections.shipped import SHIPPED
 from aigo_bridge.models.connections.transports import TLS, Endpoint, header_value
 from aigo_bridge.models.gate import pace
 from aigo_bridge.models.protocol import ModelRequest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aigo_bridge.access.unsaved import editing, unsaved
+from aigo_bridge.access.in_memory import editing, unsaved
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
 from aigo_bridge.spec import DatasetSpec

@@ -25,7 +25,7 @@ from tests.support.inspect_logs.scripted import counting_script, run_scenario
 
 from aigo_inspect.logs.reader import open_log
 from aigo_inspect.mapping.messages import items_from_message
-from aigo_inspect.mapping.own_output import own_output
+from aigo_inspect.mapping.output_origin import own_output
 
 Json = dict[str, Any]
 

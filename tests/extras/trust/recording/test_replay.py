@@ -22,8 +22,8 @@ from aigo_bridge.redaction.secrets import KNOWN
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_trust.recording.container import cassette_lines
 from aigo_trust.recording.differences import request_differences
-from aigo_trust.recording.playing import Cassette, Player
 from aigo_trust.recording.recording import Recorder
+from aigo_trust.recording.replay import Cassette, Player
 
 
 class Plan:

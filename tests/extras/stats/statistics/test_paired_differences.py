@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from aigo_stats.statistics.intervals import Interval, NoInterval
 from aigo_stats.statistics.multiplicity import holm, rank_bounds
-from aigo_stats.statistics.paired import mcnemar, of_scores, right_or_wrong, tango
+from aigo_stats.statistics.paired_differences import mcnemar, of_scores, right_or_wrong, tango
 
 
 def near(expected: Any) -> Any:

@@ -10,8 +10,8 @@ from tests.bridge.models.connections.test_streaming import sse
 from tests.support.endpoint import completion, delta
 
 from aigo_bridge.models.connections import CallError, CallInput, ModelInfo
+from aigo_bridge.models.connections.adapters import SHIPPED
 from aigo_bridge.models.connections.replies import Reply, parse_reply
-from aigo_bridge.models.connections.shipped import SHIPPED
 
 CHAT = ModelInfo("chat_completion", "m-1")
 SCHEMA = {"name": "n", "schema": {"type": "object"}, "strict": True}
