@@ -17,7 +17,7 @@ from aigo_report.tables.charts import chart
 from aigo_report.tables.results import Results as Tables
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.numbers import Quantity, stored_numbers
-from aigo_stats.comparison.sources import Contradicted, Recomputed
+from aigo_stats.comparison.sources import PointValue, WrongMetric
 from aigo_stats.statistics.intervals import NoInterval
 
 pytestmark = pytest.mark.engine
@@ -68,7 +68,7 @@ def test_metrics_of_inspect_are_recomputed(results: Results, name: str) -> None:
     unknown = [
         number.name
         for number in found
-        if isinstance(number.content, NoInterval) and not isinstance(number.content, Recomputed)
+        if isinstance(number.content, NoInterval) and not isinstance(number.content, PointValue)
     ]
     assert set(unknown) <= {"bootstrap_stderr"}
     assert len(unknown) < len(found)
@@ -96,7 +96,7 @@ def test_an_altered_metric_contradicts_the_scores(results: Results, name: str, t
 
     for number in numbers(path):
         known = number.name != "bootstrap_stderr"
-        assert isinstance(number.content, Contradicted) == known, number
+        assert isinstance(number.content, WrongMetric) == known, number
 
 
 def test_stats_names_every_number_and_shows_errors_with_their_metric(aigo: Run, results: Results) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aigo_bridge.dtypes import Trace
 from aigo_inspect.mapping.conversation import derived_items
 from aigo_inspect.mapping.spans import ordered_by_span
-from aigo_inspect.mapping.traces import Typed
+from aigo_inspect.mapping.traces import ItemFactory
 
 SPANS = ["a", "b", "c", None]
 messages = st.integers(0, 5).map(
@@ -78,7 +78,7 @@ def test_order_and_items_are_those_of_the_typed_trace(
     for given_event in stream:
         if given_event.get("span_id", "") is None:
             del given_event["span_id"]
-    typed = Typed()
+    typed = ItemFactory()
     trace = Trace.from_events(typed.events(stream), span_id=span_id)
     ordered = ordered_by_span(stream)
     assert [e["id"] for e in ordered] == [e.id for e in trace.events or []]

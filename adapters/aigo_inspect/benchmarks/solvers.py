@@ -76,7 +76,7 @@ def are_known(solvers: Sequence[Solver]) -> bool:
 
 
 @dataclass
-class Watched:
+class SolverActivity:
     """Observed behavior of the solvers of a task."""
 
     prompts: list[Turns] = field(default_factory=list)
@@ -123,7 +123,7 @@ _ASKING = frozenset({"template", "cot", "multiple_correct", "shuffle"})
 """Solver parameters that are part of the prompt."""
 
 
-def watched_gaps(watched: Watched, num_samples: int) -> list[Gap]:
+def watched_gaps(watched: SolverActivity, num_samples: int) -> list[Gap]:
     """Return the reasons against a conversion that were observed."""
     gaps = [
         _no("solver", f"{reason} ({number} of {plural(num_samples, 'sample')})", _RUN_IT)
@@ -146,11 +146,11 @@ def _no(part: str, reason: str, hint: str | None = None) -> Gap:
 # Runs with made-up answers
 
 
-def watch(solvers: Sequence[Solver], samples: Sequence[Sample]) -> Watched:
+def watch(solvers: Sequence[Solver], samples: Sequence[Sample]) -> SolverActivity:
     """Run the solvers on all samples. Return the prompts and the reasons against a conversion."""
     import anyio
 
-    watched = Watched()
+    watched = SolverActivity()
     known = are_known(solvers)
     state = random.getstate()
     try:
@@ -162,7 +162,11 @@ def watch(solvers: Sequence[Solver], samples: Sequence[Sample]) -> Watched:
 
 
 async def _watch(
-    watched: Watched, solvers: Sequence[Solver], samples: Sequence[Sample], known: bool, model: _NoModel
+    watched: SolverActivity,
+    solvers: Sequence[Solver],
+    samples: Sequence[Sample],
+    known: bool,
+    model: _NoModel,
 ) -> None:
     for number, sample in enumerate(samples):
         right = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)

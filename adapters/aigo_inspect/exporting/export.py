@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import Exported, ExportOptions
+from aigo_bridge.engine.engine import ExportedFiles, ExportOptions
 from aigo_bridge.engine.protocol import contradictions, likelihood_gaps
 from aigo_bridge.engine.registry import require_exact
 from aigo_bridge.errors import EvidenceError, Issue, UsageError, dotted
@@ -39,7 +39,7 @@ OWN_NAMES = ("exported_task", "FILES", "num_samples")
 """Names that a hosted file uses inside the task function."""
 
 
-def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
+def export(plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
     """Write a plan as files for `inspect eval`: `<task>.py`, its folder, README.md and requirements.txt.
 
     Args:

@@ -25,7 +25,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
 from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_inspect.logs.json_salvage import IDENTITY, Span, pieces, whole
-from aigo_inspect.logs.parsing import Parsed, parse_json
+from aigo_inspect.logs.parsing import ParsedDocument, parse_json
 from aigo_inspect.logs.shapes import STATUS_UNKNOWN
 from aigo_inspect.logs.sources import ByteSource, BytesSource, local_path
 
@@ -155,7 +155,7 @@ class JsonLog:
         self._identities = [("", 0) if pair is None else _identity(*pair) for _, pair in document.samples]
         return [data[begin:end] for begin, end in document.members]
 
-    def _parsed(self, data: bytes, name: str, member: str = "") -> Parsed | None:
+    def _parsed(self, data: bytes, name: str, member: str = "") -> ParsedDocument | None:
         """Parse the log or a member. If it is broken, note the damage and return `None`, because the
         exception would keep a copy of the data.
         """
@@ -229,7 +229,7 @@ class JsonLog:
             # Invalid JSON, or an epoch with more digits than Python converts.
             return "", 0
 
-    def sample(self, index: int) -> Parsed:
+    def sample(self, index: int) -> ParsedDocument:
         """Return one sample. Raise `EvidenceError` if it is malformed or exceeds the bounds."""
         name = f"samples[{index}]"
         if self._raws is not None:

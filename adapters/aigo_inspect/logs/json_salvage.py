@@ -50,7 +50,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
 
 
 @dataclass
-class Pieces:
+class DocumentParts:
     """Positions of the parts of a broken document."""
 
     members: list[tuple[str, Span]] = field(default_factory=list)
@@ -139,7 +139,7 @@ def _next(text: str, at: int, close: str) -> int:
     return at
 
 
-def pieces(data: bytes, most_broken: int) -> Pieces:
+def pieces(data: bytes, most_broken: int) -> DocumentParts:
     """Return the parts of a document that cannot be parsed as a whole.
 
     Args:
@@ -153,7 +153,7 @@ def pieces(data: bytes, most_broken: int) -> Pieces:
     lines = (
         [match.start() for match in _LINE.finditer(text)] if any(sign in text for sign in _OWN_LINES) else []
     )
-    document = Pieces()
+    document = DocumentParts()
     at = _end(_BLANK, text, text.find("{") + 1)
     for _ in range(_MOST_MEMBERS):
         if at >= len(text) or text[at] == "}":

@@ -28,7 +28,7 @@ _LONE_SURROGATE = "[\ud800-\udfff]"
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedDocument:
     """A parsed document and the changes made to read it."""
 
     value: Any
@@ -38,7 +38,7 @@ class Parsed:
     """Kind of change → number of changes."""
 
 
-def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> Parsed:
+def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> ParsedDocument:
     """Parse one JSON document.
 
     Args:
@@ -60,10 +60,10 @@ def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> P
     if redaction.suspects(data) and (clean := redaction.apply(data)) is not data:
         del value
         return parse_json(clean, name)
-    return Parsed(value)
+    return ParsedDocument(value)
 
 
-def _parse_leniently(data: bytes, name: str, cause: Exception) -> Parsed:
+def _parse_leniently(data: bytes, name: str, cause: Exception) -> ParsedDocument:
     changes: Counter[str] = Counter()
     non_finite = False
 
@@ -98,7 +98,7 @@ def _parse_leniently(data: bytes, name: str, cause: Exception) -> Parsed:
         value, count = _take_out_surrogates(value)
         if count:
             changes["lone surrogates written as escapes"] += count
-    return Parsed(value, non_finite, changes)
+    return ParsedDocument(value, non_finite, changes)
 
 
 def _take_out_surrogates(root: Any) -> tuple[Any, int]:

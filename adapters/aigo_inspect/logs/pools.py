@@ -31,7 +31,7 @@ from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.text.json_text import dumps
-from aigo_inspect.logs.parsing import Parsed
+from aigo_inspect.logs.parsing import ParsedDocument
 
 _PREFIXES = ("attachment://", "tc://")
 
@@ -319,7 +319,9 @@ def chunked_samples(members: Iterable[str]) -> dict[str, list[str]]:
     return samples
 
 
-def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed) -> Parsed:
+def read_chunked(
+    read: Callable[[str], ParsedDocument], parts: list[str], shell: ParsedDocument
+) -> ParsedDocument:
     """Combine the members of a chunked sample to one sample with pools.
 
     Args:
@@ -367,4 +369,4 @@ def read_chunked(read: Callable[[str], Parsed], parts: list[str], shell: Parsed)
         sample["messages"] = messages
         if unknown:
             changes["conversation: messages that the log does not contain left out"] += unknown
-    return Parsed(sample, non_finite, changes)
+    return ParsedDocument(sample, non_finite, changes)

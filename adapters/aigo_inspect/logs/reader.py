@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds, LogTooLargeError
-from aigo_bridge.access.display_paths import named
+from aigo_bridge.access.display_paths import display_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage, kind_of
@@ -44,7 +44,7 @@ from aigo_inspect.logs.index import (
     planned_count,
     summarised,
 )
-from aigo_inspect.logs.parsing import Parsed, parse_json
+from aigo_inspect.logs.parsing import ParsedDocument, parse_json
 from aigo_inspect.logs.pools import chunked_samples, read_chunked
 from aigo_inspect.logs.shapes import STATUS_UNKNOWN, lift_header, lift_sample, listed, set_aside
 from aigo_inspect.logs.sources import ByteSource, open_source
@@ -108,7 +108,7 @@ class InspectLogReader:
     def __init__(
         self, source: ByteSource, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
     ):
-        self.location = redaction.text(named(source.name))
+        self.location = redaction.text(display_path(source.name))
         """Location as given by the user, without secrets. For a downloaded copy, this is the original URL."""
         self.address = source.name
         """Location of the opened file."""
@@ -266,7 +266,7 @@ class InspectLogReader:
         """Return an archive member as JSON. Raise `EvidenceError` if it cannot be read."""
         return self._member(name).value
 
-    def _member(self, name: str) -> Parsed:
+    def _member(self, name: str) -> ParsedDocument:
         data = self._unpacked(name)
         self.bounds.check_document(name, data)
         parsed = parse_json(data, name, self.redaction)

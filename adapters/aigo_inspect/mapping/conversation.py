@@ -25,7 +25,7 @@ from aigo_inspect.mapping.messages import Item
 from aigo_inspect.mapping.spans import Event
 
 
-class Spoken(Struct, frozen=True):
+class Transcript(Struct, frozen=True):
     """Items of a trace, and notes about their source."""
 
     items: list[Item]
@@ -35,7 +35,7 @@ class Spoken(Struct, frozen=True):
 
 def spoken(
     ordered: list[Event], span_id: str | None, messages: list[Item], answer_id: str | None = None
-) -> Spoken:
+) -> Transcript:
     """Return the items of the main agent's conversation.
 
     Args:
@@ -51,13 +51,13 @@ def spoken(
     if not calls:
         if messages:
             notes["items"] = "from the sample's messages: the log has no model calls of the main agent"
-        return Spoken(messages, notes)
+        return Transcript(messages, notes)
     derived = derived_items(direct, span_id) if compacted else conversation(calls[-1])
     if compacted and _is_whole(messages, direct):
         if _equal(messages, derived):
-            return Spoken(derived, notes)
+            return Transcript(derived, notes)
         notes["items"] = "the sample's messages: the context of the model calls was shortened on the way"
-        return Spoken(messages, notes)
+        return Transcript(messages, notes)
     items = derived
     if any(event.get("strategy") == "trim" for event in compacted):
         items = _merged(direct)
@@ -74,14 +74,14 @@ def spoken(
         tail = messages[common:]
         if tail:
             notes["items_after_last_model_call"] = len(tail)
-        return Spoken(items + tail, notes)
+        return Transcript(items + tail, notes)
     # Solvers rewrite the final messages: an agent's submit call becomes text, or filters shorten them. The
     # events are the record, and the final messages are kept as a note.
     notes["final_messages"] = {"differ_from_item": common, "items": messages[common:]}
     tail = _late_results(direct, items)
     if tail:
         notes["items_after_last_model_call"] = len(tail)
-    return Spoken(items + tail, notes)
+    return Transcript(items + tail, notes)
 
 
 def _is_whole(messages: list[Item], direct: list[Event]) -> bool:

@@ -382,7 +382,7 @@ class SampleRecord(Struct):
 # Parsing
 
 
-class Repeated(Generic[Value]):
+class ValueCache(Generic[Value]):
     """Cache of values for JSON texts that are repeated in thousands of events of a log. Each value is created
     once and shared.
     """
@@ -437,11 +437,11 @@ class Constants:
     """Values that are the same in the events of a whole log."""
 
     def __init__(self) -> None:
-        self.tools = Repeated(lambda value: None if has_references(value) else tools_in(value))
+        self.tools = ValueCache(lambda value: None if has_references(value) else tools_in(value))
         """Tools that were offered to a model; `None` if they contain references, which differ by sample."""
-        self.config = Repeated(settings_in)
+        self.config = ValueCache(settings_in)
         """Settings of a model."""
-        self.options = Repeated(lambda value: None if has_references(value) else [value])
+        self.options = ValueCache(lambda value: None if has_references(value) else [value])
         """Options of a sandbox command, in a list; `None` if they contain references."""
 
     def put_in(self, events: list[Any]) -> None:

@@ -64,7 +64,7 @@ class MappedTrace(Struct, frozen=True):
         # Imported late, because writing files does not create objects.
         from aigo_bridge.dtypes import Trace, TraceMetadata
 
-        typed = Typed()
+        typed = ItemFactory()
         head = self.head()
         head["metadata"] = TraceMetadata.model_validate(head["metadata"])
         trace = Trace.from_events(typed.events(self.events), **head)
@@ -307,7 +307,7 @@ def _validators() -> tuple[Callable[[Event], TraceEvent], Callable[[Item], Trace
     return TypeAdapter(TraceEvent).validate_python, TypeAdapter(TraceItem).validate_python
 
 
-class Typed:
+class ItemFactory:
     """Creator of AI GO objects from the dictionaries of one sample. Equal items become one shared object.
 
     Contexts of model calls repeat the conversation, and validating them is the main cost. Each distinct item

@@ -22,7 +22,7 @@ from inspect_ai.model._model_call import ModelRequestId  # no public API
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
@@ -59,7 +59,7 @@ def failures_kept(call: CheckpointCall | None) -> Iterator[None]:
         yield
     except SampleError as error:
         if tape is not None:
-            failed = Failed(error.message, error.kind, error.hint)
+            failed = FailedCall(error.message, error.kind, error.hint)
             tape.keep(CallOutcome(failed), started, steady_time() - started)
         raise
     except anyio.get_cancelled_exc_class():

@@ -22,7 +22,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import ValidationError
 
 from aigo_bridge.dtypes import TraceItem
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import TapedCall
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
@@ -161,7 +161,7 @@ class CassetteAPI(ModelAPI):
             message = f"model 'cassette/{self.model_name}' answers in runs with --replay alone"
             raise SampleError(message, stage="solver", kind="NotRecorded")
         reply = outcome.said
-        if isinstance(reply, Failed):
+        if isinstance(reply, FailedCall):
             raise reply.error("solver")
         if not isinstance(reply, Reply):
             raise SampleError("what was recorded are likelihoods", stage="solver", kind="NotRecorded")

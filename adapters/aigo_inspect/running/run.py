@@ -38,7 +38,7 @@ from inspect_ai.util import EarlyStop, EarlyStopping
 from pydantic import JsonValue
 from tenacity import RetryCallState
 
-from aigo_bridge.access.display_paths import named
+from aigo_bridge.access.display_paths import display_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, Retry, RunSettings
 from aigo_bridge.errors import EngineError
@@ -239,13 +239,13 @@ def _arguments(work: _Work, origin: PlanOrigin) -> dict[str, Any]:
     """Return the arguments of the registered task. Copies of stored files are named by their URLs."""
     job, replay = work.start.job, work.start.replay
     return {
-        "task": named(origin.task),
+        "task": display_path(origin.task),
         "config": dict(origin.config),
-        "dataset": {key: named(file) for key, file in origin.datasets.items()},
+        "dataset": {key: display_path(file) for key, file in origin.datasets.items()},
         "num_samples": origin.num_samples,
         "subsampling": origin.subsampling,
         "model_map": {key: job.model_map[key] for key in work.models.others},
-        "root": None if origin.root is None else named(origin.root),
+        "root": None if origin.root is None else display_path(origin.root),
         "num_trials": origin.num_trials,
         "stored": origin.stored,
         "reuse": None if replay is None else str(replay.resolve()),

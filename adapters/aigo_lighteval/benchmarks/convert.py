@@ -38,14 +38,14 @@ from aigo_lighteval.benchmarks.scorers import (
     weighs_choices,
     why_unknown,
 )
-from aigo_lighteval.benchmarks.tasks import Selected
+from aigo_lighteval.benchmarks.tasks import SelectedTask
 from aigo_lighteval.running.pipeline import UncachedModel
 
 _RUN_IT = "run it with `aigo-bridge run lighteval:…`"
 
 
 def convert(
-    selected: Selected,
+    selected: SelectedTask,
     splits: Mapping[str, SplitRows] | None,
     *,
     key: str | None = None,
@@ -141,7 +141,7 @@ def convert(
 # Gaps
 
 
-def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
+def _refuse(selected: SelectedTask, gaps: Sequence[Gap]) -> None:
     refused = [gap for gap in gaps if gap.fidelity is Fidelity.UNSUPPORTED]
     if not refused:
         return
@@ -150,7 +150,7 @@ def _refuse(selected: Selected, gaps: Sequence[Gap]) -> None:
     raise UnsupportedPlanError("\n".join(lines), code=Code.NOT_EXPORTABLE)
 
 
-def _document_gaps(selected: Selected, docs: Sequence[Doc]) -> list[Gap]:
+def _document_gaps(selected: SelectedTask, docs: Sequence[Doc]) -> list[Gap]:
     """Return the properties of the documents that an AI GO task cannot express."""
     gaps: list[Gap] = []
     if not any(map(weighs_choices, selected.config.metrics)):
@@ -170,7 +170,7 @@ def _document_gaps(selected: Selected, docs: Sequence[Doc]) -> list[Gap]:
     return gaps
 
 
-def _gaps(selected: Selected) -> list[Gap]:
+def _gaps(selected: SelectedTask) -> list[Gap]:
     config = selected.config
     gaps = [_no("task", reason) for reason in refusals(config)]
     if config.generation_grammar is not None:

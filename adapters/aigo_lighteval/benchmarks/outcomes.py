@@ -31,8 +31,8 @@ from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.summaries import named_summary_of
 from aigo_lighteval.benchmarks.models import DocumentNotes
-from aigo_lighteval.benchmarks.pipeline import Measured, NativePipeline
-from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
+from aigo_lighteval.benchmarks.pipeline import DocumentMetrics, NativePipeline
+from aigo_lighteval.benchmarks.tasks import SelectedTask, unchanged_process
 from aigo_lighteval.importing.header import read_header
 from aigo_lighteval.importing.importing import write_documents
 from aigo_lighteval.importing.locate import RunFiles, log_files
@@ -46,7 +46,7 @@ Json = dict[str, Any]
 
 
 def write_result(
-    task: str, finished: Finished, notes: DocumentNotes, target: Path, *, started: float, ended: float
+    task: str, finished: TaskOutput, notes: DocumentNotes, target: Path, *, started: float, ended: float
 ) -> Path:
     """Write `<target>.tasklog.json` and `<target>.loss.json`. Return the path of the former.
 
@@ -86,7 +86,7 @@ def write_result(
     return report.output
 
 
-def _documents(measured: list[Measured], notes: DocumentNotes) -> Iterator[DocumentRows]:
+def _documents(measured: list[DocumentMetrics], notes: DocumentNotes) -> Iterator[DocumentRows]:
     rows: dict[str, list[DocumentRow]] = {}
     for number, document in enumerate(measured):
         metrics = {name: plain(value) for name, value in document.metrics.items()}
@@ -140,18 +140,18 @@ def _usage(notes: DocumentNotes) -> Mapping[str, int]:
 
 
 @dataclass(frozen=True)
-class Finished:
+class TaskOutput:
     """Output of a finished run of one task."""
 
     results_file: Path
     date: str
     results: Mapping[str, float]
     """Values by metric, with standard errors as `<metric>_stderr`."""
-    measured: list[Measured]
+    measured: list[DocumentMetrics]
     planned: int
 
 
-def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
+def finish(pipeline: NativePipeline, selected: SelectedTask, out: Path) -> TaskOutput:
     """Call the model, compute the metrics and write lighteval's files.
 
     Raises:
@@ -177,7 +177,7 @@ def finish(pipeline: NativePipeline, selected: Selected, out: Path) -> Finished:
         tracker.save_results(date, redact_value(tracker.results))
     model = tracker.general_config_logger.model_name.strip("/")
     values = tracker.metrics_logger.metric_aggregated.get(selected.name, {})
-    return Finished(
+    return TaskOutput(
         out / "results" / model / f"results_{date}.json",
         date,
         {name: float(value) for name, value in values.items()},
@@ -201,7 +201,7 @@ def _add_standard_errors(pipeline: NativePipeline, name: str) -> None:
 # Files
 
 
-def _dataset(measured: list[Measured], failures: Mapping[str, SampleFailure]) -> Dataset:
+def _dataset(measured: list[DocumentMetrics], failures: Mapping[str, SampleFailure]) -> Dataset:
     """Return the details file. If documents failed, it has an additional column with the reasons.
 
     Values that Arrow cannot store in one column become JSON text in every row. Examples are integers mixed

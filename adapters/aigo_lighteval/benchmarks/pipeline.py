@@ -47,13 +47,13 @@ from aigo_lighteval.benchmarks.faults import (
     refusals,
 )
 from aigo_lighteval.benchmarks.models import DocumentNotes
-from aigo_lighteval.benchmarks.tasks import Selected
+from aigo_lighteval.benchmarks.tasks import SelectedTask
 from aigo_lighteval.models.loading import replaced
 from aigo_lighteval.running.pipeline import one_task_only, quiet
 
 
 @dataclass(frozen=True)
-class Measured:
+class DocumentMetrics:
     """Document with lighteval's metrics for one request type."""
 
     doc: Doc
@@ -71,7 +71,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
 
     def __init__(self, told: DocumentNotes, **rest: Any):
         self.told = told
-        self.measured: list[Measured] = []
+        self.measured: list[DocumentMetrics] = []
         super().__init__(**rest)
 
     def measure(self) -> None:
@@ -109,7 +109,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
                         self._try(doc, metric, response)
             values = self._values(metrics, self._sound(pairs))
             for doc, response in pairs:
-                self.measured.append(Measured(doc, response, values.get(doc.id, {})))
+                self.measured.append(DocumentMetrics(doc, response, values.get(doc.id, {})))
         # A document that failed in one request type is excluded from all metrics.
         for document in self.measured:
             if document.doc.id not in self.told.failures:
@@ -121,7 +121,7 @@ class NativePipeline(Pipeline):  # type: ignore[misc]  # lighteval is untyped
     def _sound(self, pairs: list[tuple[Doc, ModelResponse]]) -> list[tuple[Doc, ModelResponse]]:
         return [(doc, response) for doc, response in pairs if doc.id not in self.told.failures]
 
-    def _scored(self, document: Measured) -> dict[str, Any]:
+    def _scored(self, document: DocumentMetrics) -> dict[str, Any]:
         """Return the metrics with a value. The others count as unscored and are excluded from the mean."""
         values = {name: value for name, value in document.metrics.items() if has_value(value)}
         for name in document.metrics.keys() - values.keys():
@@ -169,7 +169,7 @@ def has_value(value: Any) -> bool:
 
 
 def make_pipeline(
-    selected: Selected,
+    selected: SelectedTask,
     model: LightevalModel,
     notes: DocumentNotes,
     splits: Mapping[str, SplitRows] | None,
@@ -235,7 +235,7 @@ def make_pipeline(
     return pipeline
 
 
-def _choose(pipeline: NativePipeline, selected: Selected, sample_ids: Sequence[str]) -> None:
+def _choose(pipeline: NativePipeline, selected: SelectedTask, sample_ids: Sequence[str]) -> None:
     """Remove all documents except the chosen ones."""
     docs = pipeline.documents_dict[selected.name]
     if unknown := sorted(set(sample_ids) - {doc.id for doc in docs}):

@@ -39,7 +39,7 @@ from aigo_lighteval.benchmarks.models import (
     refuse_documents,
     refuse_methods,
 )
-from aigo_lighteval.benchmarks.outcomes import Finished, finish, write_result
+from aigo_lighteval.benchmarks.outcomes import TaskOutput, finish, write_result
 from aigo_lighteval.benchmarks.pipeline import (
     SplitRows,
     folder_name,
@@ -47,7 +47,7 @@ from aigo_lighteval.benchmarks.pipeline import (
     make_pipeline,
 )
 from aigo_lighteval.benchmarks.requests import apply_settings
-from aigo_lighteval.benchmarks.tasks import Selected, select
+from aigo_lighteval.benchmarks.tasks import SelectedTask, select
 from aigo_lighteval.benchmarks.tasks import listing as native_listing
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.callers import make_caller
@@ -106,7 +106,7 @@ def run(request: BenchmarkRun) -> list[Outcome]:
                 portal.call(caller.aclose)
 
 
-def tasks_of(request: BenchmarkRun) -> list[Selected]:
+def tasks_of(request: BenchmarkRun) -> list[SelectedTask]:
     """Return the requested tasks.
 
     Raises:
@@ -116,12 +116,12 @@ def tasks_of(request: BenchmarkRun) -> list[Selected]:
     return select(names, request.arguments, request.custom_tasks)
 
 
-def splits_of(tasks: Sequence[Selected], request: BenchmarkRun) -> list[Mapping[str, SplitRows] | None]:
+def splits_of(tasks: Sequence[SelectedTask], request: BenchmarkRun) -> list[Mapping[str, SplitRows] | None]:
     """Return the rows of each task from a local folder; `None`: lighteval loads them."""
     return [_splits(task, request.data_dir, alone=len(tasks) == 1) for task in tasks]
 
 
-def journal_of(task: Selected, request: BenchmarkRun) -> Journal:
+def journal_of(task: SelectedTask, request: BenchmarkRun) -> Journal:
     """Return the journal that stores a task's answers as they arrive."""
     identity = ["lighteval benchmark", task.name, request.model]
     return Journal(request.out, identity, goes_on=request.resume)
@@ -192,7 +192,7 @@ def sample_ids(request: BenchmarkRun) -> list[str] | None:
     return [name.strip() for name in request.sample_id.split(",") if name.strip()]
 
 
-def refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
+def refuse_tasks(tasks: Sequence[SelectedTask], caller: Caller) -> None:
     """Refuse tasks that cannot be run correctly, as far as this is known before rows are read.
 
     Raises:
@@ -211,12 +211,12 @@ def refuse_tasks(tasks: Sequence[Selected], caller: Caller) -> None:
         raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)
 
 
-def _splits(task: Selected, data_dir: Path | None, *, alone: bool) -> Mapping[str, SplitRows] | None:
+def _splits(task: SelectedTask, data_dir: Path | None, *, alone: bool) -> Mapping[str, SplitRows] | None:
     return None if data_dir is None else local_splits(task.config, task.shots, data_dir, alone=alone)
 
 
 def _run_one(
-    task: Selected,
+    task: SelectedTask,
     splits: Mapping[str, SplitRows] | None,
     request: BenchmarkRun,
     caller: Caller,
@@ -244,7 +244,7 @@ def _run_one(
     return concluded(task, finished, told, request.out, caller.name, times, num_reused=journal.num_given)
 
 
-def settle(documents: Sequence[Doc], task: Selected, caller: Caller) -> None:
+def settle(documents: Sequence[Doc], task: SelectedTask, caller: Caller) -> None:
     """Apply the user's answer settings to the documents.
 
     Raises:
@@ -255,7 +255,7 @@ def settle(documents: Sequence[Doc], task: Selected, caller: Caller) -> None:
 
 
 def watch(
-    documents: Sequence[Doc], task: Selected, request: BenchmarkRun, told: DocumentNotes, journal: Journal
+    documents: Sequence[Doc], task: SelectedTask, request: BenchmarkRun, told: DocumentNotes, journal: Journal
 ) -> None:
     """Count finished documents and store their answers as they arrive."""
     number = len(documents)
@@ -265,8 +265,8 @@ def watch(
 
 
 def concluded(
-    task: Selected,
-    finished: Finished,
+    task: SelectedTask,
+    finished: TaskOutput,
     told: DocumentNotes,
     out: Path,
     model: str,
@@ -327,7 +327,7 @@ def _of_result(frame: TaskResultLog) -> RunIdentity | None:
     )
 
 
-def _broken(task: Selected, request: BenchmarkRun, caller: Caller, message: str) -> Outcome:
+def _broken(task: SelectedTask, request: BenchmarkRun, caller: Caller, message: str) -> Outcome:
     return Outcome(
         task=task.name,
         status="error",
@@ -352,7 +352,7 @@ def model_of(
     return CalledModel(caller, limiter(caller, request.max_connections), portal, limits, notes)
 
 
-def _metrics(finished: Finished, told: DocumentNotes) -> tuple[MetricRow, ...]:
+def _metrics(finished: TaskOutput, told: DocumentNotes) -> tuple[MetricRow, ...]:
     measured = len({document.doc.id for document in finished.measured}) - len(told.failures)
     rows = []
     for name, value in finished.results.items():

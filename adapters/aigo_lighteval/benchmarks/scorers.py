@@ -21,7 +21,7 @@ from lighteval.metrics.utils.metric_utils import MetricGrouping
 
 from aigo_bridge.exporting.carried_code import NotCarriedError, carried, module_of, with_code
 from aigo_bridge.text.json_text import key_of
-from aigo_lighteval.benchmarks.tasks import Selected, built_in, own_modules
+from aigo_lighteval.benchmarks.tasks import SelectedTask, built_in, own_modules
 
 _REASONING = """
 
@@ -192,7 +192,7 @@ def num_answers(metric: Any) -> int:
     return int(function.num_samples()) if hasattr(function, "num_samples") else 1
 
 
-def answers_of(selected: Selected, most: int) -> dict[str, Any]:
+def answers_of(selected: SelectedTask, most: int) -> dict[str, Any]:
     """Return the scorer of a task whose metrics evaluate several answers. Each answer is a row."""
     metrics = []
     for number, metric in enumerate(selected.config.metrics):
@@ -241,7 +241,7 @@ def means_of(metric: Any) -> list[str]:
     ]
 
 
-def scorer_of(selected: Selected, number: int) -> dict[str, Any]:
+def scorer_of(selected: SelectedTask, number: int) -> dict[str, Any]:
     """Return the scorer of one of a task's metrics, which must be convertible."""
     config = selected.config
     metric = config.metrics[number]

@@ -40,7 +40,7 @@ from aigo_lighteval.benchmarks.run import (
     tasks_of,
     watch,
 )
-from aigo_lighteval.benchmarks.tasks import Selected, unchanged_process
+from aigo_lighteval.benchmarks.tasks import SelectedTask, unchanged_process
 from aigo_lighteval.models.batches import BackendCaller
 from aigo_lighteval.models.callers import make_caller
 from aigo_lighteval.models.messages import Caller
@@ -83,7 +83,7 @@ def run(
                 portal.call(caller.aclose)
 
 
-def _pipelines(tasks: Sequence[Selected], request: BenchmarkRun) -> list[NativePipeline]:
+def _pipelines(tasks: Sequence[SelectedTask], request: BenchmarkRun) -> list[NativePipeline]:
     """Return the pipelines of whole tasks with their documents and an empty model."""
     nobody = Answers(ShardModel("", "none", {}, {}, 0.0, 0.0), {}, {}, {})
     return [
@@ -102,7 +102,7 @@ def _pipelines(tasks: Sequence[Selected], request: BenchmarkRun) -> list[NativeP
     ]
 
 
-def _part(pipeline: NativePipeline, task: Selected, models: Mapping[str, str]) -> BenchmarkPart:
+def _part(pipeline: NativePipeline, task: SelectedTask, models: Mapping[str, str]) -> BenchmarkPart:
     """Return a task's identity, with its documents before a model's settings are applied."""
     documents = pipeline.documents_dict[task.name]
     digest = hashlib.sha256(json.dumps([task.name, _metrics(task)]).encode())
@@ -111,13 +111,13 @@ def _part(pipeline: NativePipeline, task: Selected, models: Mapping[str, str]) -
     return BenchmarkPart(task.name, digest.hexdigest(), len(documents), 1, models)
 
 
-def _metrics(task: Selected) -> list[str]:
+def _metrics(task: SelectedTask) -> list[str]:
     return [str(metric.metric_name) for metric in task.config.metrics]
 
 
 def _asked(
     pipeline: NativePipeline,
-    task: Selected,
+    task: SelectedTask,
     request: BenchmarkRun,
     caller: Caller,
     portal: BlockingPortal,
@@ -154,7 +154,7 @@ def _asked(
     )
 
 
-def _share(pipeline: NativePipeline, task: Selected, shard: Shard) -> list[Doc]:
+def _share(pipeline: NativePipeline, task: SelectedTask, shard: Shard) -> list[Doc]:
     """Remove all documents outside of the shard."""
     documents = pipeline.documents_dict[task.name]
     begin, end = shard.bounds(len(documents))
@@ -166,7 +166,9 @@ def _share(pipeline: NativePipeline, task: Selected, shard: Shard) -> list[Doc]:
     return share
 
 
-def _responses(pipeline: NativePipeline, task: Selected) -> Mapping[SamplingMethod, Sequence[ModelResponse]]:
+def _responses(
+    pipeline: NativePipeline, task: SelectedTask
+) -> Mapping[SamplingMethod, Sequence[ModelResponse]]:
     try:
         with quiet(), unchanged_process():
             return pipeline.answers()
@@ -195,7 +197,7 @@ def merge(
         ]
 
 
-def _answers(task: Selected, part: PartLogs) -> list[Answers]:
+def _answers(task: SelectedTask, part: PartLogs) -> list[Answers]:
     """Return the answers in all shards of a task, which must be of one model."""
     problems: list[Issue] = []
     shards: list[Answers] = []
@@ -224,7 +226,7 @@ def _answers(task: Selected, part: PartLogs) -> list[Answers]:
 
 def _merged(
     pipeline: NativePipeline,
-    task: Selected,
+    task: SelectedTask,
     request: BenchmarkRun,
     shards: Sequence[Answers],
     missing: str | None,

@@ -58,7 +58,7 @@ class Registry:
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedTask:
     """Requested task."""
 
     config: LightevalTaskConfig
@@ -153,7 +153,7 @@ def from_file(file: Path) -> Registry:
     return Registry(configs, dict.fromkeys(configs, module))
 
 
-def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None = None) -> list[Selected]:
+def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None = None) -> list[SelectedTask]:
     """Return the tasks that a name selects, in order.
 
     Args:
@@ -166,7 +166,7 @@ def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None =
     Raises:
         UsageError: a task or parameter does not exist.
     """
-    selection: list[Selected] = []
+    selection: list[SelectedTask] = []
     for part in filter(None, (part.strip() for part in name.split(","))):
         file, rest = _file_of(part)
         task, shots, parameters = _taken_apart(rest)
@@ -176,7 +176,7 @@ def select(name: str, arguments: Sequence[str] = (), custom_tasks: Path | None =
             configs = _in(registry, task, f"{part!r}") if task else list(registry.configs.values())
         else:
             configs = _looked_up(task, custom_tasks)
-        selection += [Selected(_own(config, values), shots) for config in configs]
+        selection += [SelectedTask(_own(config, values), shots) for config in configs]
     if not selection:
         raise UsageError(f"found no task in {name!r}", code=Code.UNKNOWN_BENCHMARK)
     names = [spec.name for spec in selection]

@@ -268,7 +268,7 @@ SETTINGS = ("temperature", "top_p")
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedFields:
     """Properties that are the same for all rows."""
 
     system: str | None = None
@@ -306,7 +306,7 @@ def question_text(question: RowPrompt) -> str:
     return "".join(f"{query} {answer}\n\n" for query, answer in pairs) + prompt
 
 
-def shared_question(plan: TaskPlan) -> tuple[Shared, list[str]]:
+def shared_question(plan: TaskPlan) -> tuple[SharedFields, list[str]]:
     """Return the properties that all rows share, and why lighteval's own models cannot run the plan.
 
     The reasons are empty if they can. Rows that cannot be rendered are skipped because they fail with any
@@ -314,11 +314,11 @@ def shared_question(plan: TaskPlan) -> tuple[Shared, list[str]]:
     """
     solver = None if plan.entity == "system" else plan.benchmark.solver
     if solver is None or not plan.calls_model:
-        return Shared(), ["the task asks no model, and lighteval's backends always do"]
+        return SharedFields(), ["the task asks no model, and lighteval's backends always do"]
     ask = asker(plan)
     if ask is None:
-        return Shared(), ["a document is one question with one answer"]
-    common: Shared | None = None
+        return SharedFields(), ["a document is one question with one answer"]
+    common: SharedFields | None = None
     problems: dict[str, None] = {}
     if any(scorer.weighs_unconditioned for scorer in plan.benchmark.scorers):
         problems["it weighs choices against an unconditioned query, which lighteval 0.13 asks no model"] = (
@@ -335,7 +335,7 @@ def shared_question(plan: TaskPlan) -> tuple[Shared, list[str]]:
             common = shared
         elif shared != common:
             problems |= dict.fromkeys(_differences(common, shared))
-    return common or Shared(), list(problems)
+    return common or SharedFields(), list(problems)
 
 
 def is_chat(roles: Sequence[str]) -> bool:
@@ -360,13 +360,13 @@ def _problems(question: RowPrompt) -> Iterator[str]:
         yield "its messages have more than texts"
 
 
-def _shared(question: RowPrompt) -> Shared:
+def _shared(question: RowPrompt) -> SharedFields:
     turns = list(question.turns)
     system = turns.pop(0).text if turns and turns[0].role == "system" else None
     examples = () if question.is_one_text else tuple(zip(turns[:-1:2], turns[1::2], strict=False))
     stop = question.options.get("stop") or ()
     size = question.options.get("max_tokens")
-    return Shared(
+    return SharedFields(
         system,
         examples,
         size if isinstance(size, int) else None,
@@ -375,7 +375,7 @@ def _shared(question: RowPrompt) -> Shared:
     )
 
 
-def _differences(one: Shared, two: Shared) -> Iterator[str]:
+def _differences(one: SharedFields, two: SharedFields) -> Iterator[str]:
     if one.system != two.system:
         yield "its system message depends on the row, and lighteval has one per model"
     if one.examples != two.examples:

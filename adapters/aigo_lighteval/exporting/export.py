@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.engine.engine import Exported, ExportOptions
+from aigo_bridge.engine.engine import ExportedFiles, ExportOptions
 from aigo_bridge.engine.protocol import Fidelity, Gap, contradictions
 from aigo_bridge.engine.registry import require_exact
 from aigo_bridge.exporting import refuse_inexact
@@ -35,7 +35,7 @@ from aigo_bridge.exporting.python_code import (
 from aigo_bridge.jsonl_spec.conversion import is_of_records
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.version import __version__
-from aigo_lighteval.documents.turns import EXAMPLES, ROWS, SPLIT, Shared, mark, shared_question
+from aigo_lighteval.documents.turns import EXAMPLES, ROWS, SPLIT, SharedFields, mark, shared_question
 
 MODELS = "AIGO_BRIDGE_MODELS"
 """Environment variable with the other models of a task: `KEY=PROVIDER/MODEL`, separated by commas."""
@@ -45,7 +45,7 @@ _MODEL = "MODEL"
 """Placeholder for a model that a lighteval backend loads."""
 
 
-def export(plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
+def export(plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
     """Write a plan as files for `lighteval … --custom-tasks`: `<task>.py`, its folder, README.md and
     requirements.txt.
 
@@ -151,7 +151,7 @@ def _notes(manifest: ExportManifest, problems: Sequence[str]) -> list[str]:
 # Commands
 
 
-def _commands(plan: TaskPlan, module: str, form: Form, shared: Shared | None) -> list[str]:
+def _commands(plan: TaskPlan, module: str, form: Form, shared: SharedFields | None) -> list[str]:
     """Return the commands that run the task.
 
     The first uses lighteval's transformers backend, unless it does not support the task. Other backends take
@@ -174,7 +174,7 @@ def _commands(plan: TaskPlan, module: str, form: Form, shared: Shared | None) ->
     return [prefix + command for command in commands]
 
 
-def _configuration(shared: Shared) -> str:
+def _configuration(shared: SharedFields) -> str:
     """Return the model configuration for a task that needs more than a model name. JSON is valid YAML."""
     parameters: dict[str, Any] = {"model_name": _MODEL}
     if shared.system is not None:

@@ -31,7 +31,7 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import RunningTotals, count_samples, metrics_for
 from aigo_bridge.scoring.likelihoods import Likelihood
 from aigo_bridge.text.plurals import plural
-from aigo_lighteval.documents.turns import Shared
+from aigo_lighteval.documents.turns import SharedFields
 from aigo_lighteval.exporting.export import MODELS
 from aigo_lighteval.models.backends import BACKENDS
 from aigo_lighteval.models.callers import SAMPLE_ROW, make_caller
@@ -235,7 +235,7 @@ def asking_model() -> Any:
     return None
 
 
-def model_problems(model: Any, shared: Shared) -> Iterator[str]:
+def model_problems(model: Any, shared: SharedFields) -> Iterator[str]:
     """Yield the differences between a model's configuration and the task's settings."""
     if not hasattr(getattr(model, "config", None), "generation_parameters"):
         return

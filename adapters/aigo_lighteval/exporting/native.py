@@ -59,7 +59,7 @@ from aigo_lighteval.documents.turns import (
     ROWS,
     SPLIT,
     RowPrompt,
-    Shared,
+    SharedFields,
     asker,
     mark,
     question_text,
@@ -97,7 +97,7 @@ Record = dict[str, Any]
 class Native:
     """Rendered task."""
 
-    shared: Shared = field(default_factory=Shared)
+    shared: SharedFields = field(default_factory=SharedFields)
     samples: list[Record] = field(default_factory=list)
     examples: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ def write_native(
     return manifest, _code(plan, manifest, native.shared)
 
 
-def _code(plan: TaskPlan, manifest: ExportManifest, shared: Shared) -> str:
+def _code(plan: TaskPlan, manifest: ExportManifest, shared: SharedFields) -> str:
     forms = [_form(scorer) for scorer in plan.benchmark.scorers]
     (method,) = sampling_methods(plan)
     text = (

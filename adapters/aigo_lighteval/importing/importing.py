@@ -37,7 +37,7 @@ from aigo_bridge.text.json_text import dumps
 from aigo_lighteval.importing.frame import frame_of, functions_of
 from aigo_lighteval.importing.header import Header, own_part, plain_name, read_header
 from aigo_lighteval.importing.locate import RunFiles, find_runs, log_files, result_files, run_files
-from aigo_lighteval.importing.rows import Prompting
+from aigo_lighteval.importing.rows import PromptSettings
 from aigo_lighteval.importing.samples import DocumentMapper
 from aigo_lighteval.running.evidence import BLOCK, read
 from aigo_lighteval.versions import require_parquet
@@ -347,8 +347,8 @@ def write_documents(
     )
 
 
-def prompting(header: Header) -> Prompting:
+def prompting(header: Header) -> PromptSettings:
     """Return the prompt settings of the model from its configuration."""
     prompt = header.model_config.get("system_prompt")
     chat = header.model_config.get("override_chat_template") is not False
-    return Prompting(prompt if isinstance(prompt, str) else None, chat)
+    return PromptSettings(prompt if isinstance(prompt, str) else None, chat)

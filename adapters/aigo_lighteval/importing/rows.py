@@ -150,7 +150,7 @@ _ROLES = frozenset({"system", "user", "assistant", "developer"})
 
 
 @dataclass(frozen=True)
-class Prompting:
+class PromptSettings:
     """Prompt settings of a model, from its configuration."""
 
     system_prompt: str | None = None
@@ -160,7 +160,7 @@ class Prompting:
 
 
 def prompt_items(
-    doc: Json, response: Json, prompting: Prompting, loss: LossReport
+    doc: Json, response: Json, prompting: PromptSettings, loss: LossReport
 ) -> tuple[list[Item], bool]:
     """Return the prompt as items, and whether it was reconstructed.
 
@@ -192,7 +192,7 @@ def prompt_items(
     return _rebuilt(doc, prompting, images), True
 
 
-def _rebuilt(doc: Json, prompting: Prompting, images: list[Json]) -> list[Item]:
+def _rebuilt(doc: Json, prompting: PromptSettings, images: list[Json]) -> list[Item]:
     instruction = doc.get("instruction")
     lead = instruction if isinstance(instruction, str) else None
     shots = [shot for shot in doc.get("fewshot_samples") or [] if isinstance(shot, dict)]

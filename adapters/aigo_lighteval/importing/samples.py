@@ -19,7 +19,7 @@ from aigo_lighteval.importing.rows import (
     DocumentRows,
     Failures,
     Item,
-    Prompting,
+    PromptSettings,
     answer_items,
     carried_failures,
     golds_of,
@@ -71,7 +71,7 @@ class DocumentMapper:
     run: str
     source: str
     model: str | None
-    prompts: Prompting
+    prompts: PromptSettings
     options: ImportOptions
     loss: LossReport
     totals: LogTotals = field(default_factory=LogTotals)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
@@ -44,7 +44,7 @@ def taped(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
         yield
     except SampleError as error:
         if error.kind != "LimitExceeded":  # with this error, the model was not called
-            failed = Failed(error.message, error.kind, error.hint)
+            failed = FailedCall(error.message, error.kind, error.hint)
             tape.keep(CallOutcome(failed), started, steady_time() - started)
         raise
     except anyio.get_cancelled_exc_class():
@@ -117,7 +117,7 @@ class CassetteCaller:
         outcome = None if tape is None else tape.played(stage)
         if tape is None or outcome is None:
             raise _other(f"model {self.name!r} answers in runs with --replay alone", stage)
-        if isinstance(outcome.said, Failed):
+        if isinstance(outcome.said, FailedCall):
             raise AttemptError(outcome.said.error(stage), is_transient=False)
         return tape, outcome
 

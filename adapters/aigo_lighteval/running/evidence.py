@@ -49,7 +49,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class SolvedTrial:
     """Solver outcome of one trial. It is converted to JSON when it is saved."""
 
     result: Solution | SampleFailure
@@ -73,7 +73,7 @@ ScoredRow = tuple[str | None, Score | SampleFailure, CallLog | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredTrial:
     """Scorer outcomes of one trial, by scorer key."""
 
     results: Mapping[str, Sequence[ScoredRow]]
@@ -89,23 +89,23 @@ class Scored:
         }
 
 
-def as_json(trial: Solved | Scored | Json) -> Json:
+def as_json(trial: SolvedTrial | ScoredTrial | Json) -> Json:
     """Return a trial as stored in the details. Trials of an earlier run already have that form."""
     return trial if isinstance(trial, dict) else trial.to_json()
 
 
-def is_plain(solved: Solved | Json) -> bool:
+def is_plain(solved: SolvedTrial | Json) -> bool:
     """Return whether a trial was solved and its sample is scored directly, without a post-processor."""
-    if isinstance(solved, Solved):
+    if isinstance(solved, SolvedTrial):
         return isinstance(solved.result, Solution) and not solved.postprocessed
     return "failure" not in solved and "rows" not in solved
 
 
 def results_of(
-    scored: Scored | Json, key: str
+    scored: ScoredTrial | Json, key: str
 ) -> Iterable[tuple[str | None, Score | SampleFailure, Json | None]]:
     """Yield one scorer's results in one trial: row id, result and calls."""
-    if isinstance(scored, Scored):
+    if isinstance(scored, ScoredTrial):
         for row_id, result, record in scored.results.get(key, ()):
             yield row_id, result, None if record is None else record.to_json()
     else:
@@ -113,14 +113,14 @@ def results_of(
             yield row_id, load_result(stored), calls
 
 
-def calls_of_solver(solved: Solved | Json) -> CallLog | Json | None:
+def calls_of_solver(solved: SolvedTrial | Json) -> CallLog | Json | None:
     """Return the solver's calls in one trial; `None` without a solver."""
-    return solved.record if isinstance(solved, Solved) else solved.get("record")
+    return solved.record if isinstance(solved, SolvedTrial) else solved.get("record")
 
 
-def calls_of_scorers(scored: Scored | Json) -> list[CallLog | Json]:
+def calls_of_scorers(scored: ScoredTrial | Json) -> list[CallLog | Json]:
     """Return the calls of all scorers in one trial."""
-    results = scored.results if isinstance(scored, Scored) else scored
+    results = scored.results if isinstance(scored, ScoredTrial) else scored
     return [record for rows in results.values() for _, _, record in rows if record is not None]
 
 
@@ -304,7 +304,7 @@ def stored_trials(
 
 
 def trial_records(
-    sample: Sample, index: int, solved: Json, scored: Scored | Json, outline: TaskOutline
+    sample: Sample, index: int, solved: Json, scored: ScoredTrial | Json, outline: TaskOutline
 ) -> list[TrialRecord]:
     """Return the records of a trial: one, or one for each row of its post-processor.
 

@@ -61,7 +61,7 @@ from aigo_lighteval.models.models import (
     TaskModels,
     tokens_used,
 )
-from aigo_lighteval.running.evidence import Scored, ScoredRow, Solved, as_json, calls_of_solver
+from aigo_lighteval.running.evidence import ScoredRow, ScoredTrial, SolvedTrial, as_json, calls_of_solver
 
 
 class LikelihoodSolver:
@@ -147,7 +147,7 @@ Trial = tuple[int, int]
 MOST_OBJECTS = 2000
 """Maximum number of trials whose outcomes are kept as uncompressed objects."""
 
-Kept = TypeVar("Kept", Solved, Scored)
+Kept = TypeVar("Kept", SolvedTrial, ScoredTrial)
 
 
 class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
@@ -215,10 +215,10 @@ class PlanRun:
     replay: Replay | None = None
     likelihoods: LikelihoodSolver | None = None
     """Solver that asks for likelihoods; `None` if no scorer compares likelihoods."""
-    solved: TrialStore[Solved] = field(default_factory=TrialStore)
+    solved: TrialStore[SolvedTrial] = field(default_factory=TrialStore)
     """Solver outcomes by trial. Outcomes from an earlier run and trials without a solver are stored as JSON.
     """
-    scored: TrialStore[Scored] = field(default_factory=TrialStore)
+    scored: TrialStore[ScoredTrial] = field(default_factory=TrialStore)
     interrupted: bool = False
     stopped: str | None = None
     """Reason for starting no further trials, such as too many failed samples; `None` if all trials were
@@ -300,7 +300,7 @@ class PlanRun:
         recording = CallLog(program.plan.benchmark.solver.type, "solver", self.token_limit)  # type: ignore[union-attr]  # it has a solver
         with recording as record, asking(asker):
             result = await within(self.time_limit, "solver", self._solution(program, sample, trial[1]))
-        self.solved[trial] = Solved(result, record, program.postprocessor is not None)
+        self.solved[trial] = SolvedTrial(result, record, program.postprocessor is not None)
         self.solved.compress(trial)
         if isinstance(result, SampleFailure) or not program.scorers:
             failure = result if isinstance(result, SampleFailure) else None
@@ -351,7 +351,7 @@ class PlanRun:
                 failure = failure or (outcome if isinstance(outcome, SampleFailure) else None)
                 row_id = str(row.sample.id) if named else None
                 results.append((row_id, outcome, record if record.calls else None))
-        self.scored[trial] = Scored(scores)
+        self.scored[trial] = ScoredTrial(scores)
         self.scored.compress(trial)
         if self.program.scorers:
             self.progress.finished(sample.id, trial[1], failure, spent)
@@ -365,7 +365,7 @@ class PlanRun:
     def solution(self, trial: Trial) -> Solution | SampleFailure | None:
         """Return the solver's outcome of a trial; `None` without a solver."""
         solved = self.solved[trial]
-        if isinstance(solved, Solved):
+        if isinstance(solved, SolvedTrial):
             return solved.result
         return load_solution(solved, self.plan.samples[trial[0]])
 

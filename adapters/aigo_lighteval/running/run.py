@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from aigo_bridge.access.display_paths import named
+from aigo_bridge.access.display_paths import display_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UsageError
@@ -240,7 +240,7 @@ def _run_one(
                 "model_usage": _contained(partial(_usage, run)),
                 "datasets": {}
                 if plan.origin is None
-                else {key: named(file) for key, file in plan.origin.datasets.items()},
+                else {key: display_path(file) for key, file in plan.origin.datasets.items()},
                 "limits": [settings.time_limit, settings.token_limit],
                 "details": details,
                 "plan": plan.header(),

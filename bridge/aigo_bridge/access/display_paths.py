@@ -27,7 +27,7 @@ def address_of(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def named(path: str) -> str:
+def display_path(path: str) -> str:
     """Return the displayed form of a path: for a copy, the address of the original."""
     return address_of(path) or _shown(path)
 

@@ -143,7 +143,7 @@ class StorageError(BridgeError):
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredObject:
     """An object in a listing."""
 
     key: str
@@ -159,13 +159,13 @@ class Stored:
 class ObjectStorage:
     """Hook `object storage`: access to single objects."""
 
-    look: Callable[[Address], Stored | None]
+    look: Callable[[Address], StoredObject | None]
     """Return an object without its content; `None` if it does not exist.
 
     Raises:
         StorageError: the storage cannot be asked.
     """
-    take: Callable[[Address, Path], Stored]
+    take: Callable[[Address, Path], StoredObject]
     """Copy an object into a new file.
 
     Raises:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from aigo_bridge.access.opening import Bound, in_words
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.filtering import CompiledFilter
-from aigo_bridge.datasets.spill_files import Mapped, Spilled
+from aigo_bridge.datasets.spill_files import LazySequence, SpillFile
 from aigo_bridge.errors import DatasetError, Issue, TemplateError, UsageError
 from aigo_bridge.text.plurals import plural
 
@@ -374,7 +374,9 @@ def collect(
         rows = tuple(map(row, keep.records()))
     else:
         read = keep.spilled.read
-        rows = Mapped(len(keep), lambda start, stop: (row(RawRow(*fields)) for fields in read(start, stop)))
+        rows = LazySequence(
+            len(keep), lambda start, stop: (row(RawRow(*fields)) for fields in read(start, stop))
+        )
     doubt = ids.doubt(total)
     warnings = () if doubt is None else (Issue(doubt, file, severity="warning", code=Code.DOUBTFUL_ROWS),)
     return Rows(rows, tuple(columns), total, digest_of(rows), warnings)
@@ -416,7 +418,7 @@ class _Keep:
         self._heap: list[tuple[int, int, RawRow]] = []
         # A random selection discards earlier records, so it stays in memory.
         on_disk = selection.on_disk and (selection.num_samples is None or selection.subsampling == "head")
-        self.spilled = Spilled() if on_disk else None
+        self.spilled = SpillFile() if on_disk else None
 
     def offer(self, record: RawRow) -> None:
         wanted = self._selection.num_samples

@@ -17,7 +17,7 @@ _BLOCK = 1 << 16
 """Number of bytes to read at a time, unless a single value is larger."""
 
 
-class Spilled:
+class SpillFile:
     """Picklable values in an unnamed file that is deleted with the object."""
 
     def __init__(self) -> None:
@@ -49,16 +49,16 @@ class Spilled:
             start = beyond
 
 
-class Mapped(Sequence[T], Generic[T]):
+class LazySequence(Sequence[T], Generic[T]):
     """Lazy sequence over another sequence or a file."""
 
     def __init__(self, length: int, read: Callable[[int, int], Iterator[T]]):
         self._length = length
         self._read = read
 
-    def mapped(self, function: Callable[[T], U]) -> Mapped[U]:
+    def mapped(self, function: Callable[[T], U]) -> LazySequence[U]:
         """Return a lazy sequence with a function applied to each item."""
-        return Mapped(self._length, lambda start, stop: map(function, self._read(start, stop)))
+        return LazySequence(self._length, lambda start, stop: map(function, self._read(start, stop)))
 
     def __len__(self) -> int:
         return self._length

@@ -175,7 +175,7 @@ class ExportOptions:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFiles:
     """Files of an export."""
 
     folder: Path
@@ -202,7 +202,7 @@ class NativeTasks(Protocol):
 class TaskExporter(Protocol):
     """Export of tasks to one engine."""
 
-    def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
+    def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
         """Write a plan as files for the engine's own tool, atomically.
 
         Raises:

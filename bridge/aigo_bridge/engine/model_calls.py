@@ -67,7 +67,7 @@ class CallSite(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedCall:
     """Call without an answer after all attempts."""
 
     message: str
@@ -83,7 +83,7 @@ class Failed:
 class CallOutcome:
     """Outcome of a model call."""
 
-    said: Reply | tuple[Likelihood, ...] | Failed
+    said: Reply | tuple[Likelihood, ...] | FailedCall
     task: MLTask = "chat_completion"
     """Task of the model."""
     native: Mapping[str, Any] | None = None
@@ -112,7 +112,7 @@ class CallOutcome:
         members: Json = {}
         if isinstance(said, Reply):
             members["reply"] = said
-        elif isinstance(said, Failed):
+        elif isinstance(said, FailedCall):
             members["error"] = said
         else:
             members["likelihoods"] = said
@@ -133,7 +133,7 @@ class CallOutcome:
         """
         try:
             if "error" in line:
-                return CallOutcome(Failed(**line["error"]), line.get("for", "chat_completion"))
+                return CallOutcome(FailedCall(**line["error"]), line.get("for", "chat_completion"))
             outcome: Reply | tuple[Likelihood, ...]
             if "likelihoods" in line:
                 outcome = tuple(Likelihood(**weighed) for weighed in line["likelihoods"])
@@ -154,7 +154,7 @@ def _dumped(members: Json) -> bytes:
 def _is_plain(outcome: CallOutcome) -> bool:
     """Return whether an answer contains only texts and integers."""
     said = outcome.said
-    if isinstance(said, Failed):
+    if isinstance(said, FailedCall):
         return True
     if (
         not isinstance(said, Reply)

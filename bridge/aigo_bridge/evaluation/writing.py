@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.access.display_paths import named
+from aigo_bridge.access.display_paths import display_path
 from aigo_bridge.access.opening import from_here
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
@@ -192,7 +192,9 @@ def result_path(plan: TaskPlan, evidence: Evidence, engine: Engine, out: Path, l
     run = identity_of(
         specification,
         {key: name for key, name in evidence.models.items() if key},
-        {} if plan.origin is None else {key: named(file) for key, file in plan.origin.datasets.items()},
+        {}
+        if plan.origin is None
+        else {key: display_path(file) for key, file in plan.origin.datasets.items()},
     )
 
     def others() -> list[LoggedRun]:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import Exported, ExportOptions
+from aigo_bridge.engine.engine import ExportedFiles, ExportOptions
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exporting.manifest import FILE, ExportManifest, read_manifest
 from aigo_bridge.exporting.python_code import module_name, visible
@@ -36,7 +36,7 @@ _LONGEST_CELL = 200
 
 def write_task(
     plan: TaskPlan, out: Path, options: ExportOptions, make: Callable[[str, Path], tuple[ExportManifest, str]]
-) -> Exported:
+) -> ExportedFiles:
     """Write a task to a folder, in addition to the tasks that were exported there before.
 
     Args:
@@ -63,7 +63,7 @@ def write_task(
         ):
             write_text(draft / name, text)
         files = [path.relative_to(draft).as_posix() for path in sorted(draft.rglob("*")) if path.is_file()]
-    return Exported(out, (main, *(name for name in files if name != main)), manifest.commands)
+    return ExportedFiles(out, (main, *(name for name in files if name != main)), manifest.commands)
 
 
 def write_text(path: Path, text: str) -> None:

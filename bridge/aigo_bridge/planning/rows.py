@@ -17,7 +17,7 @@ from aigo_bridge.datasets.copies import copied_rows
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.rows import Row, Rows, Selection, collect, digest_of
 from aigo_bridge.datasets.sources import DatasetTools, TraceReader, check_source, load_dataset
-from aigo_bridge.datasets.spill_files import Mapped
+from aigo_bridge.datasets.spill_files import LazySequence
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import DatasetError, Issue, UsageError
 from aigo_bridge.plan.plan import TEXT, PlannedDataset, PlanOrigin, Sample, is_unsaved
@@ -117,7 +117,7 @@ def _planned(
     _refuse_broken_text(rows, keys)
     # AI GO's evidence can contain one dataset, so the names of several are joined.
     dataset = PlannedDataset("-".join(keys)[:250], name, rows.columns, rows.digest, rows.total, tags)
-    if isinstance(rows.rows, Mapped):
+    if isinstance(rows.rows, LazySequence):
         stored = rows.rows
         return dataset, stored.mapped(lambda row: Sample(row.sample_id, row.data)), rows.warnings
     return dataset, tuple(Sample(row.sample_id, row.data) for row in rows.rows), rows.warnings

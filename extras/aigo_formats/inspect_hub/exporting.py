@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import Exported, ExportOptions
+from aigo_bridge.engine.engine import ExportedFiles, ExportOptions
 from aigo_bridge.engine.protocol import Gap
 from aigo_bridge.errors import SampleError, TemplateError, UsageError
 from aigo_bridge.exporting.folders import MARK, check_free, draft_near, refuse_secrets, write_text
@@ -65,7 +65,7 @@ _PATTERNS = {
 class HubTasks:
     """Exporter of tasks as Hub datasets."""
 
-    def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> Exported:
+    def export(self, plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
         """Write `eval.yaml`, the rows and the dataset card.
 
         Raises:
@@ -89,7 +89,7 @@ class HubTasks:
             target.mkdir(parents=True, exist_ok=True)
             for name in FILES:
                 (draft / name).replace(target / name)
-        return Exported(
+        return ExportedFiles(
             target,
             tuple(reversed(FILES)),
             ("hf upload --repo-type dataset ORG/NAME .", "inspect eval hf/ORG/NAME --model MODEL"),

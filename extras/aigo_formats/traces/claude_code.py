@@ -32,7 +32,7 @@ from aigo_formats.traces.assembling import (
     timed,
     total_tokens,
 )
-from aigo_formats.traces.documents import Reading, lines_of, values_of
+from aigo_formats.traces.documents import ReadContext, lines_of, values_of
 from aigo_formats.traces.items import ItemMaker, as_text
 from aigo_formats.traces.session_calls import (
     SOURCE,
@@ -117,7 +117,7 @@ def _first_session(path: Path) -> str | None:
     return match[1].decode("utf-8", "replace") if match else None
 
 
-def read_session(files: SessionFiles, reading: Reading) -> dict[str, Any] | None:
+def read_session(files: SessionFiles, reading: ReadContext) -> dict[str, Any] | None:
     """Return the trace of a session; `None` if the file does not contain messages.
 
     The trace is the main agent's. `spans()` are its sub-agents and abandoned branches of the conversation.
@@ -143,7 +143,7 @@ def read_session(files: SessionFiles, reading: Reading) -> dict[str, Any] | None
     return _Session(main, groups, metas, reading).trace(str(files.main))
 
 
-def _meta(path: Path, reading: Reading) -> dict[str, Any]:
+def _meta(path: Path, reading: ReadContext) -> dict[str, Any]:
     """Return the content of the metadata file of a sub-agent."""
     file = path.with_name(f"{path.stem}.meta.json")
     if not file.is_file():
@@ -152,7 +152,7 @@ def _meta(path: Path, reading: Reading) -> dict[str, Any]:
     return values[0] if values and isinstance(values[0], dict) else {}
 
 
-def _records(file: Path, reading: Reading) -> Iterator[TranscriptLine]:
+def _records(file: Path, reading: ReadContext) -> Iterator[TranscriptLine]:
     """Yield the lines of a transcript. A line without `type` is damage."""
     for line in lines_of(file, reading):
         record = record_of(line.value, line.number)
@@ -186,7 +186,7 @@ class _Session:
     groups: dict[str, list[TranscriptLine]]
     metas: dict[str, dict[str, Any]]
     """Content of the sub-agents' metadata files."""
-    reading: Reading
+    reading: ReadContext
     events: list[Event] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
 

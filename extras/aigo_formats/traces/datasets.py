@@ -17,7 +17,7 @@ from aigo_bridge.spec.datasets import (
     PhoenixSource,
     TraceSource,
 )
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import TraceQuery, read_traces, row_of
 
 
@@ -52,7 +52,7 @@ def rows_of_files(source: TraceSource, path: Path, base: Path, root: Path) -> It
         DatasetError: a file or a part of it cannot be read.
     """
     wanted = _wanted(source)
-    reading = Reading(root=root)
+    reading = ReadContext(root=root)
     try:
         for trace in read_traces(path, source.type, reading):
             if reading.damage:

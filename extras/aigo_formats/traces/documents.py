@@ -27,7 +27,7 @@ DEEPEST = 100
 
 
 @dataclass
-class Reading:
+class ReadContext:
     """Settings for reading files, and the damage and losses found."""
 
     root: Path | None = None
@@ -103,7 +103,7 @@ class Line:
     value: dict[str, Any]
 
 
-def lines_of(file: Path, reading: Reading) -> Iterator[Line]:
+def lines_of(file: Path, reading: ReadContext) -> Iterator[Line]:
     """Yield the objects of a JSONL file. A line that is not an object is damage.
 
     Raises:
@@ -128,7 +128,7 @@ def lines_of(file: Path, reading: Reading) -> Iterator[Line]:
         offset += len(line) + 1
 
 
-def values_of(file: Path, reading: Reading) -> list[Any]:
+def values_of(file: Path, reading: ReadContext) -> list[Any]:
     """Return the lines of a JSONL file, or the single value of a JSON file.
 
     Raises:

@@ -18,7 +18,7 @@ from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.specification import dataset_entity
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps, key_of
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import SOURCES, read_traces, row_of, source_of
 
 FAILED_TRACE = "FailedTrace"
@@ -71,7 +71,7 @@ def _check(source: str, options: ImportOptions) -> None:
 
 
 def _import(location: Path, source: str, target: Path, options: ImportOptions) -> ImportReport:
-    reading = Reading(
+    reading = ReadContext(
         bounds=options.bounds, redaction=options.redaction(), all_events=options.events == "all"
     )
     output = target.with_name(f"{target.name}.tasklog.{options.output_format}")

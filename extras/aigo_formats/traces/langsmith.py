@@ -16,7 +16,7 @@ from typing import Any
 from aigo_bridge.importing.log_import import LossReport
 from aigo_formats.traces.assembling import count, usage
 from aigo_formats.traces.attributes import mapping, parsed
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.items import Item, ItemMaker, as_text
 from aigo_formats.traces.langchain import first_message, items_of, message_list
 from aigo_formats.traces.otlp import time_of
@@ -38,7 +38,7 @@ _USED = frozenset({
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def traces_of_runs(location: Path, reading: Reading) -> Iterator[dict[str, Any]]:
+def traces_of_runs(location: Path, reading: ReadContext) -> Iterator[dict[str, Any]]:
     """Yield the traces of all files at a location. Runs of one trace can be in several files.
 
     Raises:
@@ -72,7 +72,7 @@ def _trace_id(run: dict[str, Any], traces: dict[str, str]) -> str:
     return traces.get(parent, parent) if isinstance(parent, str) else str(run["id"])
 
 
-def runs_of(values: Iterable[Any], file: Path, reading: Reading) -> Iterator[dict[str, Any]]:
+def runs_of(values: Iterable[Any], file: Path, reading: ReadContext) -> Iterator[dict[str, Any]]:
     """Yield the runs of a file's values, children after their parents. Other values are damage."""
     waiting: list[tuple[Any, str | None, str | None]] = [
         (value, None, None) for value in reversed(list(values))

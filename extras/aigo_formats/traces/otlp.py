@@ -18,7 +18,7 @@ from typing import Any
 
 from aigo_formats.traces.assembling import nanoseconds
 from aigo_formats.traces.attributes import mapping
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _LATEST = 253_402_300_799 * 1_000_000_000
@@ -55,7 +55,7 @@ class RawEvent:
     attributes: dict[str, Any]
 
 
-def raw_spans(values: Iterable[Any], file: Path, reading: Reading) -> list[RawSpan]:
+def raw_spans(values: Iterable[Any], file: Path, reading: ReadContext) -> list[RawSpan]:
     """Return the spans of a file's values. Other values are damage."""
     spans: list[RawSpan] = []
     logs: list[tuple[str | None, RawEvent]] = []

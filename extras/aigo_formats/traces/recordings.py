@@ -9,7 +9,7 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, EvidenceError
 from aigo_formats.traces import genai, openinference
-from aigo_formats.traces.documents import Reading, values_of
+from aigo_formats.traces.documents import ReadContext, values_of
 from aigo_formats.traces.otlp import RawSpan, raw_spans
 from aigo_formats.traces.span_records import Span, TraceSpans
 from aigo_formats.traces.spans import trace_of
@@ -40,7 +40,7 @@ def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]
     return files
 
 
-def table_values(file: Path, reading: Reading) -> list[Any]:
+def table_values(file: Path, reading: ReadContext) -> list[Any]:
     """Return the values of a JSON, JSONL or Parquet file.
 
     Raises:
@@ -59,7 +59,7 @@ def table_values(file: Path, reading: Reading) -> list[Any]:
         raise EvidenceError(error.issues) from error
 
 
-def traces_of_spans(location: Path, source: str, reading: Reading) -> Iterator[dict[str, Any]]:
+def traces_of_spans(location: Path, source: str, reading: ReadContext) -> Iterator[dict[str, Any]]:
     """Yield the traces of all files at a location. Spans of one trace can be in several files.
 
     Raises:
@@ -77,7 +77,7 @@ def traces_of_spans(location: Path, source: str, reading: Reading) -> Iterator[d
         yield trace_of(TraceSpans(source, trace_id, str(origin[trace_id]), spans, extra, tags), reading.loss)
 
 
-def span_of(raw: RawSpan, reading: Reading) -> Span:
+def span_of(raw: RawSpan, reading: ReadContext) -> Span:
     """Convert a raw span by its conventions."""
     if openinference.is_openinference(raw) or not genai.is_genai(raw):
         if openinference.is_openinference(raw):

@@ -15,7 +15,7 @@ from aigo_bridge.text.json_text import dumps, read_json
 from aigo_formats.traces import claude_code, langsmith, recordings
 from aigo_formats.traces.assembling import nanoseconds
 from aigo_formats.traces.attributes import mapping, parsed
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.items import Item
 
 Traces = Iterator[dict[str, Any]]
@@ -28,13 +28,13 @@ class TraceFileKind:
     name: str
     expected: str
     """Description of the files for messages."""
-    read: Callable[[Path, Reading], Traces]
+    read: Callable[[Path, ReadContext], Traces]
     """Function that reads the traces of a file or folder. It raises `EvidenceError`."""
     marks: tuple[str, ...]
     """Names at the beginning of such files that do not occur in files of other sources."""
 
 
-def _sessions(location: Path, reading: Reading) -> Traces:
+def _sessions(location: Path, reading: ReadContext) -> Traces:
     for files in claude_code.find_sessions(location):
         trace = claude_code.read_session(files, reading)
         if trace is None:
@@ -43,7 +43,7 @@ def _sessions(location: Path, reading: Reading) -> Traces:
             yield trace
 
 
-def _spans(source: str) -> Callable[[Path, Reading], Traces]:
+def _spans(source: str) -> Callable[[Path, ReadContext], Traces]:
     return lambda location, reading: recordings.traces_of_spans(location, source, reading)
 
 
@@ -90,7 +90,7 @@ def source_of(file: Path) -> TraceFileKind | None:
     return next((source for source in SOURCES.values() if names.intersection(source.marks)), None)
 
 
-def read_traces(location: Path, source: str, reading: Reading | None = None) -> Traces:
+def read_traces(location: Path, source: str, reading: ReadContext | None = None) -> Traces:
     """Yield the JSON-serializable traces at a location. Their content is never executed.
 
     Args:
@@ -106,12 +106,12 @@ def read_traces(location: Path, source: str, reading: Reading | None = None) -> 
         raise EvidenceError(
             f"found the source {source!r}, expected one of {', '.join(SOURCES)}", code=Code.UNKNOWN_CHOICE
         )
-    reading = reading or Reading()
+    reading = reading or ReadContext()
     for trace in kind.read(location, reading):
         yield _without_secrets(trace, reading)
 
 
-def _without_secrets(trace: dict[str, Any], reading: Reading) -> dict[str, Any]:
+def _without_secrets(trace: dict[str, Any], reading: ReadContext) -> dict[str, Any]:
     """Redact a trace again. OTLP stores names and values separately, so only a converted trace shows which
     values are secrets.
     """

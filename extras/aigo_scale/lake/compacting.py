@@ -18,7 +18,7 @@ KEEP_HOURS = 24
 
 
 @dataclass(frozen=True)
-class Compacted:
+class CompactionResult:
     """Outcome of a compaction."""
 
     results: int
@@ -31,7 +31,7 @@ class Compacted:
     """Number of deleted files."""
 
 
-def compact(files: LakeFiles) -> Compacted:
+def compact(files: LakeFiles) -> CompactionResult:
     """Compact a lake.
 
     Raises:
@@ -61,7 +61,7 @@ def compact(files: LakeFiles) -> Compacted:
         delta = open_table(files, table)
         after += len(file_sizes(delta))
         removed += sum(_remove(files, table, name) for name in unneeded(files, table, delta, KEEP_HOURS))
-    return Compacted(len(state.counting), len(state.superseded), before, after, removed)
+    return CompactionResult(len(state.counting), len(state.superseded), before, after, removed)
 
 
 def unneeded(files: LakeFiles, table: str, delta: Any, hours: int = 0) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
 
-from aigo_bridge.access.display_paths import address_of, named
+from aigo_bridge.access.display_paths import address_of, display_path
 from aigo_bridge.access.object_addresses import Address, is_address, parse
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
@@ -51,7 +51,7 @@ class LakeFiles:
     root: Path | Address
 
     def __str__(self) -> str:
-        return named(str(self.root))
+        return display_path(str(self.root))
 
     def uri(self, table: str) -> str:
         """Return the location of a table for the Delta library."""

@@ -41,7 +41,7 @@ from aigo_scale.sharding.running import (
     earlier_shard,
     ended_shard,
 )
-from aigo_scale.sharding.shard_matching import FoundShard, Shards, named
+from aigo_scale.sharding.shard_matching import FoundShard, Shards, shard_numbers
 
 
 def run_benchmark_shard(
@@ -194,8 +194,8 @@ def _log(shard: FoundShard, part: BenchmarkPart, number: int) -> PartLog:
 
 def _missing(shards: Shards) -> str | None:
     of = shards.first.of
-    texts = [f"{named(shards.missing)} of {of} not there"] if shards.missing else []
-    texts += [f"{named(shards.stopped)} of {of} not complete"] if shards.stopped else []
+    texts = [f"{shard_numbers(shards.missing)} of {of} not there"] if shards.missing else []
+    texts += [f"{shard_numbers(shards.stopped)} of {of} not complete"] if shards.stopped else []
     return "; ".join(texts) or None
 
 

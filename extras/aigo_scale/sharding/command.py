@@ -38,9 +38,9 @@ from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import Shard, parse_shard
 from aigo_bridge.text.plurals import plural
 from aigo_scale.sharding.benchmarks import merge_benchmarks, refuse_other_kind, run_benchmark_shard
-from aigo_scale.sharding.merging import Merged, merge
+from aigo_scale.sharding.merging import MergeResult, merge
 from aigo_scale.sharding.running import ShardOutcome, run_shard
-from aigo_scale.sharding.shard_matching import Shards, find_shards, named
+from aigo_scale.sharding.shard_matching import Shards, find_shards, shard_numbers
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:
@@ -273,7 +273,7 @@ def merge_shards(
     if benchmark is None:
         merged = merge(shards, load_engine(shards.first.engine), out, origin, fail_on_error=fail_on_error)
     else:
-        merged = Merged(tuple(_merged_benchmark(shards, *benchmark)))
+        merged = MergeResult(tuple(_merged_benchmark(shards, *benchmark)))
     _note(shards)
     is_shown = shown(out, lambda: _show(merged, shards, as_json=as_json))
     outcomes = [*merged.outcomes, *(result for one in merged.evaluations for result in one.results)]
@@ -300,10 +300,10 @@ def _note(shards: Shards) -> None:
     of = shards.first.of
     for numbers, what in ((shards.missing, "not there"), (shards.stopped, "not complete")):
         if numbers:
-            typer.echo(f"warning: {named(numbers)} of {of} {what}: the results are partial", err=True)
+            typer.echo(f"warning: {shard_numbers(numbers)} of {of} {what}: the results are partial", err=True)
 
 
-def _show(merged: Merged, shards: Shards, *, as_json: bool) -> None:
+def _show(merged: MergeResult, shards: Shards, *, as_json: bool) -> None:
     summaries: list[dict[str, Any]] = []
     digest, is_benchmark = shards.first.jobs[0].digest, shards.first.benchmark is not None
     for outcome in merged.outcomes:

@@ -28,7 +28,7 @@ from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.text.plurals import plural
 from aigo_scale.sharding.manifest import ShardJob
-from aigo_scale.sharding.shard_matching import FoundShard, Shards, named
+from aigo_scale.sharding.shard_matching import FoundShard, Shards, shard_numbers
 
 Identity = tuple[str | None, str, int]
 """Evaluation, name of the result, and run number."""
@@ -139,7 +139,7 @@ def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:
             error = f"shard {part.shard.shard}: {part.execution.error or status}"
             break
     if shards.missing:
-        missing = f"{named(shards.missing)} of {shards.first.of} not among them"
+        missing = f"{shard_numbers(shards.missing)} of {shards.first.of} not among them"
         status, error = "partial", missing if error is None else f"{missing}; {error}"
     return Execution(
         status=status,

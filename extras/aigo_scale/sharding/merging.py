@@ -46,7 +46,7 @@ LOCK = ".merge.lock"
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeResult:
     """Results of a merge."""
 
     outcomes: tuple[Outcome, ...] = ()
@@ -62,7 +62,7 @@ def merge(
     origin: PlanOrigin | None = None,
     *,
     fail_on_error: str | None = None,
-) -> Merged:
+) -> MergeResult:
     """Write the results of shards that belong together to `out`.
 
     Args:
@@ -79,10 +79,10 @@ def merge(
     make_folder(out)
     with sole(out / LOCK, f"another merge writes to {str(out)!r}"):
         if origin is None:
-            return Merged((_by_logs(shards, engine, out),))
+            return MergeResult((_by_logs(shards, engine, out),))
         if shards.first.is_task:
-            return Merged((_by_task(shards, engine, out, origin),))
-        return Merged(evaluations=_by_run_file(shards, engine, out, origin, fail_on_error))
+            return MergeResult((_by_task(shards, engine, out, origin),))
+        return MergeResult(evaluations=_by_run_file(shards, engine, out, origin, fail_on_error))
 
 
 # Merge from the logs only

@@ -143,7 +143,9 @@ def _incomplete(found: Sequence[FoundShard], missing: Sequence[int]) -> list[Iss
     problems = []
     hint = "merge the existing shards with --partial"
     if never:
-        problems.append(Issue(f"missing: {named(never)} of {of}", hint=hint, code=Code.SHARDS_MISSING))
+        problems.append(
+            Issue(f"missing: {shard_numbers(never)} of {of}", hint=hint, code=Code.SHARDS_MISSING)
+        )
     for one in found:
         number, job = one.manifest.number, next((job for job in one.manifest.jobs if job.error), None)
         again = f"continue it with `run --shard {number}/{of} --resume`; {hint}"
@@ -180,7 +182,7 @@ def _changed(one: FoundShard) -> list[Issue]:
     ]
 
 
-def named(numbers: Sequence[int]) -> str:
+def shard_numbers(numbers: Sequence[int]) -> str:
     """Return shard numbers as text, for example `shards 3, 5–9`."""
     runs: list[list[int]] = []
     for number in numbers:

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from aigo_bridge.access.object_addresses import Address, Stored
+from aigo_bridge.access.object_addresses import Address, StoredObject
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_scale.storage.objects import find, look, put_bytes, remove
@@ -107,7 +107,7 @@ class Lease:
         """Release the lease."""
         remove(self._own)
 
-    def _of_others(self) -> tuple[dict[str, Stored], float]:
+    def _of_others(self) -> tuple[dict[str, StoredObject], float]:
         """Return other processes' leases by key, and the current time of the storage's clock."""
         lease = look(self._own)
         now = lease.modified if lease is not None else time.time()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aigo_bridge.access.display_paths import MIRRORS
-from aigo_bridge.access.object_addresses import SCHEMES, Address, StorageError, Stored
+from aigo_bridge.access.object_addresses import SCHEMES, Address, StorageError, StoredObject
 from aigo_bridge.access.opening import Bound, in_words
 from aigo_bridge.process.temporary import make_folder, remove_folder
 from aigo_scale.storage.leases import LEASE, is_lease
@@ -134,7 +134,7 @@ class StorageMirror:
             self._take(one, Address(address.scheme, one.key))
         return len(objects)
 
-    def _take(self, stored: Stored, address: Address) -> None:
+    def _take(self, stored: StoredObject, address: Address) -> None:
         self._taken += stored.size
         if self._taken > LARGEST.bytes:
             raise StorageError(

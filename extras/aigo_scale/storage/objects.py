@@ -20,7 +20,7 @@ from aigo_bridge.access.object_addresses import (
     ObjectStorage,
     Scheme,
     StorageError,
-    Stored,
+    StoredObject,
     require_package,
 )
 from aigo_bridge.errors import BridgeError
@@ -107,7 +107,7 @@ def _explained(address: Address, what: str, error: Exception, tries: int) -> str
     return f"{address} cannot be {what}{often}: {text}{hint}"
 
 
-def find(address: Address, *, depth: int | None = None) -> list[Stored]:
+def find(address: Address, *, depth: int | None = None) -> list[StoredObject]:
     """Return all objects in a folder, or all that match a pattern, sorted by key.
 
     Only listings are used. Empty objects that some programs create for folders are omitted.
@@ -120,7 +120,7 @@ def find(address: Address, *, depth: int | None = None) -> list[Stored]:
         StorageError: the storage cannot be listed.
     """
 
-    def listed(filesystem: Any) -> list[Stored]:
+    def listed(filesystem: Any) -> list[StoredObject]:
         filesystem.invalidate_cache()
         entries: Iterable[dict[str, Any]]
         if address.is_pattern and "**" not in address.key:
@@ -177,14 +177,14 @@ def _matches(filesystem: Any, pattern: str) -> list[dict[str, Any]]:
     return [entry for entry in _below(filesystem, folder, depth) if regex.match(entry["name"])]
 
 
-def look(address: Address) -> Stored | None:
+def look(address: Address) -> StoredObject | None:
     """Return one object; `None` if it does not exist.
 
     Raises:
         StorageError: the storage does not answer.
     """
 
-    def asked(filesystem: Any) -> Stored | None:
+    def asked(filesystem: Any) -> StoredObject | None:
         filesystem.invalidate_cache()
         entry = filesystem.info(address.key)
         return _stored(entry) if entry.get("type") == "file" else None
@@ -195,7 +195,7 @@ def look(address: Address) -> Stored | None:
         return None
 
 
-def take(address: Address, target: Path) -> Stored:
+def take(address: Address, target: Path) -> StoredObject:
     """Copy an object into a new file.
 
     Raises:
@@ -203,7 +203,7 @@ def take(address: Address, target: Path) -> Stored:
         StorageError: the object cannot be read, or it changes repeatedly during the copy.
     """
 
-    def copied(filesystem: Any) -> Stored:
+    def copied(filesystem: Any) -> StoredObject:
         filesystem.invalidate_cache()
         begun = _stored(filesystem.info(address.key))
         filesystem.get_file(address.key, str(target))
@@ -260,14 +260,14 @@ def remove(address: Address) -> None:
         return
 
 
-def _stored(entry: dict[str, Any]) -> Stored:
+def _stored(entry: dict[str, Any]) -> StoredObject:
     modified = next(
         (entry[name] for name in ("LastModified", "last_modified", "updated", "mtime") if entry.get(name)), 0
     )
     mark = next(
         (entry[name] for name in ("ETag", "etag", "blob_id", "md5Hash", "generation") if entry.get(name)), ""
     )
-    return Stored(str(entry["name"]), int(entry.get("size") or 0), _seconds(modified), str(mark))
+    return StoredObject(str(entry["name"]), int(entry.get("size") or 0), _seconds(modified), str(mark))
 
 
 def _seconds(value: Any) -> float:

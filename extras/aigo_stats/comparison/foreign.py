@@ -21,7 +21,7 @@ from aigo_stats.comparison.columns import METADATA, ResultColumns
 from aigo_stats.comparison.definitions import ForeignMetric, metric_definitions
 from aigo_stats.comparison.scales import score_scale
 from aigo_stats.comparison.sources import (
-    Recomputed,
+    PointValue,
     Source,
     as_floats,
     not_known,
@@ -64,7 +64,7 @@ def foreign_source(
     if isinstance(numbers, NoInterval):
         return numbers
     if base in data.values and base != name:
-        return positions, Recomputed(_OF_ERROR, standard_error(numbers)), (field,)
+        return positions, PointValue(_OF_ERROR, standard_error(numbers)), (field,)
     return positions, Ratio.mean(numbers, score_scale(columns, scorer, field)), (field,)
 
 
@@ -122,7 +122,7 @@ def _of_inspect(columns: ResultColumns, scorer: str, metric: ForeignMetric, data
 def _without_interval(content: Any, reason: str) -> Any:
     """Return a metric that can be recomputed, but without a meaningful interval."""
     is_known = isinstance(content, Ratio | Smooth) and content.value is not None
-    return Recomputed(reason, content.value) if is_known else content
+    return PointValue(reason, content.value) if is_known else content
 
 
 def _is_unreduced(columns: ResultColumns, scorer: str) -> bool:
@@ -205,10 +205,10 @@ def _formula(
         case "accuracy" | "mean":
             return Ratio.mean(numbers, scale)
         case "std":
-            return std_dev_of(numbers) if len(numbers) > 1 else Recomputed("one sample has no variance", 0.0)
+            return std_dev_of(numbers) if len(numbers) > 1 else PointValue("one sample has no variance", 0.0)
         case "var":
             value = float(numbers.var(ddof=1)) if len(numbers) > 1 else 0.0
-            return Recomputed("the interval of a variance is not computed here", value)
+            return PointValue("the interval of a variance is not computed here", value)
         case "stderr":
             return _standard_error(columns, parameters.get("cluster"), positions, numbers)
         case "bootstrap_stderr":
@@ -219,14 +219,14 @@ def _formula(
 
 def _standard_error(
     columns: ResultColumns, cluster: Any, positions: NDArray[np.int64], numbers: Numbers
-) -> Recomputed | NoInterval:
+) -> PointValue | NoInterval:
     if cluster is None:
-        return Recomputed(_OF_ERROR, standard_error(numbers))
+        return PointValue(_OF_ERROR, standard_error(numbers))
     groups = _groups(columns, cluster, positions)
     if isinstance(groups, NoInterval):
         return groups
     _, indices = np.unique(np.array(groups, dtype=object).astype(str), return_inverse=True)
-    return Recomputed(_OF_ERROR, standard_error(numbers, indices.astype(np.int64)))
+    return PointValue(_OF_ERROR, standard_error(numbers, indices.astype(np.int64)))
 
 
 def standard_error(numbers: Numbers, groups: NDArray[np.int64] | None = None) -> float:
@@ -282,9 +282,9 @@ def _grouped(
     return _mean_of_groups([of(rows) for rows in members.values()])
 
 
-def _mean_of_groups(contents: Sequence[Any]) -> Recomputed | NoInterval:
+def _mean_of_groups(contents: Sequence[Any]) -> PointValue | NoInterval:
     values = [getattr(content, "value", None) for content in contents]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return next(content for content in contents if isinstance(content, NoInterval))
-    return Recomputed("the interval of a mean over groups is not computed here", float(np.mean(known)))
+    return PointValue("the interval of a mean over groups is not computed here", float(np.mean(known)))

@@ -25,9 +25,9 @@ from aigo_stats.comparison.foreign import foreign_source
 from aigo_stats.comparison.labels import UNDEFINED, accuracy, class_ratio, label_pairs, macro_average
 from aigo_stats.comparison.scales import score_scale
 from aigo_stats.comparison.sources import (
-    Contradicted,
-    Recomputed,
+    PointValue,
     Source,
+    WrongMetric,
     as_floats,
     not_known,
     present,
@@ -136,11 +136,11 @@ def _quantity(
     if isinstance(source, NoInterval):
         return _unknown(metric, name, source.reason)
     positions, content, fields = source
-    recomputed = content.value if isinstance(content, Ratio | Smooth | Recomputed) else value
+    recomputed = content.value if isinstance(content, Ratio | Smooth | PointValue) else value
     if recomputed is None or not _is_close(recomputed, value):
         number = "no number" if recomputed is None else f"{recomputed:.6g}"
         reason = f"the samples' scores give {number}, not the number in the result"
-        return replace(_unknown(metric, name, reason), content=Contradicted(reason, recomputed))
+        return replace(_unknown(metric, name, reason), content=WrongMetric(reason, recomputed))
     return Quantity(scorer, metric.metric_key, name, value, positions, content, fields)
 
 

@@ -21,14 +21,14 @@ FEWEST_FOR_STD_DEV = 100
 
 
 @dataclass(frozen=True)
-class Recomputed(NoInterval):
+class PointValue(NoInterval):
     """Metric without an interval that the sample scores reproduce."""
 
     value: float
 
 
 @dataclass(frozen=True)
-class Contradicted(NoInterval):
+class WrongMetric(NoInterval):
     """Metric with a known formula that the sample scores contradict."""
 
     value: float | None

@@ -79,7 +79,7 @@ def _rules_of(file: Path) -> list[CheckRule]:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """Verdicts on one result."""
 
     result: str
@@ -93,7 +93,7 @@ class Checked:
 
 def check_results(
     result: Path, baseline: Path | None, rules: Sequence[CheckRule], *, cluster: str | None, by_id: bool
-) -> list[Checked]:
+) -> list[CheckResult]:
     """Return the verdicts on each result at a location. Results are paired with a baseline of several results
     by name.
 
@@ -117,10 +117,12 @@ def check_results(
             f" {', '.join(map(repr, by_key)) or 'several'}",
             code=Code.INCOMPARABLE_RESULTS,
         )
-    checked: list[Checked] = []
+    checked: list[CheckResult] = []
     for source in sources:
         base = by_key[source.key] if several else next(iter(bases), None)
-        checked.append(Checked(source.label, _verdicts(source, base, rules, cluster=cluster, by_id=by_id)))
+        checked.append(
+            CheckResult(source.label, _verdicts(source, base, rules, cluster=cluster, by_id=by_id))
+        )
     return checked
 
 
@@ -159,7 +161,7 @@ def exit_code(verdicts: Sequence[RuleResult]) -> ExitCode:
     return ExitCode.UNDECIDED if Decision.UNDECIDED in decisions else ExitCode.DONE
 
 
-def show_verdicts(checked: Checked, *, named: bool) -> None:
+def show_verdicts(checked: CheckResult, *, named: bool) -> None:
     """Print a line for each verdict, after the name of the result if there are several."""
     if named:
         typer.echo(short_path(checked.result))
@@ -176,7 +178,7 @@ def _reason(verdict: RuleResult) -> str:
     return printable(f"{verdict.subject}: {verdict.reason}{needed}")
 
 
-def annotate(checked: Checked) -> None:
+def annotate(checked: CheckResult) -> None:
     """Print GitHub Actions workflow commands on standard error, so that standard output does not change."""
     for verdict in checked.verdicts:
         if verdict.decision is Decision.HELD:
@@ -195,7 +197,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def write_junit(file: Path, checked: Sequence[Checked]) -> None:
+def write_junit(file: Path, checked: Sequence[CheckResult]) -> None:
     """Write a JUnit test suite for each result with a test case for each verdict.
 
     A failed rule is a failure, and an undecided rule is an error.
@@ -210,7 +212,7 @@ def write_junit(file: Path, checked: Sequence[Checked]) -> None:
         target.write(ET.tostring(document, encoding="utf-8", xml_declaration=True))
 
 
-def _suite(checked: Checked) -> ET.Element:
+def _suite(checked: CheckResult) -> ET.Element:
     counts = {
         decision: sum(verdict.decision is decision for verdict in checked.verdicts) for decision in Decision
     }

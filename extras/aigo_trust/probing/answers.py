@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from aigo_trust.probing.final_answer import Stated, abstains, digits_of, is_technical, option_of, stated
+from aigo_trust.probing.final_answer import FinalAnswer, abstains, digits_of, is_technical, option_of, stated
 from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAnswer, unchanged
 
 # Perturbations that keep the meaning
@@ -153,7 +153,7 @@ def _refusal(answer: StoredAnswer) -> str | Inapplicable:
     return ABSTAINS if abstains(answer.text) else REFUSAL
 
 
-def _replaced(answer: StoredAnswer, place: Stated, text: str) -> str:
+def _replaced(answer: StoredAnswer, place: FinalAnswer, text: str) -> str:
     return answer.text[: place.start] + text + answer.text[place.end :]
 
 

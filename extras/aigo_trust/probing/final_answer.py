@@ -39,7 +39,7 @@ MOST_STATED = 80
 
 
 @dataclass(frozen=True)
-class Stated:
+class FinalAnswer:
     """Answer in a text."""
 
     start: int
@@ -51,7 +51,7 @@ class Stated:
     """Whether a marker such as `ANSWER:` precedes it."""
 
 
-def stated(text: str) -> Stated | None:
+def stated(text: str) -> FinalAnswer | None:
     """Return the last answer that a text states; `None` if uncertain."""
     start, end, is_marked = _place(text)
     while start < end and text[start] in _AROUND:
@@ -64,16 +64,16 @@ def stated(text: str) -> Stated | None:
     letter = _LETTER.fullmatch(core)
     if letter is not None:
         inner = letter.start(1) if letter.group(1) else letter.start(2)
-        return Stated(start + inner, start + inner + 1, core[inner], "letter", is_marked)
+        return FinalAnswer(start + inner, start + inner + 1, core[inner], "letter", is_marked)
     if _NUMBER.fullmatch(core):
-        return Stated(start, end, core, "number", is_marked)
+        return FinalAnswer(start, end, core, "number", is_marked)
     if not is_marked and (len(core.split()) > MOST_WORDS or _SENTENCE.match(core)):
         return None
     if _OPTION.fullmatch(core):
-        return Stated(start, end, core, "option", is_marked)
+        return FinalAnswer(start, end, core, "option", is_marked)
     if not is_marked and _SEVERAL.search(core):
         return None
-    return Stated(start, end, core, "formula" if _FORMULA.search(core) else "words", is_marked)
+    return FinalAnswer(start, end, core, "formula" if _FORMULA.search(core) else "words", is_marked)
 
 
 def _place(text: str) -> tuple[int, int, bool]:

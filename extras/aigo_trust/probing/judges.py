@@ -18,7 +18,7 @@ from aigo_bridge.dtypes import (
     ModelUsage,
 )
 from aigo_bridge.dtypes.conversion import assistant_message
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import CANCELLED, TapedCall, TaskTape, TrialTape
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.connections import Reply
@@ -105,14 +105,14 @@ class _Judge:
 async def _recorded(model: Model, request: ModelRequest, call: TapedCall | None) -> ModelResponse:
     started, counter = steady_time(), time.perf_counter()
 
-    def keep(said: Reply | Failed) -> None:
+    def keep(said: Reply | FailedCall) -> None:
         if call is not None:
             call.keep(CallOutcome(said), started, time.perf_counter() - counter)
 
     try:
         response = await model.predict(request)
     except SampleError as error:
-        keep(Failed(error.message, error.kind, error.hint))
+        keep(FailedCall(error.message, error.kind, error.hint))
         raise
     except anyio.get_cancelled_exc_class():
         if call is not None:
@@ -134,7 +134,7 @@ def _reply(response: ModelResponse) -> Reply:
 
 
 def _response(outcome: CallOutcome) -> ModelResponse:
-    if isinstance(outcome.said, Failed):
+    if isinstance(outcome.said, FailedCall):
         raise outcome.said.error("score")
     if not isinstance(outcome.said, Reply):
         raise SampleError("likelihoods were recorded, not an answer", stage="score", kind="NotRecorded")

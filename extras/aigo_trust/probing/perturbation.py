@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from aigo_trust.probing.final_answer import Stated, stated
+from aigo_trust.probing.final_answer import FinalAnswer, stated
 
 Expectation = Literal["same", "worse", "not better", "told"]
 """Expected effect on the scores.
@@ -37,7 +37,7 @@ class StoredAnswer:
     """Whether the answer already has the best verdict."""
 
     @cached_property
-    def stated(self) -> Stated | None:
+    def stated(self) -> FinalAnswer | None:
         """Answer that the text states."""
         return stated(self.text)
 

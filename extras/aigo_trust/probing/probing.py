@@ -32,7 +32,7 @@ from aigo_trust.probing.perturbation import Inapplicable, Perturbation, StoredAn
 from aigo_trust.probing.readers import Reader, readers, unprobed
 from aigo_trust.probing.registry import chosen
 from aigo_trust.probing.source import source_of
-from aigo_trust.probing.verdicts import changed, judged
+from aigo_trust.probing.verdicts import answer_verdict, changed
 
 _AT_A_TIME = 64
 """Number of answers that a scorer receives at a time."""
@@ -357,7 +357,7 @@ class _Run:
         expected = work.stored_outcome.values
         if perturbation.acts_on == "columns":
             expected = dict(_mirrored(expected, self._settings.mirror))
-        verdict = judged(
+        verdict = answer_verdict(
             perturbation.expectation, reader, expected, after, tolerance=self._settings.tolerance
         )
         self.cases.append(

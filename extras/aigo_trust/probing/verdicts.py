@@ -23,7 +23,7 @@ Verdict = Literal["passed", "failed", "explained", "told"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class AnswerVerdict:
     """Verdict on one changed answer."""
 
     verdict: Verdict
@@ -31,14 +31,14 @@ class Judged:
     """Description of the unexpected behaviour; `None` if missing."""
 
 
-def judged(
+def answer_verdict(
     expectation: Expectation,
     reader: Reader,
     before: Mapping[str, Any],
     after: Score | SampleFailure,
     *,
     tolerance: float = 0.0,
-) -> Judged:
+) -> AnswerVerdict:
     """Return the verdict on one changed answer.
 
     Args:
@@ -50,16 +50,16 @@ def judged(
     """
     if isinstance(after, SampleFailure):
         reason = f"the scorer fails: {after.message:.200}"
-        return Judged("failed" if expectation == "same" else "told", reason)
+        return AnswerVerdict("failed" if expectation == "same" else "told", reason)
     names = changed(before, after.values, tolerance)
     if expectation == "told":
-        return Judged("told", _named(names, before, after.values) if names else None)
+        return AnswerVerdict("told", _named(names, before, after.values) if names else None)
     if expectation == "same":
         return _result(reader, expectation, _named(names, before, after.values) if names else None)
     good, now = reader.merit(before), reader.merit(after.values)
     if good is None or now is None:
         difference = _named(names, before, after.values) if names else "nothing changes"
-        return Judged("told", f"{difference}; which scores are better is not known")
+        return AnswerVerdict("told", f"{difference}; which scores are better is not known")
     if expectation == "worse":
         return _result(reader, expectation, None if now < good - tolerance else _kept(reader, good, now))
     return _result(
@@ -67,11 +67,11 @@ def judged(
     )
 
 
-def _result(reader: Reader, expectation: Expectation, problem: str | None) -> Judged:
+def _result(reader: Reader, expectation: Expectation, problem: str | None) -> AnswerVerdict:
     if problem is None:
-        return Judged("passed")
+        return AnswerVerdict("passed")
     explanation = reader.explains(expectation)
-    return Judged("failed", problem) if explanation is None else Judged("explained", problem)
+    return AnswerVerdict("failed", problem) if explanation is None else AnswerVerdict("explained", problem)
 
 
 def _kept(reader: Reader, good: float, now: float) -> str:

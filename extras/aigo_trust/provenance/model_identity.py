@@ -93,7 +93,7 @@ class ModelIdentity:
 
 
 @dataclass
-class Answering:
+class ModelIdentities:
     """Facts about all models in the traces of a result, collected sample by sample."""
 
     models: dict[str, ModelIdentity] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from aigo_bridge.text.json_text import read_json
 from aigo_trust.provenance.definitions import RowsDigest, digest_or_none, specification_digests
 from aigo_trust.provenance.environment import command_line, environment, repository_state
 from aigo_trust.provenance.merkle import leaf_digest, tree_root
-from aigo_trust.provenance.model_identity import Answering
+from aigo_trust.provenance.model_identity import ModelIdentities
 from aigo_trust.provenance.parts import frame_parts, packed, scanned
 from aigo_trust.provenance.texts import RELEASED, ResultTexts, SampleText, read_texts
 
@@ -115,11 +115,11 @@ def record_of(texts: ResultTexts, origin: ResultOrigin) -> dict[str, Any]:
     return {**content, "digest": digest_or_none(content)}
 
 
-def _digested(texts: ResultTexts) -> tuple[dict[str, Any], RowsDigest, Answering]:
+def _digested(texts: ResultTexts) -> tuple[dict[str, Any], RowsDigest, ModelIdentities]:
     leaves: list[bytes] = []
     ids: list[str] = []
     checksums: list[str] = []
-    rows, answering, size = RowsDigest(), Answering(), 0
+    rows, answering, size = RowsDigest(), ModelIdentities(), 0
     for sample in texts.samples:
         size += len(memoryview(sample.text))
         if size > RELEASED:

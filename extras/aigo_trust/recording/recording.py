@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import AskedCall, CassetteUse, task_name
 from aigo_bridge.errors import Stage
 from aigo_bridge.plan.plan import TaskPlan
@@ -185,7 +185,7 @@ class _RecordedCall:
 
     def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
         # Keep the answer of a call that fails afterwards, for example at a token limit.
-        if not self._is_kept or not isinstance(outcome.said, Failed):
+        if not self._is_kept or not isinstance(outcome.said, FailedCall):
             self._is_kept = True
             self._recorder.add(self._asked, outcome, started, seconds)
 

@@ -37,7 +37,7 @@ from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.numbers import Quantity, identity_of, stored_numbers
-from aigo_stats.comparison.sources import Contradicted, Recomputed
+from aigo_stats.comparison.sources import PointValue, WrongMetric
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_trust.verification.levels import Finding, Level, level
 
@@ -401,7 +401,7 @@ def _foreign(columns: ResultColumns) -> Level:
     unknown = [
         (number, label, number.content.reason)
         for number, label in zip(numbers, labels, strict=True)
-        if isinstance(number.content, NoInterval) and not isinstance(number.content, Recomputed)
+        if isinstance(number.content, NoInterval) and not isinstance(number.content, PointValue)
     ]
     proved = len(numbers) - len(unknown)
     notes = [f"{proved} of {len(numbers)} metrics follow from their samples' scores"]
@@ -412,7 +412,7 @@ def _foreign(columns: ResultColumns) -> Level:
     findings = [
         Finding(reason, ("evidence", "metrics"), scorer=number.scorer, field=label)
         for number, label, reason in unknown
-        if isinstance(number.content, Contradicted) and columns.graded and _is_settled(number)
+        if isinstance(number.content, WrongMetric) and columns.graded and _is_settled(number)
     ]
     failures = None if evidence is None else evidence.failures
     if failures is not None and not columns.runs and failures.num_total != len(columns):

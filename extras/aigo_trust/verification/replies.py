@@ -20,7 +20,7 @@ from aigo_bridge.dtypes import (
     ModelResponse,
     ModelUsage,
 )
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import AskedCall, TrialTape, task_name
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models.connections import Reply
@@ -182,7 +182,7 @@ class CassetteReplies(GivenReplies):
             raise self._unknown(call.asked, request)
         self._used.add(number)
         answer = CallOutcome.from_json(self._cassette.line(number)).said
-        if isinstance(answer, Failed):
+        if isinstance(answer, FailedCall):
             raise answer.error("score")
         if not isinstance(answer, Reply):
             raise self._lacks("likelihoods were recorded, not an answer")

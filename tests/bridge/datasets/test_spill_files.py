@@ -10,11 +10,11 @@ import pytest
 
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.rows import Selection
-from aigo_bridge.datasets.spill_files import Mapped, Spilled
+from aigo_bridge.datasets.spill_files import LazySequence, SpillFile
 
 
 def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:
-    spilled = Spilled()
+    spilled = SpillFile()
     values = [{"n": n, "text": "ä" * n, "nan": math.inf, "big": 2**70} for n in range(5)]
     for value in values:
         spilled.append(value)
@@ -25,7 +25,7 @@ def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:
 
 @pytest.mark.parametrize("size", [1, 1000, 20_000, 65_536, 200_000])
 def test_values_of_any_size_come_back_from_any_place(size: int) -> None:
-    spilled = Spilled()
+    spilled = SpillFile()
     values = [f"{number:03}" * (size // 3 + number % 3) for number in range(40)]
     for value in values:
         spilled.append(value)
@@ -36,7 +36,7 @@ def test_values_of_any_size_come_back_from_any_place(size: int) -> None:
 
 
 def test_a_mapped_sequence_is_indexed_as_a_list() -> None:
-    numbers = Mapped(5, lambda start, stop: iter(range(start, stop)))
+    numbers = LazySequence(5, lambda start, stop: iter(range(start, stop)))
     listed = list(range(5))
     assert list(numbers) == listed
     assert [numbers[0], numbers[-1]] == [0, 4]

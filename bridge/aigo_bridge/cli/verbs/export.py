@@ -23,7 +23,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.engine import Exported
+    from aigo_bridge.engine.engine import ExportedFiles
     from aigo_bridge.exporting import InexactExportError
     from aigo_bridge.plan.plan import TaskPlan
 
@@ -282,7 +282,7 @@ def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_jso
             typer.echo(name_of(short_path(written)))
 
 
-def _summary(plan: TaskPlan, exported: Exported, *, native: bool) -> dict[str, Any]:
+def _summary(plan: TaskPlan, exported: ExportedFiles, *, native: bool) -> dict[str, Any]:
     return {
         "task": plan.task.key,
         "digest": plan.digest,
@@ -303,7 +303,7 @@ def _refusal(plan: TaskPlan, error: InexactExportError) -> dict[str, Any]:
     return {"task": plan.task.key, "digest": plan.digest, "folder": None, "parts": parts}
 
 
-def _print(plan: TaskPlan, exported: Exported) -> None:
+def _print(plan: TaskPlan, exported: ExportedFiles) -> None:
     from aigo_bridge.cli.terminal import name_of, printable, short_path
 
     folder = name_of(short_path(exported.folder))

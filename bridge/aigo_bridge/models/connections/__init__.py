@@ -6,7 +6,7 @@ applied by the engine.
 """
 
 from aigo_bridge.models.connections.calls import CallError, CallInput, Exchange, ModelInfo
-from aigo_bridge.models.connections.connection import Answered, Connection, Pace, shared_pace
+from aigo_bridge.models.connections.connection import CallResult, Connection, Pace, shared_pace
 from aigo_bridge.models.connections.entity import (
     ConnectionSettings,
     ProviderTarget,
@@ -20,9 +20,9 @@ from aigo_bridge.models.connections.replies import Choice, Reply, ToolCallReply,
 from aigo_bridge.spec.base import MLTask
 
 __all__ = [
-    "Answered",
     "CallError",
     "CallInput",
+    "CallResult",
     "Choice",
     "Connection",
     "ConnectionSettings",

@@ -90,7 +90,7 @@ MASKED_PIECES = f"{MASK} (the response contained a split or encoded secret)"
 
 
 @dataclass(frozen=True)
-class Answered:
+class CallResult:
     """Successful call."""
 
     reply: Reply
@@ -129,7 +129,7 @@ class Connection:
         """Whether generation options reach the endpoint."""
         return self.adapter.takes_options
 
-    async def call(self, call: CallInput) -> Answered:
+    async def call(self, call: CallInput) -> CallResult:
         """Call the model once. Limits and retries are up to the caller.
 
         Raises:
@@ -172,7 +172,7 @@ class Connection:
             # the pieces.
             clean = _without_tokens(clean)
             exchange = replace(exchange, response=MASKED_PIECES)
-        return Answered(clean, exchange, headers)
+        return CallResult(clean, exchange, headers)
 
     async def aclose(self) -> None:
         """Close open connections and workers."""

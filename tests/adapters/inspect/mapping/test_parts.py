@@ -12,7 +12,7 @@ from tests.adapters.inspect.mapping.test_records import lenient, strict, texts
 from aigo_bridge.importing.log_import import LossReport
 from aigo_inspect.importing.importing import import_file
 from aigo_inspect.logs.reader import open_log
-from aigo_inspect.mapping.records import Repeated
+from aigo_inspect.mapping.records import ValueCache
 
 # Values that stand in every event
 
@@ -24,7 +24,7 @@ def test_what_repeats_is_made_once_and_what_differs_is_not_mixed_up() -> None:
         made.append(value)
         return [value]
 
-    repeated = Repeated(make)
+    repeated = ValueCache(make)
     one, other = Raw(b'{"a":1}'), Raw(b'{"a":2}')
     assert repeated.of(one) == [{"a": 1}]
     assert repeated.of(other) == [{"a": 2}]

@@ -35,7 +35,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import UsageError
 from aigo_bridge.importing.log_import import LossReport
-from aigo_lighteval.importing.rows import Prompting, golds_of, prompt_items
+from aigo_lighteval.importing.rows import PromptSettings, golds_of, prompt_items
 
 Json = dict[str, Any]
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
@@ -130,9 +130,9 @@ def test_prompts_are_put_together_exactly_as_by_lighteval(data: st.DataObject) -
 
     document = fields(shots=True)
     native = as_doc(document)
-    items, rebuilt = prompt_items(document, {"input": None}, Prompting(system), LossReport())
+    items, rebuilt = prompt_items(document, {"input": None}, PromptSettings(system), LossReport())
     assert rebuilt
-    ((plain,), _) = prompt_items(document, {"input": None}, Prompting(system, chat=False), LossReport())
+    ((plain,), _) = prompt_items(document, {"input": None}, PromptSettings(system, chat=False), LossReport())
     assert plain["content"][0]["text"] == PromptManager(False, None, system).prepare_prompt(native)
     expected = PromptManager(True, None, system).prepare_prompt_api(native)
     assert [(item["role"], item["content"][0]["text"]) for item in items] == [

@@ -25,9 +25,9 @@ from tests.support.endpoint import Endpoint, Raw, completion, delta, events
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.models.connections import (
-    Answered,
     CallError,
     CallInput,
+    CallResult,
     Connection,
     ConnectionSettings,
     load_model,
@@ -50,8 +50,8 @@ def connection(
     return found
 
 
-def call(made: Connection, given: CallInput = CHAT) -> Answered:
-    async def once() -> Answered:
+def call(made: Connection, given: CallInput = CHAT) -> CallResult:
+    async def once() -> CallResult:
         try:
             return await made.call(given)
         finally:

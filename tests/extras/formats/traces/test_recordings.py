@@ -10,7 +10,7 @@ import pytest
 
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import NO_REDACTION
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import read_traces
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "traces"
@@ -25,7 +25,7 @@ def rows_of(source: str, case: str) -> list[dict[str, Any]]:
 
 
 def read(location: Path, source: str) -> dict[str, Any]:
-    notes = Reading(redaction=NO_REDACTION)
+    notes = ReadContext(redaction=NO_REDACTION)
     (trace,) = read_traces(location, source, notes)
     assert not notes.damage
     return trace
@@ -57,7 +57,7 @@ def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "traces.parquet").write_bytes(b"PAR1" + b"x" * 50 + b"PAR1")
     with pytest.raises(EvidenceError):
-        list(read_traces(tmp_path, "phoenix", Reading(redaction=NO_REDACTION)))
+        list(read_traces(tmp_path, "phoenix", ReadContext(redaction=NO_REDACTION)))
 
 
 def test_spans_of_one_trace_may_stand_in_several_files(tmp_path: Path) -> None:

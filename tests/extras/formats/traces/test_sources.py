@@ -16,7 +16,7 @@ import pytest
 from aigo_bridge.dtypes import FunctionCall, FunctionCallOutput, MessageEvent, ModelCallEvent, Trace
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import redaction
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import SOURCES, TraceQuery, read_traces, row_of, source_of
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "traces"
@@ -26,8 +26,8 @@ CASES = sorted(path.parent for path in GOLDEN.glob("*/*/files"))
 REDACTION = redaction(environment={})
 
 
-def reading() -> Reading:
-    return Reading(redaction=replace(REDACTION, found=Counter()))
+def reading() -> ReadContext:
+    return ReadContext(redaction=replace(REDACTION, found=Counter()))
 
 
 def result_of(case: Path) -> dict[str, Any]:

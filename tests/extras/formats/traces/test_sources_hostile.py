@@ -17,7 +17,7 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.dtypes import Trace
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.redaction import redaction
-from aigo_formats.traces.documents import Reading
+from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import SOURCES, read_traces
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "traces"
@@ -34,8 +34,8 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
-def reading(**changes: Any) -> Reading:
-    return Reading(redaction=replace(REDACTION, found=Counter()), **changes)
+def reading(**changes: Any) -> ReadContext:
+    return ReadContext(redaction=replace(REDACTION, found=Counter()), **changes)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.snippets import run_in_process
 from aigo_scale.sharding.manifest import FILE, digests_in
-from aigo_scale.sharding.merging import LOCK, Merged, merge
+from aigo_scale.sharding.merging import LOCK, MergeResult, merge
 from aigo_scale.sharding.shard_matching import find_shards
 
 RULE = {
@@ -44,7 +44,9 @@ def in_this_process() -> Any:
     run_in_process(False)
 
 
-def merged(shards: Path, out: Path, origin: PlanOrigin | None = None, *, partial: bool = False) -> Merged:
+def merged(
+    shards: Path, out: Path, origin: PlanOrigin | None = None, *, partial: bool = False
+) -> MergeResult:
     return merge(find_shards([shards], partial=partial), ENGINE, out, origin)
 
 

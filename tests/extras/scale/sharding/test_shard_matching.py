@@ -13,7 +13,7 @@ from tests.support.shards import run_part, run_parts, write_task
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_scale.sharding.manifest import FILE
-from aigo_scale.sharding.shard_matching import find_shards, named
+from aigo_scale.sharding.shard_matching import find_shards, shard_numbers
 
 
 @pytest.fixture
@@ -185,6 +185,6 @@ def test_a_link_to_another_file_is_no_log(shards: Path, tmp_path: Path) -> None:
 
 
 def test_numbers_are_named_in_ranges() -> None:
-    assert named([3]) == "shard 3"
-    assert named([1, 2, 3, 7, 9, 10]) == "shards 1–3, 7, 9–10"
-    assert named(list(range(1, 200, 2))).endswith("and 80 more ranges")
+    assert shard_numbers([3]) == "shard 3"
+    assert shard_numbers([1, 2, 3, 7, 9, 10]) == "shards 1–3, 7, 9–10"
+    assert shard_numbers(list(range(1, 200, 2))).endswith("and 80 more ranges")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.storage import BUCKET, S3
 
-from aigo_bridge.access.display_paths import address_of, named, refuse_address, with_addresses
+from aigo_bridge.access.display_paths import address_of, display_path, refuse_address, with_addresses
 from aigo_bridge.access.object_addresses import Address, StorageError, parse
 from aigo_scale.storage.mirror import LARGEST, StorageMirror
 
@@ -102,9 +102,9 @@ def test_bytes_are_bounded(s3: S3, mirror: StorageMirror, monkeypatch: pytest.Mo
 
 def test_copies_are_told_as_addresses(mirror: StorageMirror) -> None:
     path = mirror.path(at("a/task.yaml"))
-    assert address_of(path) == named(str(path)) == f"s3://{BUCKET}/a/task.yaml"
+    assert address_of(path) == display_path(str(path)) == f"s3://{BUCKET}/a/task.yaml"
     assert address_of("/tmp/a") is None
-    assert named("a/b") == "a/b"
+    assert display_path("a/b") == "a/b"
     assert with_addresses(f"{path}:3:4: error") == f"s3://{BUCKET}/a/task.yaml:3:4: error"
     assert mirror.address(path) == at("a/task.yaml")
 

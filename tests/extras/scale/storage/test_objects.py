@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.storage import BUCKET, S3, faulty, reached
 
-from aigo_bridge.access.object_addresses import StorageError, Stored, parse
+from aigo_bridge.access.object_addresses import StorageError, StoredObject, parse
 from aigo_scale.storage import objects
 from aigo_scale.storage.objects import find, look, put, put_bytes, remove, take
 
@@ -57,7 +57,7 @@ def test_a_folder_is_listed_without_reading_it(s3: S3) -> None:
         return None
 
     with faulty(s3.address, watched) as address:
-        found: list[Stored] = []
+        found: list[StoredObject] = []
         _with_endpoint(address, lambda: found.extend(find(parse(f"s3://{BUCKET}/x"))))
     assert [(one.key, one.size) for one in found] == [(f"{BUCKET}/x/below/two", 2), (f"{BUCKET}/x/one", 2)]
     assert not [one for one in asked if one.startswith("GET") and "x/" in one]

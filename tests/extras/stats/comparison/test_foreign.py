@@ -14,7 +14,7 @@ from tests.support.commands import REPOSITORY
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.estimates import estimates
 from aigo_stats.comparison.numbers import Quantity, stored_numbers
-from aigo_stats.comparison.sources import Contradicted, Recomputed
+from aigo_stats.comparison.sources import PointValue, WrongMetric
 from aigo_stats.statistics.intervals import Interval, NoInterval
 from aigo_stats.statistics.ratios import Ratio
 
@@ -47,7 +47,7 @@ def test_a_standard_error_that_equals_the_mean_is_one(tmp_path: Path, tool: str)
 
     assert (number.name, number.reported_error) == ("em", ("em_stderr", 0.0))
     assert isinstance(number.estimate, Interval)
-    assert isinstance(numbers_of(path)["em_stderr"].content, Recomputed)
+    assert isinstance(numbers_of(path)["em_stderr"].content, PointValue)
 
 
 def test_means_and_their_standard_errors_are_recomputed(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_means_and_their_standard_errors_are_recomputed(tmp_path: Path) -> None:
     numbers = numbers_of(path)
 
     assert isinstance(numbers["acc"].content, Ratio)
-    assert isinstance(numbers["acc_stderr"].content, Recomputed)
+    assert isinstance(numbers["acc_stderr"].content, PointValue)
 
 
 def test_a_metric_of_another_formula_is_not_a_mean_that_it_equals(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_mean_is_of_its_own_score_and_of_no_other_that_has_the_value(tmp_path:
 
     content = numbers_of(path)["mean"].content
 
-    assert isinstance(content, Contradicted)
+    assert isinstance(content, WrongMetric)
     assert content.value == 0.5
 
 
@@ -105,7 +105,10 @@ def check_means(results: list[Path]) -> None:
             numbers = numbers_of(path)
             for name in metric["values"] if metric["metric_type"] == "mean" else ():
                 is_error = name.endswith("_stderr") and name.removesuffix("_stderr") in metric["values"]
-                assert isinstance(numbers[name].content, Recomputed if is_error else Ratio), (path, name)
+                assert isinstance(numbers[name].content, PointValue if is_error else Ratio), (
+                    path,
+                    name,
+                )
                 count += 1
     assert count >= 8
 

@@ -17,7 +17,7 @@ from aigo_bridge.spec.scorers import (
     StringEqualsScorer,
 )
 from aigo_trust.probing.readers import Reader
-from aigo_trust.probing.verdicts import Judged, changed, judged
+from aigo_trust.probing.verdicts import AnswerVerdict, answer_verdict, changed
 
 PYTHON = Reader(0, "p", PythonScorer(type="python", compute_scores_snippet=""), "is_correct", None)
 EXACT = Reader(0, "e", StringEqualsScorer(type="string_equals", ground_truth="x"), "is_correct", None)
@@ -39,10 +39,12 @@ LABELLER = Reader(0, "l", LABELS, "label", None)
 WEIGHED = Reader(0, "w", LABELS, "label", {"good": 1.0, "bad": 0.0})
 
 
-def verdict(expectation: Any, reader: Reader, before: Any, after: Any, tolerance: float = 0.0) -> Judged:
+def verdict(
+    expectation: Any, reader: Reader, before: Any, after: Any, tolerance: float = 0.0
+) -> AnswerVerdict:
     scores = before if isinstance(before, dict) else {"is_correct": before}
     outcome = after if isinstance(after, dict) else {"is_correct": after}
-    return judged(expectation, reader, scores, Score(outcome), tolerance=tolerance)
+    return answer_verdict(expectation, reader, scores, Score(outcome), tolerance=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_a_tolerance_is_for_numbers() -> None:
 
 
 def test_documented_strictness_explains_what_it_is_about() -> None:
-    assert verdict("same", EXACT, 1.0, 0.0) == Judged("explained", "is_correct 1 → 0")
+    assert verdict("same", EXACT, 1.0, 0.0) == AnswerVerdict("explained", "is_correct 1 → 0")
     assert verdict("worse", EXACT, 1.0, 1.0).verdict == "failed"
     assert verdict("same", OWN_VALUE, 1.0, 0.0).verdict == "failed"
     assert verdict("same", FIRST, 1.0, 0.0).verdict == "explained"
@@ -109,7 +111,7 @@ def test_documented_strictness_explains_what_it_is_about() -> None:
 def test_labels_are_better_only_by_their_weights() -> None:
     good, bad = {"label": "good"}, {"label": "bad"}
     assert verdict("same", LABELLER, good, bad).verdict == "failed"
-    assert verdict("worse", LABELLER, good, good) == Judged(
+    assert verdict("worse", LABELLER, good, good) == AnswerVerdict(
         "told", "nothing changes; which scores are better is not known"
     )
     assert verdict("worse", WEIGHED, good, good).verdict == "failed"
@@ -119,6 +121,8 @@ def test_labels_are_better_only_by_their_weights() -> None:
 
 def test_a_scorer_that_fails_has_changed_its_mind_where_nothing_changed() -> None:
     failure = SampleFailure("score", "SnippetError", "no number")
-    assert judged("same", PYTHON, {"x": 1}, failure) == Judged("failed", "the scorer fails: no number")
+    assert answer_verdict("same", PYTHON, {"x": 1}, failure) == AnswerVerdict(
+        "failed", "the scorer fails: no number"
+    )
     for expectation in ("worse", "not better", "told"):
-        assert judged(expectation, PYTHON, {"x": 1}, failure).verdict == "told"
+        assert answer_verdict(expectation, PYTHON, {"x": 1}, failure).verdict == "told"

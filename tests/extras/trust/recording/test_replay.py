@@ -12,7 +12,7 @@ import pytest
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionOutputMessage
-from aigo_bridge.engine.model_calls import CallOutcome, Failed, request_json
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall, request_json
 from aigo_bridge.engine.tape import Tape, TaskTape, TrialTape
 from aigo_bridge.errors import Issue, SampleError
 from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
@@ -149,7 +149,7 @@ def test_failures_and_likelihoods_and_tool_calls_come_back(tmp_path: Path) -> No
         "", tool_calls=(ToolCallReply("c1", "f", '{"a": 1}'),), logprobs=({"token": "t", "logprob": -0.5},)
     )
     outcomes = [
-        CallOutcome(Failed("down", "RuntimeError", "wait")),
+        CallOutcome(FailedCall("down", "RuntimeError", "wait")),
         CallOutcome(weighed),
         CallOutcome(Reply((tool,), raw={"choices": [], "x": 0.1}), native={"inspect": {"choices": []}}),
         CallOutcome(Reply(value=[[0.1]], raw={"embeddings": [[0.1]]}), "embeddings"),
@@ -202,7 +202,7 @@ def test_an_answer_is_recorded_once_and_a_later_failure_does_not_undo_it(tmp_pat
     recorder = Recorder(tmp_path / "c")
     call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request())
     call.keep(said("yes"), 1.0, 0.0)
-    call.keep(CallOutcome(Failed("too many tokens", "X")), 1.0, 0.0)
+    call.keep(CallOutcome(FailedCall("too many tokens", "X")), 1.0, 0.0)
     recorder.close()
     assert recorder.num_calls == 1
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionModelOutput
-from aigo_bridge.engine.model_calls import CallOutcome, Failed
+from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import TrialTape
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.connections import Choice, Reply
@@ -89,7 +89,9 @@ def cassette(tmp_path: Path) -> Any:
     for sample in (1, 2):
         asked = TrialTape(tape, sample, 0, f"s/{sample}")
         asked.call("judge", "m", request("same?")).keep(CallOutcome(Reply((Choice(str(sample)),))), 1.0, 0.1)
-        asked.call("judge", "m", request(f"own {sample}?")).keep(CallOutcome(Failed("no", "Down")), 1.0, 0.1)
+        asked.call("judge", "m", request(f"own {sample}?")).keep(
+            CallOutcome(FailedCall("no", "Down")), 1.0, 0.1
+        )
     TrialTape(tape, 3, 0, "s/3").call("judge", "m", request("gone?")).lose("it was stopped")
     recorder.close()
     opened = Cassette(tmp_path / "c")
