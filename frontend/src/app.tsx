@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ReportComparison } from "./comparison";
 import { readRows, type Row, type Summary } from "./data";
 import { SampleView } from "./sample";
 import { EVERYTHING, Samples, type Filter } from "./samples";
@@ -10,7 +11,7 @@ import { count, plural } from "./format";
 import { Empty, Text } from "./text";
 
 interface Place {
-  view: "summary" | "samples" | "sample"; result: number; /** whether one result is named */ one: boolean; sample: string; trial: number; run: number | undefined; n: number; turn: number;
+  view: "summary" | "samples" | "sample" | "compare"; /** results that are compared */ compared: number[]; result: number; /** whether one result is named */ one: boolean; sample: string; trial: number; run: number | undefined; n: number; turn: number;
   /** filter of the samples */ where: string; search: string;
 }
 
@@ -19,7 +20,8 @@ export function placeOfHash(hash: string): Place {
   const sample = names.get("sample");
   const number = (name: string) => Math.max(0, Number.parseInt(names.get(name) ?? "0", 10) || 0);
   return {
-    view: sample !== null ? "sample" : names.has("samples") ? "samples" : "summary",
+    view: sample !== null ? "sample" : names.has("samples") ? "samples" : names.has("compare") ? "compare" : "summary",
+    compared: (names.get("compare") ?? "").split(",").flatMap((text) => (/^\d+$/.test(text) ? [Number(text)] : [])),
     result: number("result"), one: names.has("result"), sample: sample ?? "", trial: Math.max(1, number("trial")), run: names.has("run") ? number("run") : undefined, n: number("n"), turn: number("turn"),
     where: names.get("where") ?? "", search: names.get("search") ?? "",
   };
@@ -154,9 +156,10 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
         <nav aria-label="views">
           {several && tab("start", "All results", "#", overview)}
           {tab("summary", several ? "Result" : "Summary", several ? `#result=${number}` : "#", place.view === "summary" && !(several && overview))}
-          {tab("samples", "Samples", `#samples&result=${number}`, place.view !== "summary")}
+          {place.view === "compare" && tab("compare", "Comparison", location.hash, true)}
+          {tab("samples", "Samples", `#samples&result=${number}`, place.view === "samples" || place.view === "sample")}
         </nav>
-        {several && !overview && (
+        {several && !overview && place.view !== "compare" && (
           <label class="choice"><span class="hidden">result</span> <select value={number} onChange={(event) => go(`#${place.view === "summary" ? "" : "samples&"}result=${event.currentTarget.value}`)}>
             {summary.results.map((one, index) => <option value={index}>{one.model ? `${one.title} · ${one.model}` : one.title}</option>)}
           </select></label>
@@ -168,6 +171,8 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
         <div class={place.view === "summary" ? "summary" : "summary only-print"}>
           <SummaryView summary={summary} tables={tables} result={overview ? null : number} />
         </div>
+        {place.view === "compare" && (place.compared.every((one) => one < summary.results.length) && place.compared.length > 0
+          ? <ReportComparison summary={summary} results={place.compared} /> : <Empty title="There are no such results in this report." />)}
         {place.view === "samples" && (!rows
           ? result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="The result has no samples." />
           : rows.length === 0 ? <Empty title="The result has no samples." />

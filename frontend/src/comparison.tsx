@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { hashOf } from "./app";
-import { readRows, readSample, rowStatus, scoreColumns, scoreText, columnName, type Result, type Row } from "./data";
+import { readJson, readRows, readSample, rowStatus, scoreColumns, scoreText, columnName, type ReadBlock, type Result, type Row, type Summary } from "./data";
 import { Diff } from "./diff";
 import { FilterError, parseFilter, type Field, type Test } from "./filter";
 import { change, count, plural, range, short, type Scale } from "./format";
@@ -10,7 +10,7 @@ import { list, member, Num, shown, type Value } from "./json";
 import { IntervalPlot } from "./plots";
 import { answersOf } from "./sample";
 import { fieldsOf } from "./samples";
-import { BASE, readEntry, type Loaded } from "./server";
+import { BASE, readEntry } from "./server";
 import { CopyButton, Empty, Fold, LongText, Status, Text, Wide } from "./text";
 import { Change, Count, Short, Value as Number_ } from "./value";
 
@@ -38,13 +38,19 @@ function Interval({ value, scale }: { value: Value; scale: Scale | null }) {
   return <Short full={both.join(" to ")}>{`${signs[0]} to ${signs[1]}${scale && scale[0] === 0 && scale[1] === 1 ? "\u00a0pp" : ""}`}</Short>;
 }
 
+/** The page of a result: of the server, or this one. */
+function homeOf(side: Value | undefined): string {
+  const entry = member(side, "entry"), place = `#result=${shown(member(side, "position"))}`;
+  return entry === undefined ? place : `${BASE}r/${shown(entry)}${place}`;
+}
+
 function Sides({ content }: { content: Value }) {
   return (
     <div class="cards">{["base", "new"].map((label) => {
       const side = member(content, label);
       return (
         <section class="card"><h3>{label}</h3>
-          <p><a href={`${BASE}r/${shown(member(side, "entry"))}#result=${shown(member(side, "position"))}`}><b><Text>{shown(member(side, "model") ?? "") || shown(member(side, "name"))}</Text></b></a></p>
+          <p><a href={homeOf(side)}><b><Text>{shown(member(side, "model") ?? "") || shown(member(side, "name"))}</Text></b></a></p>
           <p><Text>{shown(member(side, "title") ?? "")}</Text></p><p><small><Text>{shown(member(side, "name"))}</Text></small></p>
           {member(side, "run") === true && <p class="note warn">The run has not ended. Only samples that are in its log are compared.</p>}
         </section>
@@ -97,7 +103,9 @@ export function Numbers({ metrics: all }: { metrics: [name: string, metric: Valu
   );
 }
 
-interface Side { result: Result; rows: Row[]; loaded: Loaded; entry: string; position: number }
+interface Side { result: Result; rows: Row[]; /** not of this page */ read?: ReadBlock; link: (row: Row) => string }
+/** The results of this page; of a server, each result is on a page of its own. */
+export type Own = Summary | null;
 interface Pair { base: Row; new: Row; place: number }
 type Verdict = "right → wrong" | "wrong → right" | "both wrong" | "both right";
 
@@ -106,11 +114,11 @@ function firstTrials(rows: Row[]): Row[] {
   return rows.filter((row) => row.t === 0 && row.r === undefined);
 }
 
-async function sideOf(side: Value | undefined): Promise<Side> {
-  const entry = shown(member(side, "entry")), position = Number(shown(member(side, "position")));
-  const loaded = (await readEntry(entry, undefined))!;
-  const result = loaded.summary.results[position];
-  return { result, rows: (await readRows(result, loaded.read)) ?? [], loaded, entry, position };
+async function sideOf(side: Value | undefined, own: Own): Promise<Side> {
+  const position = Number(shown(member(side, "position")));
+  if (own) return { result: own.results[position], rows: (await readRows(own.results[position])) ?? [], link: (row) => hashOf(row, position, own.pages !== undefined) };
+  const entry = shown(member(side, "entry")), { summary, read } = (await readEntry(entry, undefined))!;
+  return { result: summary.results[position], rows: (await readRows(summary.results[position], read)) ?? [], read, link: (row) => `${BASE}r/${entry}${hashOf(row, position)}` };
 }
 
 function verdicts(metric: Value | undefined): Map<number, Verdict> {
@@ -121,13 +129,9 @@ function verdicts(metric: Value | undefined): Map<number, Verdict> {
   return found;
 }
 
-function linkTo(side: Side, row: Row): string {
-  return `${BASE}r/${side.entry}${hashOf(row, side.position)}`;
-}
-
 const PAGE = 100;
 
-function Pairs({ content, metrics, open, setOpen }: { content: Value; metrics: Value[]; open: number | null; setOpen: (place: number | null) => void }) {
+function Pairs({ content, own, metrics, open, setOpen }: { content: Value; own: Own; metrics: Value[]; open: number | null; setOpen: (place: number | null) => void }) {
   const [sides, setSides] = useState<[Side, Side] | null | string>(null);
   const judged = metrics.filter((metric) => typeof member(metric, "verdicts") === "string");
   const [by, setBy] = useState(0);
@@ -136,7 +140,7 @@ function Pairs({ content, metrics, open, setOpen }: { content: Value; metrics: V
   const refs = JSON.stringify([member(content, "base"), member(content, "new")]);
   useEffect(() => {
     let current = true;
-    Promise.all([sideOf(member(content, "base")), sideOf(member(content, "new"))]).then((both) => current && setSides(both), (error) => current && setSides(String(error.message ?? error)));
+    Promise.all([sideOf(member(content, "base"), own), sideOf(member(content, "new"), own)]).then((both) => current && setSides(both), (error) => current && setSides(String(error.message ?? error)));
     return () => { current = false; };
   }, [refs]);
   const pairs = useMemo((): Pair[] => {
@@ -184,7 +188,7 @@ function Pairs({ content, metrics, open, setOpen }: { content: Value; metrics: V
           {(["right → wrong", "wrong → right", "both wrong", "both right"] as const).map((name) => <option value={name}>{name} ({count(tally(name))})</option>)}
         </select></label>}
         <label>search <input type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} /></label>
-        <label>filter <input class="where" spellcheck={false} value={where} placeholder={'base.score > new.score or topic == "law"'.replace("base.score > new.score or ", "new.score < 0.5 and ")} aria-invalid={problem !== ""} onInput={(event) => setWhere(event.currentTarget.value)} /></label>
+        <label>filter <input class="where" spellcheck={false} value={where} placeholder={'new.score < 0.5 and topic == "law"'} aria-invalid={problem !== ""} onInput={(event) => setWhere(event.currentTarget.value)} /></label>
         <output>{count(chosen.length)} of {plural(pairs.length, "pair")}</output>
       </form>
       {problem && <p class="note bad">Filter not applied: {problem}</p>}
@@ -254,7 +258,7 @@ function useSample(side: Side, row: Row): Value | null | undefined {
   useEffect(() => {
     let current = true;
     setValue(undefined);
-    readSample(side.result, row.n, side.loaded.read).catch(() => null).then((sample) => {
+    readSample(side.result, row.n, side.read).catch(() => null).then((sample) => {
       const trials = list(member(sample ?? null, "trials"));
       if (current) setValue(trials[row.t] ?? sample);
     });
@@ -262,6 +266,9 @@ function useSample(side: Side, row: Row): Value | null | undefined {
   }, [side, row]);
   return value;
 }
+
+/** The texts of a row, where its sample is on another page. */
+const cutTexts = (row: Row) => ({ question: row.q, truth: row.g, given: row.p, answer: row.a ?? "" });
 
 /** One pair: the answers in full with their differences, and the way to both samples. */
 function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [Side, Side]; verdict: Verdict | undefined; close: () => void; step: (by: number) => void }) {
@@ -277,7 +284,7 @@ function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [S
     return () => removeEventListener("keydown", keys);
   });
   const columns = [...new Set([...scoreColumns([pair.base]), ...scoreColumns([pair.new])])];
-  const texts = base && other ? [answersOf(base), answersOf(other)] : null;
+  const texts = base === undefined || other === undefined ? null : [base ? answersOf(base) : cutTexts(pair.base), other ? answersOf(other) : cutTexts(pair.new)];
   return (
     <section class="sample">
       <nav class="bar" aria-label="pairs"><button onClick={close}>← All pairs</button><button onClick={() => step(-1)}>Previous</button><button onClick={() => step(1)}>Next</button>
@@ -291,9 +298,10 @@ function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [S
             <section tabIndex={0} aria-label="scores"><h3>Scores</h3>{columns.map((column) => <p><small><Text>{columnName(column)}</Text></small> <Scored text={scoreText(pair.base, column)} /> → <Scored text={scoreText(pair.new, column)} /></p>)}</section>
           </div>
           <h3>Answers</h3>
+          {!(base && other) && <p class="note">The samples are on other pages of this report: here are the first 300 characters of each text.</p>}
           <Diff one={texts[0].answer || texts[0].given || ""} two={texts[1].answer || texts[1].given || ""} names={["base", "new"]} />
           {(texts[0].given ?? "") !== (texts[0].answer ?? "") && (texts[0].given !== undefined || texts[1].given !== undefined) && <Fold title="Extracted answers"><Diff one={texts[0].given ?? ""} two={texts[1].given ?? ""} names={["base", "new"]} /></Fold>}
-          <p><a class="button" href={linkTo(sides[0], pair.base)}>Open the sample in base</a> <a class="button" href={linkTo(sides[1], pair.new)}>Open the sample in new</a></p>
+          <p><a class="button" href={sides[0].link(pair.base)}>Open the sample in base</a> <a class="button" href={sides[1].link(pair.new)}>Open the sample in new</a></p>
         </>
       )}
     </section>
@@ -317,7 +325,7 @@ function Summary({ content, metrics }: { content: Value; metrics: Value[] }) {
 }
 
 /** `numbers`: whether the metrics are shown here, and not in a table of several comparisons. */
-export function ComparisonView({ content, numbers }: { content: Value; numbers: boolean }) {
+export function ComparisonView({ content, own = null, numbers }: { content: Value; own?: Own; numbers: boolean }) {
   const [open, setOpen] = useState<number | null>(null);
   const metrics = list(member(content, "metrics"));
   return (
@@ -328,7 +336,39 @@ export function ComparisonView({ content, numbers }: { content: Value; numbers: 
         <Summary content={content} metrics={metrics} />
         <Differs content={content} />
       </div>
-      <Pairs content={content} metrics={metrics} open={open} setOpen={setOpen} />
+      <Pairs content={content} own={own} metrics={metrics} open={open} setOpen={setOpen} />
     </>
   );
+}
+
+const nameOf = (content: Value) => shown(member(content, "new", "model") ?? "") || shown(member(content, "new", "name") ?? "");
+
+/** A base and one or more other results: all numbers on one plot, then the samples of one pair. */
+export function Comparisons({ contents, own = null }: { contents: Value[]; own?: Own }) {
+  const [number, setNumber] = useState(0);
+  const names = contents.map(nameOf), several = contents.length > 1;
+  return (
+    <>
+      {several && <Numbers metrics={contents.flatMap((content, place) => list(member(content, "metrics")).map((metric): [string, Value] => [names[place], metric]))} />}
+      {several && <nav class="row" aria-label="comparisons">{names.map((name, place) => <button aria-pressed={place === number} onClick={() => setNumber(place)}>Base and <Text>{name}</Text></button>)}</nav>}
+      <ComparisonView key={number} content={contents[number]} own={own} numbers={!several} />
+    </>
+  );
+}
+
+/** The comparison of some results of a report, by position. */
+export function ReportComparison({ summary, results }: { summary: Summary; results: number[] }) {
+  const [contents, setContents] = useState<Value[] | null>(null);
+  const found = results.slice(1).map((other) => summary.comparisons?.find((one) => one.base === results[0] && one.new === other));
+  const blocks = found.map((one) => one?.block);
+  useEffect(() => {
+    let current = true;
+    setContents(null);
+    if (!blocks.includes(undefined)) Promise.all(blocks.map((name) => readJson(name!))).then((all) => current && setContents(all));
+    return () => { current = false; };
+  }, [blocks.join()]);
+  if (blocks.length === 0 || blocks.includes(undefined))
+    return <Empty title="The report has no comparison of these results."><p>It compares results of the same task. Compare others with <code>aigo-bridge compare BASE NEW</code>.</p></Empty>;
+  if (contents === null) return <p class="note" role="status">reading …</p>;
+  return <><h2>Comparison: <Text>{summary.results[results[0]].title}</Text></h2><Comparisons key={blocks.join()} contents={contents} own={summary} /></>;
 }

@@ -51,9 +51,11 @@ export interface Result {
   times?: Record<string, Times | null>;
 }
 export interface Rule { policy: string; rule: string; name: string; passed: boolean; reason: string }
+/** Two results of a page that are compared, by position, and the block of the comparison. */
+export interface Compared { base: number; new: number; block: string }
 export interface Evaluation { name: string; key: string; file: string; status: string; policies: Rule[] }
 export interface Summary {
-  version: string; /** whether all results are of one evaluation */ whole: boolean; evaluations: Evaluation[]; results: Result[]; pages?: Record<string, string>; index?: string;
+  version: string; /** whether all results are of one evaluation */ whole: boolean; evaluations: Evaluation[]; results: Result[]; comparisons?: Compared[]; pages?: Record<string, string>; index?: string;
   /** of a run that has not ended: whether its process is there, how many trials are not in its log yet */
   run?: { alive: boolean; live: number; done?: number | null; total?: number | null } | null;
 }
@@ -103,6 +105,11 @@ async function blockOfPage(name: string): Promise<string | null> {
 
 export async function readSummary(): Promise<Summary> {
   return JSON.parse((await block("summary"))!);
+}
+
+/** A block with JSON of any form. */
+export async function readJson(name: string): Promise<Value> {
+  return parse((await block(name))!);
 }
 
 export async function readRows(result: Result, read: ReadBlock = block): Promise<Row[] | null> {

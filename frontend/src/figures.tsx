@@ -42,6 +42,21 @@ export function Bars({ caption, bars }: { caption: string; bars: [string, number
   );
 }
 
+/** Bars that are made of parts, on one axis. Each part has its name and number as text. */
+export function Stacked({ caption, rows }: { caption: string; rows: [string, [string, number][]][] }) {
+  const names = [...new Set(rows.flatMap(([, parts]) => parts.map(([name]) => name)))];
+  const kind = (name: string) => (name === "failed" ? "part-failed" : `part-${names.indexOf(name) % 4}`);
+  const most = Math.max(...rows.map(([, parts]) => parts.reduce((sum, [, number]) => sum + number, 0)), 1);
+  return (
+    <Wide><table class="bars"><caption>{caption}</caption>
+      <tbody>{rows.map(([name, parts]) => (
+        <tr><th scope="row"><Text>{name}</Text></th>
+          <td class="parts">{parts.map(([part, number]) => <span class={kind(part)}>{count(number)} {part} </span>)}</td>
+          <td class="track stacks" aria-hidden="true">{parts.map(([part, number]) => <span class={kind(part)} style={{ width: `${(number / most) * 100}%` }} />)}</td></tr>
+      ))}</tbody></table></Wide>
+  );
+}
+
 const MOST_LABELS = 25;
 const LONGEST_LABEL = 40;
 

@@ -3,25 +3,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Summary } from "./data";
 import { BASE, choose, chosen, readEntry, type Chosen, type Entry, type FolderListing } from "./server";
-import { runOf, Start, type Run } from "./start";
+import { MOST_CHOSEN, runOf, Start, Tray, type Run } from "./start";
 import { Empty, Status, Text, Wide } from "./text";
 import { When } from "./value";
 import { bytes, plural } from "./format";
 
-const MOST_CHOSEN = 6;
-
-/** What is chosen, and the way to the comparison. */
-export function Tray({ results, change }: { results: Chosen[]; change: (results: Chosen[]) => void }) {
-  if (results.length === 0) return null;
-  return (
-    <p class="tray" role="status">
-      <span>{results.length === 1 ? "Chosen for a comparison: " : "Compare "}
-        {results.map((one, place) => <>{place > 0 && " with "}<b><Text>{one.name}</Text></b></>)}{results.length === 1 && ". Choose another one."}</span>
-      {results.length > 1 && <a class="button primary" href={`${BASE}compare/${results.map((one) => one.ref).join("/")}`}>Compare</a>}
-      <button onClick={() => change([])}>Clear</button>
-    </p>
-  );
-}
+export const comparisonOf = (refs: string[]) => `${BASE}compare/${refs.join("/")}`;
 
 export function useChosen(): [Chosen[], (results: Chosen[]) => void] {
   const [results, setResults] = useState(chosen);
@@ -31,20 +18,24 @@ export function useChosen(): [Chosen[], (results: Chosen[]) => void] {
 /** Bytes of an entry, and entries, that the start page has read for their intervals and counts. */
 const MOST_BYTES = 8e6, MOST_ENTRIES = 40;
 
+/** Changes with a file, and with the progress of its run. */
+const stampOf = (entry: Entry) => `${entry.modified}.${entry.run?.alive}.${entry.run?.version}`;
+
 /** The summaries of entries, read one by one while the list is shown: lists show what files say at once, then the rest. */
 function useSummaries(entries: Entry[]): Map<string, Summary> {
   const [summaries, setSummaries] = useState(new Map<string, Summary>());
-  const seen = useRef(new Map<string, number>());
+  const seen = useRef(new Map<string, string>());
   useEffect(() => {
     let current = true;
     (async () => {
       const wanted = entries.filter((entry) => entry.kind !== "evaluation" && entry.size <= MOST_BYTES).sort((a, b) => Number(a.kind === "log") - Number(b.kind === "log") || b.modified - a.modified).slice(0, MOST_ENTRIES);
       const next = async () => {
         for (let entry = wanted.shift(); entry && current; entry = wanted.shift()) {
-          if (seen.current.get(entry.id) === entry.modified) continue;
-          const { id, modified } = entry, loaded = await readEntry(id, undefined).catch(() => null);
+          const { id } = entry, stamp = stampOf(entry);
+          if (seen.current.get(id) === stamp) continue;
+          const loaded = await readEntry(id, undefined).catch(() => null);
           if (!current) return;
-          seen.current.set(id, modified);
+          seen.current.set(id, stamp);
           if (loaded) setSummaries((before) => new Map(before).set(id, loaded.summary));
         }
       };
@@ -52,7 +43,7 @@ function useSummaries(entries: Entry[]): Map<string, Summary> {
       await Promise.all([next(), next()]);
     })();
     return () => { current = false; };
-  }, [entries.map((entry) => `${entry.id}.${entry.modified}`).join()]);
+  }, [entries.map((entry) => `${entry.id}.${stampOf(entry)}`).join()]);
   return summaries;
 }
 
@@ -90,17 +81,13 @@ export function FolderView({ listing }: { listing: FolderListing }) {
   const evaluations = listing.entries.filter((entry) => entry.kind === "evaluation"), others = listing.entries.filter((entry) => entry.kind !== "evaluation");
   const summaries = useSummaries(others);
   const runs = others.flatMap((entry) => runsOf(entry, summaries.get(entry.id)));
-  const pick = (run: Run, on: boolean) => {
-    const rest = picked.filter((one) => one.ref !== run.ref);
-    setPicked(on ? [...rest, { ref: run.ref!, name: run.model ? `${run.title} · ${run.model}` : run.title }] : rest);
-  };
   const running = others.filter((entry) => entry.run?.alive).length;
   return (
     <div class="folders">
-      <Tray results={picked} change={setPicked} />
+      <Tray results={picked} change={setPicked} href={comparisonOf} />
       {running > 0 && <p class="running" role="status"><Status status="running">{plural(running, "run")} in progress</Status></p>}
       <Evaluations entries={evaluations} />
-      {others.length > 0 ? <Start runs={runs} pick={pick} isPicked={(run) => picked.some((one) => one.ref === run.ref)} />
+      {others.length > 0 ? <Start runs={runs} choice={{ picked, change: setPicked, href: comparisonOf }} />
         : evaluations.length === 0 && <Empty title="The folder has no result, evaluation or engine log."><p>New files are shown here as they appear.</p></Empty>}
       {others.some((entry) => entry.engine) && <p class="note">Engine logs are imported when they are opened. Nothing is written into the folder.</p>}
       {listing.cut && <p class="error">The folder has more files than are shown. Open a subfolder.</p>}

@@ -4,7 +4,7 @@ import type { ReadBlock, Summary } from "./data";
 
 export interface Entry {
   id: string; kind: "result" | "evaluation" | "log"; name: string; size: number; modified: number; engine: string | null;
-  run: { alive: boolean } | null; title?: string; model?: string; status?: string; metrics?: [string, string, string][];
+  run: { alive: boolean; /** changes with every sample */ version: string } | null; title?: string; model?: string; status?: string; metrics?: [string, string, string][];
   task?: string; samples?: number | null; started?: number | null; seconds?: number | null; dataset?: string | null;
 }
 export interface FolderListing { folder: string; entries: Entry[]; links: string[]; cut: boolean }

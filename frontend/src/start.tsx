@@ -4,6 +4,7 @@ import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { MetricValue, Result } from "./data";
 import { count, plural } from "./format";
+import type { Chosen } from "./server";
 import { axisOf, MetricPlot } from "./plots";
 import { Empty, Status, Text, Wide } from "./text";
 import { Count, Ends, Seconds, Tokens, Value, When } from "./value";
@@ -57,7 +58,33 @@ function Cell({ runs }: { runs: Run[] }) {
   );
 }
 
-function Matrix({ runs }: { runs: Run[] }) {
+export const MOST_CHOSEN = 6;
+
+/** Results that are chosen for a comparison, and the address of the comparison of some. */
+export interface Choice { picked: Chosen[]; change: (results: Chosen[]) => void; href: (refs: string[]) => string | null }
+
+/** What is chosen, and the way to the comparison. */
+export function Tray({ results, change, href }: { results: Chosen[]; change: (results: Chosen[]) => void; href: Choice["href"] }) {
+  if (results.length === 0) return null;
+  const address = results.length > 1 ? href(results.map((one) => one.ref)) : null;
+  return (
+    <p class="tray" role="status">
+      <span>{results.length === 1 ? "Chosen for a comparison: " : "Compare "}
+        {results.map((one, place) => <>{place > 0 && " with "}<b><Text>{one.name}</Text></b></>)}{results.length === 1 && ". Choose another one."}</span>
+      {address !== null ? <a class="button primary" href={address}>Compare</a> : results.length > 1 && <span>: this page compares results of the same task.</span>}
+      <button onClick={() => change([])}>Clear</button>
+    </p>
+  );
+}
+
+/** The newest run of each model of a task that can be compared, and the way to the comparison. */
+function CompareRow({ cells, choice }: { cells: Run[][]; choice?: Choice }) {
+  const refs = cells.flatMap((runs) => runs[0]?.ref ?? []).slice(0, MOST_CHOSEN);
+  const address = choice && refs.length > 1 ? choice.href(refs) : null;
+  return address === null || address === undefined ? null : <div><a href={address}>Compare {count(refs.length)} models</a></div>;
+}
+
+function Matrix({ runs, choice }: { runs: Run[]; choice?: Choice }) {
   const tasks = [...new Map(runs.map((run) => [run.title, run.task]))];
   const models = [...new Set(runs.map((run) => run.model))];
   if (runs.length < 2 || tasks.length > 60 || models.length > 24) return null;
@@ -65,13 +92,13 @@ function Matrix({ runs }: { runs: Run[] }) {
     <section>
       <Wide label="tasks and models"><table class="matrix stacked"><caption>Tasks and models</caption>
         <thead><tr><th scope="col">task</th>{models.map((model) => <th scope="col"><Text>{model || "no model"}</Text></th>)}</tr></thead>
-        <tbody>{tasks.map(([title, task]) => (
-          <tr><th scope="row"><Text>{title}</Text>{task !== title && <div><small><Text>{task}</Text></small></div>}</th>
-            {models.map((model) => {
-              const inCell = runs.filter((run) => run.title === title && run.model === model).sort((a, b) => Number(!!a.log) - Number(!!b.log) || when(b) - when(a));
-              return <td class={inCell.length ? "" : "blank"} data-label={model || "no model"}><Cell runs={inCell} /></td>;
-            })}</tr>
-        ))}</tbody></table></Wide>
+        <tbody>{tasks.map(([title, task]) => {
+          const cells = models.map((model) => runs.filter((run) => run.title === title && run.model === model).sort((a, b) => Number(!!a.log) - Number(!!b.log) || when(b) - when(a)));
+          return (
+            <tr><th scope="row"><Text>{title}</Text>{task !== title && <div><small><Text>{task}</Text></small></div>}<CompareRow cells={cells} choice={choice} /></th>
+              {cells.map((inCell, place) => <td class={inCell.length ? "" : "blank"} data-label={models[place] || "no model"}><Cell runs={inCell} /></td>)}</tr>
+          );
+        })}</tbody></table></Wide>
       <p class="note">Each cell is the newest run: its first metric, the 95 % interval as a bar on the scale of the metric, and the number of samples.</p>
     </section>
   );
@@ -146,13 +173,17 @@ function Runs({ runs, caption, pick, isPicked }: { runs: Run[]; caption: string;
 }
 
 /** Matrix and list of runs; superseded runs are folded. */
-export function Start({ runs, pick, isPicked = () => false }: { runs: Run[]; pick?: (run: Run, on: boolean) => void; isPicked?: (run: Run) => boolean }) {
+export function Start({ runs, choice }: { runs: Run[]; choice?: Choice }) {
   const superseded = runs.filter((run) => run.status === "superseded"), current = runs.filter((run) => run.status !== "superseded");
   if (runs.length === 0) return <Empty title="There are no results yet." />;
-  const shared = { pick, isPicked };
+  const pick = choice && ((run: Run, on: boolean) => {
+    const others = choice.picked.filter((one) => one.ref !== run.ref);
+    choice.change(on ? [...others, { ref: run.ref!, name: run.model ? `${run.title} · ${run.model}` : run.title }].slice(-MOST_CHOSEN) : others);
+  });
+  const shared = { pick, isPicked: (run: Run) => choice?.picked.some((one) => one.ref === run.ref) ?? false };
   return (
     <Fragment>
-      <Matrix runs={current.filter((run) => run.metric || run.samples !== undefined || run.status === "running")} />
+      <Matrix runs={current.filter((run) => run.metric || run.samples !== undefined || run.status === "running")} choice={choice} />
       {current.length > 0 && <Runs runs={current} caption="Runs" {...shared} />}
       {superseded.length > 0 && <details class="section"><summary>{plural(superseded.length, "superseded run")}</summary><Runs runs={superseded} caption="Superseded runs" {...shared} /></details>}
     </Fragment>

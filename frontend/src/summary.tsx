@@ -1,13 +1,14 @@
 /** A result as a whole. The first screen answers: what was measured, on what, by what, how sure, and what failed. */
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { hashOf } from "./app";
 import { type Breakdown, type Metric, type MetricValue, type Result, type Row, type Summary, type Verification } from "./data";
-import { Figures } from "./figures";
+import { Figures, Stacked } from "./figures";
 import { count, measureText, plural } from "./format";
 import { composite, type Value as Json } from "./json";
 import { axisOf, AxisLabels, MetricPlot, type Axis } from "./plots";
-import { runOf, Start } from "./start";
+import type { Chosen } from "./server";
+import { runOf, Start, Tray } from "./start";
 import { entries, Fold, LongText, Nested, Status, Text, Wide } from "./text";
 import { Count, Ends, StandardError, Seconds, Tokens, Value, When } from "./value";
 
@@ -342,16 +343,82 @@ function OneResult({ result, number, rows, split, heading }: { result: Result; n
   );
 }
 
+/** The address of a comparison of a report, or null if it has none. */
+function comparisonIn(summary: Summary) {
+  return (refs: string[]): string | null => {
+    const [base, ...others] = refs.map(Number).sort((a, b) => a - b);
+    const known = others.every((other) => summary.comparisons?.some((one) => one.base === base && one.new === other));
+    return known ? `#compare=${[base, ...others].join(",")}` : null;
+  };
+}
+
+/** All results of a report. */
+function Overview({ summary }: { summary: Summary }) {
+  const [picked, change] = useState<Chosen[]>([]);
+  const compared = new Set(summary.comparisons?.flatMap((one) => [one.base, one.new]));
+  const runs = summary.results.map((one, number) => ({ ...runOf(one, String(number), `#result=${number}`), ref: compared.has(number) ? String(number) : undefined }));
+  const href = comparisonIn(summary);
+  return (
+    <>
+      <Tray results={picked} change={change} href={href} />
+      <Start runs={runs} choice={compared.size > 0 ? { picked, change, href } : undefined} />
+      <Charts results={summary.results} />
+    </>
+  );
+}
+
+/** The charts of `aigo-bridge plot`: each metric of a task with all models on one axis, samples by state, tokens. */
+function Charts({ results: all }: { results: Result[] }) {
+  const results = all.filter((result) => result.counts && result.status !== "superseded");
+  const metrics = new Map<string, { title: string; rows: [Result, MetricValue][] }>();
+  for (const result of results)
+    for (const value of (result.metrics ?? []).flatMap((metric) => metric.values)) {
+      const key = JSON.stringify([result.task, result.title, value.label]);
+      (metrics.get(key) ?? metrics.set(key, { title: `${result.title}: ${value.label}`, rows: [] }).get(key)!).rows.push([result, value]);
+    }
+  const shared = [...metrics.values()].filter(({ rows }) => rows.length > 1);
+  if (results.length < 2) return null;
+  const several = new Set(results.map((result) => result.title)).size > 1;
+  const nameOf = (result: Result) => [several && result.title, result.model || result.name].filter(Boolean).join(" · ");
+  const states = results.flatMap((result): [string, [string, number][]][] => [[nameOf(result), STATES.map((state): [string, number] => [state, result.counts![state]]).filter(([, number]) => number > 0)]]);
+  const tokens = results.flatMap((result): [string, [string, number][]][] => result.models?.length && result.models.every((use) => use.unknown === 0)
+    ? [[nameOf(result), [["input", result.models.reduce((sum, use) => sum + use.prompt_tokens, 0)], ["output", result.models.reduce((sum, use) => sum + use.completion_tokens, 0)]]]] : []);
+  return (
+    <details class="section" open={shared.length < 7}><summary>Charts</summary>
+      <div class="figures">
+        {shared.map(({ title, rows }) => <MetricChart title={title} rows={rows} />)}
+        <Stacked caption="Samples by state" rows={states} />
+        {tokens.length > 0 && <Stacked caption="Tokens" rows={tokens} />}
+      </div>
+      <p class="note">Write them as files for papers and slides with <code>aigo-bridge plot</code>.</p>
+    </details>
+  );
+}
+
+const STATES = ["scored", "failed", "unscored", "unfinished", "excluded"] as const;
+
+function MetricChart({ title, rows }: { title: string; rows: [Result, MetricValue][] }) {
+  const axis = axisOf(rows.map(([, value]) => value));
+  return (
+    <Wide><table class="bars"><caption><Text>{title}</Text></caption>
+      {axis && <thead><tr><td /><td /><td><AxisLabels axis={axis} /></td></tr></thead>}
+      <tbody>{rows.map(([result, value]) => (
+        <tr><th scope="row"><Text>{result.model || result.name}</Text></th>
+          <td class="number"><Value text={value.text} scale={value.scale} />{value.interval && <div><small><Ends low={value.interval[0]} high={value.interval[1]} scale={value.scale} /></small></div>}</td>
+          {axis && <td class="axed"><MetricPlot value={value} axis={axis} /></td>}</tr>
+      ))}</tbody></table></Wide>
+  );
+}
+
 export function SummaryView({ summary, tables, result }: { summary: Summary; tables: Map<number, Row[] | null>; result: number | null }) {
   const several = summary.results.length > 1;
   const split = summary.pages !== undefined;
   if (result !== null && several)
     return <OneResult result={summary.results[result]} number={result} rows={tables.get(result)} split={split} heading />;
-  const runs = summary.results.map((one, number) => runOf(one, String(number), `#result=${number}`));
   return (
     <>
       <Evaluations summary={summary} />
-      {several && <Start runs={runs} />}
+      {several && <Overview summary={summary} />}
       {summary.results.map((one, number) => <div class={several ? "only-print" : ""}><OneResult result={one} number={number} rows={tables.get(number)} split={split} heading={several} /></div>)}
     </>
   );

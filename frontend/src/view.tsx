@@ -3,13 +3,13 @@
 import { render, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { App, Theme, titleOf, type Tables } from "./app";
-import { ComparisonView, Numbers } from "./comparison";
+import { Comparisons } from "./comparison";
 import { readFrom, readRows, type Summary } from "./data";
-import { FolderView, Tray, useChosen } from "./folder";
+import { comparisonOf, FolderView, useChosen } from "./folder";
 import { plural } from "./format";
-import { list, member, parse, type Value } from "./json";
+import { member, parse, type Value } from "./json";
 import { BASE, Ended, readComparison, readEntry, readFolder, type FolderListing } from "./server";
-import { Progress } from "./start";
+import { Progress, Tray } from "./start";
 import { Text } from "./text";
 
 const OFTEN = 2, SELDOM = 4;
@@ -120,7 +120,7 @@ function EntryPage({ id }: { id: string }) {
     <>
       <Fault fault={fault} shown />
       <Running summary={summary} />
-      <Tray results={picked} change={setPicked} />
+      <Tray results={picked} change={setPicked} href={comparisonOf} />
       {summary.results.some((result, number) => result.counts && !isPicked(number)) && (
         <p class="choice screen">{summary.results.map((result, number) => result.counts && !isPicked(number) && (
           <button onClick={() => setPicked([...picked, { ref: `${id}.${number}`, name: `${result.title} · ${result.model}` }])}>Choose {summary.results.length > 1 ? <Text>{`${result.title} · ${result.model}`}</Text> : "it"} for a comparison</button>
@@ -131,9 +131,7 @@ function EntryPage({ id }: { id: string }) {
   return <App summary={summary} tables={tables} around={{ before: BACK, banner, origin: ORIGIN }} />;
 }
 
-/** A base and one or more other results: all numbers on one plot, then the samples of one pair. */
 function ComparisonPage({ base, others }: { base: string; others: string[] }) {
-  const [number, setNumber] = useState(0);
   const [shown, setShown] = useState<{ texts: string[]; contents: Value[] } | null>(null);
   const fault = useLooks(async () => {
     const texts = await Promise.all(others.map((other) => readComparison(base, other)));
@@ -141,14 +139,10 @@ function ComparisonPage({ base, others }: { base: string; others: string[] }) {
     return SELDOM;
   });
   if (shown === null) return <Frame title="Comparison" before={BACK}><Fault fault={fault} shown={false} />{fault === null && <p class="note" role="status">comparing …</p>}</Frame>;
-  const names = shown.contents.map((content) => text(member(content, "new", "model")) || text(member(content, "new", "name")));
-  const several = others.length > 1;
   return (
     <Frame title={`Comparison${text(member(shown.contents[0], "base", "title")) && `: ${text(member(shown.contents[0], "base", "title"))}`}`} before={BACK}>
       <Fault fault={fault} shown />
-      {several && <Numbers metrics={shown.contents.flatMap((content, place) => list(member(content, "metrics")).map((metric): [string, Value] => [names[place], metric]))} />}
-      {several && <nav class="row" aria-label="comparisons">{names.map((name, place) => <button aria-pressed={place === number} onClick={() => setNumber(place)}>Base and <Text>{name}</Text></button>)}</nav>}
-      <ComparisonView key={others[number]} content={shown.contents[number]} numbers={!several} />
+      <Comparisons contents={shown.contents} />
     </Frame>
   );
 }

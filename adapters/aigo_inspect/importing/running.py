@@ -7,12 +7,17 @@ import shutil
 import sqlite3
 import zipfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.engine.engine import RunState
+from aigo_bridge.errors import EvidenceError
+from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.buffer import LiveSample, find_database, is_alive, open_buffer, version
+from aigo_inspect.logs.sources import open_source
+from aigo_inspect.logs.zip_members import Member
 
 _HEADER = "header.json"
 """Last member that Inspect writes to a log."""
@@ -67,14 +72,18 @@ class InspectRuns:
 def _planned_trials(log: Path) -> int | None:
     """Return the number of planned trials from the start of the log; `None` if it is unknown."""
     try:
-        with zipfile.ZipFile(log) as archive, archive.open(_START) as file:
-            text = file.read(_LONGEST_START + 1)
-        plan = json.loads(text)["eval"] if len(text) <= _LONGEST_START else {}
+        with closing(open_source(log)) as source:
+            archive = Archive(source)
+            plan = json.loads(archive.read(_START))["eval"] if _is_short(archive.members[_START]) else {}
         samples = plan["dataset"].get("sample_ids")
         number = len(samples) if isinstance(samples, list) else plan["dataset"]["samples"]
         return int(number) * int(plan.get("config", {}).get("epochs") or 1)
-    except (OSError, zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError):
+    except (EvidenceError, OSError, KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _is_short(member: Member) -> bool:
+    return 0 <= member.size <= _LONGEST_START
 
 
 def _copy(log: Path, copy: Path, root: Path) -> None:

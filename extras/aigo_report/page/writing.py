@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.redaction.secrets import redact_json
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.sources import ResultSource
-from aigo_bridge.results.values import json_line
+from aigo_bridge.results.values import Json, json_line
 from aigo_report.page.packing import Blocks, read_result, summary_of
 from aigo_report.page.pages import Block, write_page
 from aigo_report.page.summary import Verify
@@ -65,6 +67,7 @@ def write_report(
             hint = "hint: result logs are what `aigo-bridge run` and `aigo-bridge import` write"
             raise UsageError("\n".join([*problems, hint]), code=Code.NOT_A_RESULT)
         summary = summary_of(sources, results)
+        summary["comparisons"] = _comparisons(sources, results, blocks)
         samples = sum((result.get("counts") or {}).get("samples", 0) for result in results)
         pages = list(_pages(blocks, largest))
         path = out if len(pages) == 1 else _folder(out) / "index.html"
@@ -79,6 +82,20 @@ def write_report(
             with open_for_replacing(path.with_name(name)) as target:
                 write_page(target, redact_json(json_line(summary)), page, file)
     return Report(path, len(pages), samples, tuple(problems))
+
+
+def _comparisons(sources: Sequence[ResultSource], results: Sequence[Json], blocks: Blocks) -> list[Json]:
+    """Write the comparisons of results of the same task, and return their positions and block names."""
+    if len(results) < 2:
+        return []
+    from aigo_report.page.pairs import page_comparisons
+
+    rows = []
+    for base, new, content in page_comparisons(sources, results):
+        name = f"c{base}-{new}"
+        blocks.rows.append(blocks.put(orjson.dumps(content), name))
+        rows.append({"base": base, "new": new, "block": name})
+    return rows
 
 
 def _folder(out: Path) -> Path:

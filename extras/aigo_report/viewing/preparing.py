@@ -17,9 +17,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import orjson
 
 from aigo_bridge.access.opening import is_below, open_regular, outside
@@ -34,10 +33,6 @@ from aigo_bridge.results.values import json_line
 from aigo_report.page.packing import Blocks, read_result, summary_of
 from aigo_report.page.pages import zipped
 from aigo_report.viewing.folder import FolderItem, stamp_at
-
-if TYPE_CHECKING:
-    from aigo_stats.comparison.comparing import Flips
-    from aigo_stats.comparison.pairing import Pairing
 
 SUMMARY = "summary"
 BLOCKS = "blocks"
@@ -227,7 +222,7 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
         BridgeError: the results cannot be compared, or change during the comparison.
     """
     learn_environment()
-    from aigo_stats.comparison.as_json import comparison_json
+    from aigo_report.page.pairs import comparison_content
     from aigo_stats.comparison.columns import read_columns
     from aigo_stats.comparison.comparing import compare
     from aigo_stats.statistics.quantiles import special_functions
@@ -237,25 +232,7 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
         stamps = {path: stamp_at(path) for path in (base, new)}
         if None in stamps.values():
             raise UsageError("a result is gone", code=Code.NOTHING_THERE)
-        comparison = compare(read_columns(base), read_columns(new))
-        content = comparison_json(comparison, 0)
-        content["pairing"] = np.stack([comparison.pairing.base, comparison.pairing.new], axis=1).tolist()
-        for row, metric in zip(content["metrics"], comparison.metrics, strict=True):
-            row["scale"] = metric.scale
-            row["verdicts"] = _verdicts(metric.flips, comparison.pairing)
+        content = comparison_content(compare(read_columns(base), read_columns(new)))
         if not _changed(stamps):
-            del content["base"], content["new"]
             return redact_json(orjson.dumps(content))
     raise ChangedError("a result changes while it is read")
-
-
-def _verdicts(flips: Flips | None, pairing: Pairing) -> str | None:
-    """Return a letter for each pair: `l` lost, `g` gained, `r` both right, `w` both wrong, `-` not scored."""
-    if flips is None:
-        return None
-    letters = ["-"] * len(pairing.base)
-    places = {position: place for place, position in enumerate(pairing.base.tolist())}
-    for letter, pairs in (("l", flips.lost), ("g", flips.gained), ("r", flips.right), ("w", flips.wrong)):
-        for position, _ in pairs.tolist():
-            letters[places[position]] = letter
-    return "".join(letters)

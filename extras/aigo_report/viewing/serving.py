@@ -14,6 +14,7 @@ No part of a URL is used as a file path. Item IDs come from the last folder scan
 from __future__ import annotations
 
 import gzip
+import hashlib
 import math
 import os
 import re
@@ -209,7 +210,9 @@ class ViewServer(ThreadingHTTPServer):
                 "size": entry.size,
                 "modified": entry.modified,
                 "engine": entry.engine,
-                "run": None if entry.run is None else {"alive": entry.run.alive},
+                "run": None
+                if entry.run is None
+                else {"alive": entry.run.alive, "version": _digest(entry.run.version)},
                 **self.library.head(entry),
             }
             for entry in listing.entries.values()
@@ -305,6 +308,10 @@ class ViewServer(ThreadingHTTPServer):
         except OSError:  # deleted in the meantime
             return {}
         return {name: summary["results"][position].get(name) for name in ("title", "model")}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
 
 
 @contextmanager

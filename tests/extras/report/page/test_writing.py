@@ -7,6 +7,7 @@ import gzip
 import json
 import random
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,43 @@ def test_what_the_process_knows_to_be_secret_is_not_in_the_page(tmp_path: Path) 
 
     for name in ("summary", "r0p0", "r0t0"):
         assert "hunter2" not in block(report.path, name)
+
+
+def with_accuracy(path: Path, answers: str, **fields: Any) -> Path:
+    samples = [question(number, answer, "a") for number, answer in enumerate(answers)]
+    content = result(samples, [metric({"accuracy": answers.count("a") / len(answers)})], **fields)
+    mean = {"type": "mean", "field": "is_correct", "name": "accuracy"}
+    content["specification"]["task"]["definition"]["scorers"] = [
+        {"type": "string_equals", "key": "exact", "ground_truth": "", "metrics": [mean]}
+    ]
+    return write_result(path, content)
+
+
+def test_results_of_a_task_are_compared_with_each_other(tmp_path: Path) -> None:
+    logs = [
+        with_accuracy(tmp_path / "a.tasklog.json", "aabb"),
+        with_accuracy(tmp_path / "b.tasklog.json", "aaab"),
+    ]
+    other = result([question(0, "a", "a")])
+    other["specification"]["task"]["key"] = "other"
+    logs.append(write_result(tmp_path / "c.tasklog.json", other))
+
+    page = write_report(sources_of(logs), tmp_path / "report.html").path
+
+    assert summary(page)["comparisons"] == [{"base": 0, "new": 1, "block": "c0-1"}]
+    content = json.loads(block(page, "c0-1"))
+    (metric_row,) = content["metrics"]
+    assert (metric_row["base"], metric_row["new"], metric_row["scale"]) == (0.5, 0.75, [0.0, 1.0])
+    assert metric_row["verdicts"] == "rrgw"
+    assert content["pairing"] == [[0, 0], [1, 1], [2, 2], [3, 3]]
+    assert (content["base"]["position"], content["new"]["name"]) == (0, "b.tasklog.json")
+
+
+def test_a_report_without_scipy_has_no_comparisons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [with_accuracy(tmp_path / f"{name}.tasklog.json", "aabb") for name in "ab"]
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+
+    page = write_report(sources_of(logs), tmp_path / "report.html").path
+
+    assert summary(page)["comparisons"] == []
+    assert len(summary(page)["results"]) == 2
