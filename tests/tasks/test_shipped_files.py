@@ -26,7 +26,7 @@ from aigo_bridge.spec import (
 from aigo_bridge.spec.datasets import is_sample_data
 from aigo_bridge.spec.metric import METRICS
 from aigo_bridge.spec.scorer import SCORERS
-from aigo_bridge.spec.task import ActionRule, Aggregator, SystemDefinition
+from aigo_bridge.spec.task import ActionRuleSpec, Aggregator, SystemDefinition
 
 SEEDS = {"hp-trivia", "jsonl-fixture", "singleturn-generic-input", "uniqueness-task"}
 COMMIT = re.compile("[0-9a-f]{40}")
@@ -219,7 +219,7 @@ def test_together_the_tasks_show_every_feature() -> None:
         members(Filter),
         members(parameters.Parameter),
         members(datasets.DatasetSource),
-        {solvers.Postprocessor, solvers.TerminateIf, ActionRule, SystemDefinition},
+        {solvers.Postprocessor, solvers.TerminateIf, ActionRuleSpec, SystemDefinition},
     )
 
     missing = {model.__name__ for model in wanted - shown}

@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import TemplateError
-from aigo_bridge.spec.base import Filter, FilterComparison, FilterMembership, FilterUnary
+from aigo_bridge.spec.base import ComparisonFilter, Filter, MembershipFilter, UnaryFilter
 from aigo_bridge.templates import SampleTemplate, own_text, text_of
 
 Semantics = Literal["dataset", "action"]
@@ -71,14 +71,14 @@ class CompiledFilter:
     def matches(self, variables: Mapping[str, Any]) -> bool:
         """Return whether the variables pass. Raises `TemplateError` (see the function `matches`)."""
         rule = self.rule
-        if isinstance(rule, FilterUnary) and rule.op in ("exists", "not_exists"):
+        if isinstance(rule, UnaryFilter) and rule.op in ("exists", "not_exists"):
             return self._exists(variables) == (rule.op == "exists")
         value = self._value(variables)
         if value is _UNDEFINED:
             return rule.op in ("not_equals", "not_in")
-        if isinstance(rule, FilterUnary):
+        if isinstance(rule, UnaryFilter):
             return self._truth(value) == (rule.op == "is_true")
-        if isinstance(rule, FilterMembership):
+        if isinstance(rule, MembershipFilter):
             return any(self._equal(value, constant) for constant in rule.values) == (rule.op == "in")
         if rule.op in ("equals", "not_equals"):
             return self._equal(value, rule.value) == (rule.op == "equals")
@@ -116,7 +116,7 @@ class CompiledFilter:
             return True
         return not self._native and _as_text(value) & _as_text(constant) != set()
 
-    def _ordered(self, rule: FilterComparison, value: Any) -> bool:
+    def _ordered(self, rule: ComparisonFilter, value: Any) -> bool:
         number = self._number(value)
         right = self._number(rule.value)
         if number is None:

@@ -34,7 +34,7 @@ from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import MeanMetric
 from aigo_bridge.spec.scorer import SCORERS, default_keys
 from aigo_bridge.spec.scorers import Scorer
-from aigo_bridge.spec.task import ActionRule
+from aigo_bridge.spec.task import ActionRuleSpec
 
 Scores = Sequence[Mapping[str, Any]]
 """Mapping of score name to value, or `NoAggregate`, for each scored sample."""
@@ -212,7 +212,7 @@ class Exclusion:
 
 
 def excluded(
-    rules: Sequence[ActionRule] | None,
+    rules: Sequence[ActionRuleSpec] | None,
     sample: Mapping[str, Any],
     solver_output: Any,
     scores: Mapping[str, Mapping[str, Any]],

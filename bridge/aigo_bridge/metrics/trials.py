@@ -32,9 +32,9 @@ from typing import Any, TypeVar
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import NoAggregate, as_number, mean, short, std_dev
 from aigo_bridge.spec.task import (
-    PassAtKAggregator,
-    PassHatKAggregator,
-    ScoreAggregator,
+    PassAtK,
+    PassHatK,
+    ScoreOfTrials,
 )
 
 NUM_TRIALS = "num_trials"
@@ -56,7 +56,7 @@ class TrialScores:
 
 
 def aggregate_trials(
-    trials: Sequence[Mapping[str, Any] | None], aggregators: Sequence[ScoreAggregator] | None = None
+    trials: Sequence[Mapping[str, Any] | None], aggregators: Sequence[ScoreOfTrials] | None = None
 ) -> TrialScores:
     """Aggregate one scorer's scores of a sample over its trials.
 
@@ -97,12 +97,12 @@ def aggregate_trials(
     return TrialScores(values | aggregates, tuple(dict.fromkeys(problems)), missing)
 
 
-def aggregated_name(entry: ScoreAggregator) -> str:
+def aggregated_name(entry: ScoreOfTrials) -> str:
     """Return the name of an aggregated score in metrics."""
     aggregator = entry.aggregator
     if aggregator.score_name is not None:
         return aggregator.score_name
-    if isinstance(aggregator, PassAtKAggregator | PassHatKAggregator):
+    if isinstance(aggregator, PassAtK | PassHatK):
         return f"{entry.score_name}.{aggregator.function[:-1]}{aggregator.k}"
     return f"{entry.score_name}.{aggregator.function}"
 
@@ -138,15 +138,15 @@ def _means(present: Mapping[str, Sequence[Any]]) -> tuple[dict[str, Any], dict[s
     return means, missing
 
 
-def _aggregated(entry: ScoreAggregator, values: Sequence[Any]) -> tuple[float | int | None, str | None]:
+def _aggregated(entry: ScoreOfTrials, values: Sequence[Any]) -> tuple[float | int | None, str | None]:
     name, aggregator = entry.score_name, entry.aggregator
-    if not isinstance(aggregator, PassAtKAggregator | PassHatKAggregator):
+    if not isinstance(aggregator, PassAtK | PassHatK):
         return _of_numbers(name, aggregator.function, values, _FORMULAS[aggregator.function])
     # Scorers store correct and incorrect as 1.0 and 0.0; with 0.7, a trial neither passed nor failed.
     odd = [value for value in values if not isinstance(value, bool | int | float) or value not in (0, 1)]
     if odd:
         return None, f"`{aggregator.function}` of {name!r} found {short(odd[0])}, expected true or false"
-    formula = pass_at_k if isinstance(aggregator, PassAtKAggregator) else pass_hat_k
+    formula = pass_at_k if isinstance(aggregator, PassAtK) else pass_hat_k
     return formula(sum(values) / len(values), aggregator.k), None
 
 

@@ -20,14 +20,12 @@ from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition
 from aigo_bridge.spec.base import Key, has_marker
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 from aigo_bridge.spec.scorer import default_keys
-from aigo_bridge.spec.task import ScoreAggregator
+from aigo_bridge.spec.task import ScoreOfTrials
 
 EntityType = Literal["model", "dataset", "system"]
 Purpose = Literal["score", "qa"]
 
-_AGGREGATORS: TypeAdapter[tuple[ScoreAggregator, ...] | None] = TypeAdapter(
-    tuple[ScoreAggregator, ...] | None
-)
+_AGGREGATORS: TypeAdapter[tuple[ScoreOfTrials, ...] | None] = TypeAdapter(tuple[ScoreOfTrials, ...] | None)
 _KEY: TypeAdapter[Key | None] = TypeAdapter(Key | None)
 _TEXT: TypeAdapter[str | None] = TypeAdapter(str | None)
 _PURPOSE: TypeAdapter[Purpose] = TypeAdapter(Purpose)
@@ -67,7 +65,7 @@ class TaskOutline:
 
     entity: EntityType
     scorers: tuple[OutlineScorer, ...] = ()
-    aggregators: tuple[ScoreAggregator, ...] | None = None
+    aggregators: tuple[ScoreOfTrials, ...] | None = None
     """Aggregators that combine the scores of several trials."""
     rules: tuple[str, ...] = ()
     """Keys of the action rules."""

@@ -79,7 +79,7 @@ KINDS: dict[Kind, KindOfFile] = {
     "policy": KindOfFile(
         spec.PolicySpec, "a policy", frozenset({"rules"}), frozenset({"policy", "policies"})
     ),
-    "action_rule": KindOfFile(spec.ActionRule, "an action rule", frozenset({"filter", "action"})),
+    "action_rule": KindOfFile(spec.ActionRuleSpec, "an action rule", frozenset({"filter", "action"})),
     "dataset": KindOfFile(
         spec.DatasetSpec,
         "a dataset",

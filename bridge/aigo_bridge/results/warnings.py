@@ -29,7 +29,7 @@ from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
 from aigo_bridge.scoring.strings import NO_CHOICE
-from aigo_bridge.spec.task import ActionRule
+from aigo_bridge.spec.task import ActionRuleSpec
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
 
@@ -82,7 +82,7 @@ class Doubts:
                 truth = str(metadata.get("ground_truth_correct_choice"))
                 self.choices.setdefault(score.scorer_key, Counter())[truth] += 1
 
-    def lines(self, planned: Collection[str] = (), rules: Sequence[ActionRule] = ()) -> Iterator[str]:
+    def lines(self, planned: Collection[str] = (), rules: Sequence[ActionRuleSpec] = ()) -> Iterator[str]:
         """Yield one line for each fact; empty for a run without doubts.
 
         Args:
@@ -115,7 +115,7 @@ class Doubts:
         for rule in rules:
             yield from self._unknown_scores(rule)
 
-    def _unknown_scores(self, rule: ActionRule) -> Iterator[str]:
+    def _unknown_scores(self, rule: ActionRuleSpec) -> Iterator[str]:
         """Yield the scores that a rule reads but a scorer never gave. Scores from Python are only known after
         a run.
         """

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from aigo_bridge.spec.base import (
+    ComparisonFilter,
     Filter,
-    FilterComparison,
-    FilterMembership,
-    FilterUnary,
     Key,
+    MembershipFilter,
     ModelKey,
     SpecModel,
     Templated,
     TemplatedKey,
     TemplatedModelKey,
+    UnaryFilter,
     has_marker,
     is_whole_marker,
 )
@@ -43,10 +43,10 @@ from aigo_bridge.spec.schema import json_schema
 from aigo_bridge.spec.scorers import Scorer
 from aigo_bridge.spec.solvers import InputBuilder, MessageBuilder, Solver
 from aigo_bridge.spec.task import (
-    ActionRule,
+    ActionRuleSpec,
     Aggregator,
     BenchmarkDefinition,
-    ScoreAggregator,
+    ScoreOfTrials,
     SystemDefinition,
     TaskDatasetRef,
     TaskSpec,
@@ -54,25 +54,24 @@ from aigo_bridge.spec.task import (
 )
 
 __all__ = [
-    "ActionRule",
+    "ActionRuleSpec",
     "AdapterSpec",
     "Aggregator",
     "AppSpec",
     "AssessmentPlanSpec",
     "BenchmarkDefinition",
+    "ComparisonFilter",
     "Connection",
     "DatasetGeneratorSpec",
     "DatasetSource",
     "DatasetSpec",
     "EvaluationSpec",
     "Filter",
-    "FilterComparison",
-    "FilterMembership",
-    "FilterUnary",
     "GeneratorSource",
     "GeneratorSpecification",
     "InputBuilder",
     "Key",
+    "MembershipFilter",
     "MessageBuilder",
     "Metric",
     "ModelKey",
@@ -85,7 +84,7 @@ __all__ = [
     "RiskScorerSpec",
     "RunConfig",
     "RunSpec",
-    "ScoreAggregator",
+    "ScoreOfTrials",
     "Scorer",
     "Solver",
     "SpecModel",
@@ -98,6 +97,7 @@ __all__ = [
     "TemplatedKey",
     "TemplatedModelKey",
     "Trials",
+    "UnaryFilter",
     "has_marker",
     "is_whole_marker",
     "json_schema",

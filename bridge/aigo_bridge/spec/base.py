@@ -213,7 +213,7 @@ ComparisonOp = Literal[
 MembershipOp = Literal["in", "not_in"]
 
 
-class FilterUnary(SpecModel):
+class UnaryFilter(SpecModel):
     """A question about one value."""
 
     op: UnaryOp
@@ -222,7 +222,7 @@ class FilterUnary(SpecModel):
     """`{{ }}` expression to test."""
 
 
-class FilterComparison(SpecModel):
+class ComparisonFilter(SpecModel):
     """A value compared with a constant."""
 
     op: ComparisonOp
@@ -233,7 +233,7 @@ class FilterComparison(SpecModel):
     """Constant to compare with."""
 
 
-class FilterMembership(SpecModel):
+class MembershipFilter(SpecModel):
     """A value looked up in a list of constants."""
 
     op: MembershipOp
@@ -244,7 +244,7 @@ class FilterMembership(SpecModel):
     """Constants; an empty list contains nothing."""
 
 
-Filter = Annotated[FilterUnary | FilterComparison | FilterMembership, Field(discriminator="op")]
+Filter = Annotated[UnaryFilter | ComparisonFilter | MembershipFilter, Field(discriminator="op")]
 
 
 Path = tuple[str | int, ...]

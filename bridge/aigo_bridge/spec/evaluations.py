@@ -25,7 +25,7 @@ from aigo_bridge.spec.base import (
 from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec
 from aigo_bridge.spec.models import AdapterSpec, ModelSpec, ProviderModel
 from aigo_bridge.spec.parameters import CategoricalParameter, FloatParameter, IntParameter, Parameter
-from aigo_bridge.spec.task import RepeatabilityConfig, TaskSpec, TrialsConfig
+from aigo_bridge.spec.task import RepeatedRuns, TaskSpec, TrialsOverride
 
 Operator = Literal[">", ">=", "=", "<", "<="]
 
@@ -226,9 +226,9 @@ class TaskSpecification(SpecModel):
     """Number of samples; `None`: as in `run_config`."""
     subsampling: Templated[Subsampling] | None = None
     """Selection of samples; `None`: as in `run_config`."""
-    repeatability: RepeatabilityConfig | None = None
+    repeatability: RepeatedRuns | None = None
     """Number of runs of the whole task; `None`: one."""
-    trials: TrialsConfig | None = None
+    trials: TrialsOverride | None = None
     """Number of trials; `None`: as in the task."""
     display_name: DisplayName | None = None
     """Display name."""
@@ -251,7 +251,7 @@ class RepeatabilitySpecification(SpecModel):
     type: Literal["repeatability"]
     key: Key | None = None
     """Key of the result; `None`: `repeatability_N`."""
-    repeatability_config: RepeatabilityConfig
+    repeatability_config: RepeatedRuns
     """Number of runs."""
     num_samples: Templated[int] | None = None
     """Number of samples; `None`: as in `run_config`."""

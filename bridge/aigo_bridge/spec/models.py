@@ -78,7 +78,7 @@ class CertificateValidation(SpecModel):
     """Verification mode; `None`: verified."""
 
 
-class TLSContext(SpecModel):
+class TLSSettings(SpecModel):
     """Settings for encrypted connections."""
 
     validation_context: CertificateValidation | None = None
@@ -100,7 +100,7 @@ class CustomConnection(SpecModel):
     """Key to send as a bearer token."""
     model_key: str | None = None
     """Model name at the endpoint."""
-    tls_context: TLSContext | None = None
+    tls_context: TLSSettings | None = None
     """Settings for encrypted connections."""
     custom_headers: dict[str, Scalar | SecretName] | None = Field(default=None, repr=False)
     """Additional HTTP headers."""

@@ -56,7 +56,7 @@ class TaskDatasetRef(SpecModel):
         return self
 
 
-class ActionRule(SpecModel):
+class ActionRuleSpec(SpecModel):
     """Rule for scored samples that a filter selects."""
 
     key: Key
@@ -72,25 +72,25 @@ class _Aggregator(SpecModel):
     """Name of the aggregated score; `None`: `SCORE.FUNCTION`."""
 
 
-class MeanAggregator(_Aggregator):
+class MeanOfTrials(_Aggregator):
     """Mean over trials."""
 
     function: Literal["mean"]
 
 
-class MinAggregator(_Aggregator):
+class MinOfTrials(_Aggregator):
     """Smallest value over trials."""
 
     function: Literal["min"]
 
 
-class MaxAggregator(_Aggregator):
+class MaxOfTrials(_Aggregator):
     """Largest value over trials."""
 
     function: Literal["max"]
 
 
-class PassAtKAggregator(_Aggregator):
+class PassAtK(_Aggregator):
     """Chance that at least one of k tries succeeds: 1 - (1 - p)^k with p the share of true trials."""
 
     function: Literal["pass@k"]
@@ -98,7 +98,7 @@ class PassAtKAggregator(_Aggregator):
     """Number of attempts."""
 
 
-class PassHatKAggregator(_Aggregator):
+class PassHatK(_Aggregator):
     """Chance that all of k tries succeed: p^k with p the share of true trials."""
 
     function: Literal["pass^k"]
@@ -107,12 +107,12 @@ class PassHatKAggregator(_Aggregator):
 
 
 Aggregator = Annotated[
-    MeanAggregator | MinAggregator | MaxAggregator | PassAtKAggregator | PassHatKAggregator,
+    MeanOfTrials | MinOfTrials | MaxOfTrials | PassAtK | PassHatK,
     Field(discriminator="function"),
 ]
 
 
-class ScoreAggregator(SpecModel):
+class ScoreOfTrials(SpecModel):
     """How one score of the trials becomes one score of the sample."""
 
     score_name: str
@@ -126,7 +126,7 @@ class Trials(SpecModel):
 
     num_trials: Templated[Annotated[int, Field(ge=1)]]
     """Number of trials per sample."""
-    score_aggregators: tuple[ScoreAggregator, ...] | None = None
+    score_aggregators: tuple[ScoreOfTrials, ...] | None = None
     """Additional aggregates; numbers and booleans always get the mean."""
 
 
@@ -144,7 +144,7 @@ class BenchmarkDefinition(SpecModel):
     """Scorers, in order."""
     trials: Trials | None = None
     """Several attempts per sample; `None`: one attempt."""
-    actions: tuple[ActionRule, ...] | None = None
+    actions: tuple[ActionRuleSpec, ...] | None = None
     """Rules that exclude scored samples from metrics."""
 
     @model_validator(mode="after")
@@ -234,14 +234,14 @@ def rebuild() -> None:
             model.model_rebuild(force=True)
 
 
-class TrialsConfig(SpecModel):
+class TrialsOverride(SpecModel):
     """Another number of trials, for one specification or a whole run."""
 
     num_trials: int
     """How many times each sample is solved and scored."""
 
 
-class RepeatabilityConfig(SpecModel):
+class RepeatedRuns(SpecModel):
     """How often a whole task is run."""
 
     num_runs: int = Field(ge=2)

@@ -11,7 +11,7 @@ from typing import Any
 from aigo_bridge.jsonl_spec.conversion import scorer_snippet
 from aigo_bridge.metrics.trials import aggregated_name
 from aigo_bridge.spec.scorer import SCORERS, default_keys
-from aigo_bridge.spec.task import ScoreAggregator
+from aigo_bridge.spec.task import ScoreOfTrials
 from aigo_stats.comparison.columns import GRADE, ResultColumns
 from aigo_stats.statistics.ratios import FRACTION, RIGHT_OR_WRONG, UNDECLARED, Scale
 
@@ -62,7 +62,7 @@ def _score_of_trials(columns: ResultColumns, field: str) -> tuple[str, bool]:
     trials = columns.definition.get("trials")
     written = (trials.get("score_aggregators") if isinstance(trials, dict) else None) or ()
     for entry in written:
-        aggregator = ScoreAggregator.model_validate(entry)
+        aggregator = ScoreOfTrials.model_validate(entry)
         if aggregated_name(aggregator) == field:
             return aggregator.score_name, True
     return field, False

@@ -15,7 +15,7 @@ from aigo_bridge.exporting import native, runtime
 from aigo_bridge.exporting.python_code import _runtime
 from aigo_bridge.metrics.trials import aggregate_trials, aggregated_name
 from aigo_bridge.scoring.strings import SETTINGS
-from aigo_bridge.spec.task import ScoreAggregator
+from aigo_bridge.spec.task import ScoreOfTrials
 
 ASKED: list[dict[str, Any]] = [
     {"score_name": "n", "aggregator": {"function": "mean", "score_name": "m"}},
@@ -24,7 +24,7 @@ ASKED: list[dict[str, Any]] = [
     {"score_name": "passed", "aggregator": {"function": "pass@k", "k": 5}},
     {"score_name": "passed", "aggregator": {"function": "pass^k", "k": 3, "score_name": "all"}},
 ]
-AGGREGATORS = [TypeAdapter(ScoreAggregator).validate_python(entry) for entry in ASKED]
+AGGREGATORS = [TypeAdapter(ScoreOfTrials).validate_python(entry) for entry in ASKED]
 
 
 @pytest.mark.parametrize("module", ["aigo_bridge", "aigo_inspect", "aigo_lighteval"])

@@ -14,7 +14,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.metrics.metric import Exclusion, excluded
 from aigo_bridge.solving.conversation import assistant_item, chat_output, text_item
-from aigo_bridge.spec.task import ActionRule
+from aigo_bridge.spec.task import ActionRuleSpec
 from aigo_bridge.templates import SampleTemplate
 
 SCORES: dict[str, dict[str, Any]] = {
@@ -23,8 +23,8 @@ SCORES: dict[str, dict[str, Any]] = {
 }
 
 
-def rule(op: str, expression: str, key: str = "r", **operand: Any) -> ActionRule:
-    return ActionRule.model_validate(
+def rule(op: str, expression: str, key: str = "r", **operand: Any) -> ActionRuleSpec:
+    return ActionRuleSpec.model_validate(
         {
             "key": key,
             "action": "exclude_from_metrics",
@@ -33,7 +33,7 @@ def rule(op: str, expression: str, key: str = "r", **operand: Any) -> ActionRule
     )
 
 
-def apply(*rules: ActionRule, output: SolverTrace | None = None, **sample: Any) -> Exclusion:
+def apply(*rules: ActionRuleSpec, output: SolverTrace | None = None, **sample: Any) -> Exclusion:
     return excluded(rules, sample, output, SCORES)
 
 

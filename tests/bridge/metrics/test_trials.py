@@ -24,15 +24,15 @@ from aigo_bridge.metrics.trials import (
     score_agreements,
 )
 from aigo_bridge.spec.metrics import Metric
-from aigo_bridge.spec.task import ScoreAggregator
+from aigo_bridge.spec.task import ScoreOfTrials
 
 
-def entry(function: str, score: str = "x", name: str | None = None, **fields: Any) -> ScoreAggregator:
+def entry(function: str, score: str = "x", name: str | None = None, **fields: Any) -> ScoreOfTrials:
     aggregator = {"function": function, **fields} | ({} if name is None else {"score_name": name})
-    return ScoreAggregator.model_validate({"score_name": score, "aggregator": aggregator})
+    return ScoreOfTrials.model_validate({"score_name": score, "aggregator": aggregator})
 
 
-def over(values: list[Any], *entries: ScoreAggregator) -> TrialScores:
+def over(values: list[Any], *entries: ScoreOfTrials) -> TrialScores:
     return aggregate_trials([{"x": value} for value in values], entries)
 
 
@@ -121,7 +121,7 @@ def test_aggregators_of_other_scorers_scores_are_skipped() -> None:
     ],
 )
 def test_what_cannot_be_aggregated_has_no_value_and_a_reason(
-    values: list[Any], aggregator: ScoreAggregator, problem: str
+    values: list[Any], aggregator: ScoreOfTrials, problem: str
 ) -> None:
     result = over(values, aggregator)
     assert problem in result.problems
