@@ -81,6 +81,12 @@ def _name_groups(items: Sequence[pytest.Item]) -> None:
             item._id = type(item._id).parse(name)
 
 
+def pytest_unconfigure() -> None:
+    """End the processes that fork for commands: they are started when a test first needs one."""
+    if (forked := sys.modules.get("tests.support.forked")) is not None:
+        forked.stop()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """One process for a run's snippets: a second one is started when a call has waited a quarter of a second, which is less than the first takes
@@ -126,14 +132,6 @@ def aigo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         return Finished(result.exit_code, result.stdout, result.stderr)
 
     return run
-
-
-@pytest.fixture(scope="session", autouse=True)
-def servers() -> Iterator[None]:
-    """Processes that fork for commands are started when a test first needs one."""
-    yield
-    if (forked := sys.modules.get("tests.support.forked")) is not None:
-        forked.stop()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A process that has loaded an engine and forks for each command: as from a shell, without loading the engine for each anew.
 
-A program of its own, whose standard input is the socket of `tests.support.forked`. What a command has loaded it loads itself, for the next.
+A program of its own, whose standard input is a listening socket: each process of the tests connects to it (`tests.support.forked`). It ends
+after the last one has disconnected. What a command has loaded it loads itself, for the next.
 Nothing of this project is imported but what installed commands name, so that it holds wherever modules stand.
 """
 
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 import array
 import atexit
+import fcntl
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -32,6 +35,9 @@ LENGTH = 8
 COMPLETED = ("aigo_", "inspect_ai.")
 """Modules whose models every command uses: others define thousands that none does."""
 
+SILENT = ("aigo_inspect.logs", "aigo_inspect.mapping")
+"""Packages of the Inspect adapter that register nothing with Inspect."""
+
 STREAMS = 4
 """Files that come with a request: standard input, output and errors, and where a command's pid and exit status are written to."""
 
@@ -43,14 +49,17 @@ class Children:
         self._running: dict[int, tuple[int, IO[str]]] = {}
         self._ended: list[IO[str]] = []
 
-    def begin(self, connection: socket.socket, request: Mapping[str, Any], streams: Sequence[int]) -> None:
-        """Fork for a command."""
+    def begin(
+        self, sockets: Sequence[socket.socket], request: Mapping[str, Any], streams: Sequence[int]
+    ) -> None:
+        """Fork for a command, which inherits none of the sockets."""
         names = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed when the command has ended
         # A command that ends at once must stand here before its end is heard of.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         child = os.fork()
         if child == 0:
-            connection.close()
+            for each in sockets:
+                each.close()
             for news, others in self._running.values():
                 os.close(news)
                 others.close()
@@ -63,13 +72,14 @@ class Children:
     def reap(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         """Tell of the commands that have ended."""
         while self._running:
-            child, status = os.waitpid(-1, os.WNOHANG)
+            child, status, usage = os.wait4(-1, os.WNOHANG)
             if child == 0:
                 return
             if child in self._running:
                 news, names = self._running.pop(child)
                 with suppress(BrokenPipeError):  # nobody waits for it any more
-                    os.write(news, b"%d\n" % os.waitstatus_to_exitcode(status))
+                    seconds = usage.ru_utime + usage.ru_stime
+                    os.write(news, b"%d %.3f\n" % (os.waitstatus_to_exitcode(status), seconds))
                 os.close(news)
                 self._ended.append(names)
 
@@ -82,18 +92,35 @@ class Children:
                 load(names.read().split())
 
 
-def serve(connection: socket.socket, modules: Sequence[str]) -> None:
-    """Fork for each command that is requested, until nobody can request one any more."""
+def serve(listener: socket.socket, modules: Sequence[str]) -> None:
+    """Fork for each command that is requested, until no process of the tests is connected."""
     children = Children()
     signal.signal(signal.SIGCHLD, children.reap)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C at the tests: they end it, after their commands
     load(modules)
-    while True:
-        request, streams = received(connection)
-        if request is None:
-            return
-        children.learn()
-        children.begin(connection, request, streams)
+    connections = [listener.accept()[0]]
+    while connections or not closed(listener):
+        for ready in select.select([listener, *connections], [], [])[0]:
+            if ready is listener:
+                connections.append(listener.accept()[0])
+                continue
+            request, streams = received(ready)
+            if request is None:
+                ready.close()
+                connections.remove(ready)
+                continue
+            children.learn()
+            children.begin([listener, *connections], request, streams)
+
+
+def closed(listener: socket.socket) -> bool:
+    """Close the socket unless a process has just connected to it; `tests.support.forked` connects with the same lock."""
+    with Path(__file__).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if select.select([listener], [], [], 0)[0]:
+            return False
+        listener.close()
+        return True
 
 
 def received(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
@@ -184,7 +211,7 @@ def load(names: Sequence[str]) -> None:
         with suppress(Exception):
             if (
                 name not in sys.modules
-                and package not in {*announced, "ray"}
+                and (package not in {*announced, "ray"} or name.startswith(SILENT))
                 and find_spec(package) is not None
             ):
                 import_module(name)
@@ -211,14 +238,14 @@ def complete() -> None:
 
 def main() -> None:
     """Serve at the socket that is standard input."""
-    with socket.socket(fileno=os.dup(0)) as connection:
+    with socket.socket(fileno=os.dup(0)) as listener:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         # What is loaded may print: that must not stand in anybody's output.
         os.dup2(null, 1)
         # As an interpreter has it whose program stands in the folder of the commands.
         sys.path[0] = str(Path(sys.executable).parent)
-        serve(connection, sys.argv[1:])
+        serve(listener, sys.argv[1:])
 
 
 if __name__ == "__main__":

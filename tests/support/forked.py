@@ -7,6 +7,7 @@ what is read while modules are loaded was read before. Tests of a start keep `su
 from __future__ import annotations
 
 import array
+import fcntl
 import json
 import os
 import re
@@ -24,9 +25,32 @@ from tests.support.commands import ENVIRONMENT
 from aigo_lighteval.versions import prepare_imports
 
 BIN = Path(sys.executable).parent
+_COMMANDS = (
+    "aigo_bridge.cli.verbs.run",
+    "aigo_bridge.cli.runs",
+    "aigo_stats.comparison.estimates",
+    "aigo_stats.terminal.intervals",
+    "aigo_trust.provenance.record",
+    "anyio._backends._asyncio",
+)
 ENGINES = {
-    "inspect": ("aigo_bridge.cli", "inspect_ai._cli.main"),
-    "lighteval": ("aigo_bridge.cli", "lighteval.pipeline", "aigo_lighteval.running.run"),
+    "inspect": (
+        *_COMMANDS,
+        "inspect_ai._cli.main",
+        "inspect_ai._control.config_record",
+        "inspect_ai._control.scoring",
+        "inspect_ai.agent._acp.server",
+        "inspect_ai.agent._acp.transport_live",
+        "inspect_ai.hooks._startup",
+        "inspect_ai.log._recorders.chunked",
+        "inspect_ai.model._openai_responses",
+        "inspect_ai.model._providers.none",
+        "inspect_ai.solver._transcript",
+        "aigo_inspect.mapping.samples",
+        "IPython",
+        "rich.markdown",
+    ),
+    "lighteval": (*_COMMANDS, "lighteval.pipeline", "aigo_lighteval.running.run"),
 }
 """What a server has loaded before its first command. One that has loaded torch is slow to fork: it serves commands that need it, and no others."""
 
@@ -39,15 +63,28 @@ LATE = re.compile(
 class Server:
     """A process that forks, in an environment that its commands share but for what is read late."""
 
-    def __init__(self, engine: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, engine: str, environment: Mapping[str, str], address: str = "") -> None:
+        """Connect to the process that serves at an abstract address, or start one there; without an address, start one for this object."""
         self._early = _early(environment)
-        self._connection, theirs = socket.socketpair()
-        with theirs:
+        self.commands = 0.0
+        """CPU seconds of commands that have ended."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection = socket.socket(socket.AF_UNIX)
+        with Path(fork_server.__file__).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (address and self._connection.connect_ex(address) == 0):
+                self._start(engine, {**environment, **self._early}, address)
+
+    def _start(self, engine: str, environment: Mapping[str, str], address: str) -> None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(address)
+            listener.listen()
             self._process = subprocess.Popen(
                 [sys.executable, fork_server.__file__, *ENGINES[engine]],
-                stdin=theirs.fileno(),
-                env={**environment, **self._early},
+                stdin=listener.fileno(),
+                env=environment,
             )
+            self._connection.connect(listener.getsockname())
 
     def serves(self, environment: Mapping[str, str]) -> bool:
         """Whether a command in an environment would find nothing loaded that it would have loaded otherwise."""
@@ -62,20 +99,28 @@ class Server:
         self._connection.sendall(text)
 
     def seconds(self) -> float:
-        """CPU seconds that the process and the commands that have ended took, of which no parent of theirs hears before it ends."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        """CPU seconds of the process, if these tests started it, and of their commands that have ended: no parent of theirs hears of them."""
+        own = 0.0
+        if self._process is not None:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+            own = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+        return own + self.commands
 
-    def stop(self) -> None:
-        """End the process."""
+    def disconnect(self) -> None:
+        """Let the process end, as soon as nothing is connected."""
         self._connection.close()
-        self._process.wait()
+
+    def wait(self) -> None:
+        """Wait for the end of the process, if these tests started it."""
+        if self._process is not None:
+            self._process.wait()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self.disconnect()
+        self.wait()
 
 
 class Forked(subprocess.Popen[str]):
@@ -101,7 +146,7 @@ class Forked(subprocess.Popen[str]):
         )
         os.close(written)
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]  # has no public name
-        self.pid = self._number()
+        self.pid = int(self._words()[0])
         self._child_created = True
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
@@ -116,15 +161,20 @@ class Forked(subprocess.Popen[str]):
 
     def _ended(self, patience: float | None) -> int | None:
         if self.returncode is None and select.select([self._news], [], [], patience)[0]:
-            self.returncode = self._number()
+            code, seconds = self._words()
+            self.returncode = int(code)
+            self._server.commands += float(seconds)
             self._news.close()
         return self.returncode
 
-    def _number(self) -> int:
+    def _words(self) -> list[bytes]:
         line = self._news.readline()
         assert line, "the server of commands has ended"
-        return int(line)
+        return line.split()
 
+
+RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+"""Name of this run of the tests, in each of its processes."""
 
 _SERVERS: dict[str, Server] = {}
 
@@ -172,9 +222,11 @@ def seconds() -> float:
 
 
 def stop() -> None:
-    """End the servers of these tests."""
-    while _SERVERS:
-        _SERVERS.popitem()[1].stop()
+    """Disconnect from the servers of these tests, and wait for those that were started here: other processes may still use them."""
+    for server in _SERVERS.values():
+        server.disconnect()
+    for server in _SERVERS.values():
+        server.wait()
 
 
 def _engine(arguments: Sequence[str]) -> str:
@@ -184,7 +236,7 @@ def _engine(arguments: Sequence[str]) -> str:
 
 def _server(engine: str) -> Server:
     if engine not in _SERVERS:
-        _SERVERS[engine] = Server(engine, ENVIRONMENT)
+        _SERVERS[engine] = Server(engine, ENVIRONMENT, f"\0aigo-tests-{RUN}-{engine}")
     return _SERVERS[engine]
 
 
