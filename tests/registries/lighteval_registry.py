@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from lighteval.tasks.requests import Doc
 from tests.registries.published_rows import lighteval_row
 from tests.registries.rows import fitting_row, varied
 from tests.registries.table import Verdict, of_error
@@ -48,6 +47,8 @@ def verdicts(names: frozenset[str] | None = None) -> Iterator[Verdict]:
 
 def _fits(config: Any, row: Any) -> bool:
     """Whether a row that is like the published ones makes a document, with choices or without."""
+    from lighteval.tasks.requests import Doc
+
     try:
         return isinstance(config.prompt_function(copy.deepcopy(row), config.name), Doc)
     except Exception:  # noqa: BLE001  # a stranger's code; then a row is guessed

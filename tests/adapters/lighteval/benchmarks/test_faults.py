@@ -18,7 +18,6 @@ from tests.support.commands import Run
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError, UsageError
-from aigo_lighteval.benchmarks.faults import mend_metrics
 
 Scripted = Callable[[Mapping[str, str]], str]
 DataDir = Callable[[Splits], Path]
@@ -197,6 +196,8 @@ def test_files_of_a_run_are_results_of_lighteval(
 
 def test_metrics_are_called_the_same_in_every_process() -> None:
     from lighteval.tasks.tasks.math import TASKS_TABLE
+
+    from aigo_lighteval.benchmarks.faults import mend_metrics
 
     config = copy.deepcopy(TASKS_TABLE[0])
     before = [metric.metric_name for metric in config.metrics]

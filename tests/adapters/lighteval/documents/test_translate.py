@@ -1,4 +1,5 @@
 """Plans as lighteval's documents: each field of its table, and a gap where a document cannot say what the task does."""
+# ruff: noqa: TC004  # the fixture `lighteval` imports them at run time
 
 from __future__ import annotations
 
@@ -6,36 +7,53 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import fields, replace
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lighteval.tasks.lighteval_task import LightevalTask
-from lighteval.tasks.prompt_manager import PromptManager
-from lighteval.tasks.requests import Doc, SamplingMethod
 from PIL import Image
 
 from aigo_bridge.engine.protocol import Fidelity
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.jsonl_spec import load_tasks, render, to_aigo, write_aigo
 from aigo_bridge.plan.plan import PlanOrigin, Sample, TaskPlan
-from aigo_lighteval.documents.translate import (
-    CARRIER,
-    question_gaps,
-    row_text,
-    rows_of,
-    to_docs,
-    to_task_config,
-)
+
+if TYPE_CHECKING:
+    from lighteval.tasks.lighteval_task import LightevalTask
+    from lighteval.tasks.prompt_manager import PromptManager
+    from lighteval.tasks.requests import Doc, SamplingMethod
+
+    from aigo_lighteval.documents.translate import (
+        CARRIER,
+        question_gaps,
+        row_text,
+        rows_of,
+        to_docs,
+        to_task_config,
+    )
 
 pytestmark = pytest.mark.xdist_group("lighteval")
 
 DOCUMENTS = Path(__file__).parent
 MakePlan = Callable[..., TaskPlan]
+MODULES = (
+    "lighteval.tasks.lighteval_task",
+    "lighteval.tasks.prompt_manager",
+    "lighteval.tasks.requests",
+    "aigo_lighteval.documents.translate",
+)
 SET_BY_THE_TASK = {"id", "task_name", "specific", "sampling_methods"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lighteval() -> None:
+    """Load lighteval and torch only in the process that runs these tests, not in each that collects them."""
+    for name in MODULES:
+        globals().update(vars(import_module(name)) | globals())
 
 
 def written(name: str, row: dict[str, Any], folder: Path) -> TaskPlan:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc
 
 from aigo_bridge.exporting.runtime import string_equals
 from aigo_bridge.jsonl_spec.conversion import scorer_snippet
-from aigo_lighteval.exporting import native, runtime
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
 
 TASK: dict[str, Any] = {
     "export": "abc",
@@ -32,12 +32,23 @@ TASK: dict[str, Any] = {
 }
 
 
+@pytest.fixture
+def runtime() -> Any:
+    from aigo_lighteval.exporting import runtime
+
+    return runtime
+
+
 def doc(*, excluded: bool = False) -> Doc:
+    from lighteval.tasks.requests import Doc
+
     expected = {"excluded": excluded, "scorers": {"same": {"ground_truth": "x"}}}
     return Doc("q", ["a", "bb"], 0, id="7", specific={"expected": json.dumps(expected)})
 
 
-def test_answers_end_before_a_stop_sequence() -> None:
+def test_answers_end_before_a_stop_sequence(runtime: Any) -> None:
+    from lighteval.models.model_output import ModelResponse
+
     metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
     scores = metric.sample_level_fn.compute(doc(), ModelResponse(text=[" x END and on", "y"]))
 
@@ -46,13 +57,17 @@ def test_answers_end_before_a_stop_sequence() -> None:
     assert str(metric.sample_level_fn) == "same of abc"
 
 
-def test_an_excluded_sample_has_no_score() -> None:
+def test_an_excluded_sample_has_no_score(runtime: Any) -> None:
+    from lighteval.models.model_output import ModelResponse
+
     metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
 
     assert metric.sample_level_fn.compute(doc(excluded=True), ModelResponse(text=[])) is None
 
 
-def test_too_few_answers_and_other_examples_are_refused() -> None:
+def test_too_few_answers_and_other_examples_are_refused(runtime: Any) -> None:
+    from lighteval.models.model_output import ModelResponse
+
     metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
     with pytest.raises(ValueError, match="document 7 has 1 answers"):
         metric.sample_level_fn.compute(doc(), ModelResponse(text=["x"]))
@@ -63,7 +78,9 @@ def test_too_few_answers_and_other_examples_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("by_length", "right"), [(False, 0), (True, 1)])
-def test_the_most_likely_choice_is_the_answer(by_length: bool, right: int) -> None:
+def test_the_most_likely_choice_is_the_answer(runtime: Any, by_length: bool, right: int) -> None:
+    from lighteval.models.model_output import ModelResponse
+
     (weights, _) = runtime.likelihoods(doc(), ModelResponse(logprobs=[-1.0, -1.5]), TASK)
 
     scores, _ = runtime.most_likely(weights, {"right": right}, by_length)
@@ -71,12 +88,14 @@ def test_the_most_likely_choice_is_the_answer(by_length: bool, right: int) -> No
     assert scores == {"is_correct": 1.0}
 
 
-def test_likelihoods_that_are_missing_are_refused() -> None:
+def test_likelihoods_that_are_missing_are_refused(runtime: Any) -> None:
+    from lighteval.models.model_output import ModelResponse
+
     with pytest.raises(ValueError, match="document 7 has the likelihoods"):
         runtime.likelihoods(doc(), ModelResponse(logprobs=[-1.0]), TASK)
 
 
-def test_records_are_scored_by_their_own_rule(tmp_path: Path) -> None:
+def test_records_are_scored_by_their_own_rule(runtime: Any, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(scorer_snippet())
     expected = {"metric_name": "exact_match", "post_process": "strip_whitespace", "targets": ["x"]}
 
@@ -85,7 +104,7 @@ def test_records_are_scored_by_their_own_rule(tmp_path: Path) -> None:
     assert scores == {"exact_match": 1.0}
 
 
-def test_rows_of_another_export_are_refused(tmp_path: Path) -> None:
+def test_rows_of_another_export_are_refused(runtime: Any, tmp_path: Path) -> None:
     (tmp_path / "samples.jsonl").write_text('{"query": "q", "choices": [], "gold_index": 0}\n')
     prompt = runtime.prompts(tmp_path, TASK)
 
@@ -95,5 +114,7 @@ def test_rows_of_another_export_are_refused(tmp_path: Path) -> None:
 
 
 def test_every_form_names_code_of_the_runtime_or_a_reason() -> None:
+    from aigo_lighteval.exporting import native
+
     for form in native.SCORERS.values():
         assert bool(form.code) != bool(form.reason)

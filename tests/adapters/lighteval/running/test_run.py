@@ -25,7 +25,6 @@ from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import TrialRecord
 from aigo_lighteval.engine import LightevalEngine
-from aigo_lighteval.running import hosted, pipeline
 from aigo_lighteval.running.evidence import block_of
 
 pytestmark = pytest.mark.xdist_group("lighteval")
@@ -70,6 +69,8 @@ def test_details_that_are_made_in_parts_are_those_made_at_once(
     """Also where all samples of a part have failed, and a column has nothing that tells its type."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
+    from aigo_lighteval.running import pipeline
+
     made = make_plan(
         [{"q": f"{'bad' if number < 4 else 'good'} {number}", "a": "yes"} for number in range(9)]
     )
@@ -89,6 +90,8 @@ def test_details_that_are_made_in_parts_are_those_made_at_once(
 def test_compressed_outcomes_give_the_same_records(
     make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from aigo_lighteval.running import hosted
+
     made = make_plan(
         [{"q": ("bad" if number % 3 else "göod 空 ") + str(number), "a": "yes"} for number in range(9)]
     )
