@@ -126,20 +126,29 @@ class UsageError(BridgeError, ValueError):
 
 
 class _IssuesError(BridgeError, ValueError):
-    """An error that is a list of issues."""
+    """An error that is a list of issues, or the message of a single one with its place."""
 
     @overload
     def __init__(self, issues: Sequence[Issue]) -> None: ...
 
     @overload
-    def __init__(self, issues: str, *, code: Code) -> None: ...
+    def __init__(
+        self,
+        issues: str,
+        *,
+        code: Code,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        path: tuple[str | int, ...] = (),
+        hint: str | None = None,
+        option: str | None = None,
+    ) -> None: ...
 
-    def __init__(self, issues: Sequence[Issue] | str, *, code: Code | None = None):
-        if isinstance(issues, str):
-            issues = [Issue(issues, code=code or self.usual_code)]
-        self.issues = tuple(issues)
+    def __init__(self, issues: Sequence[Issue] | str, **fields: Any):
+        self.issues = (Issue(issues, **fields),) if isinstance(issues, str) else tuple(issues)
         super().__init__(
-            "\n".join(str(issue) for issue in self.issues), code=self.issues[0].code if issues else code
+            "\n".join(str(issue) for issue in self.issues), code=self.issues[0].code if issues else None
         )
 
 

@@ -151,7 +151,7 @@ def read_yaml(
 
 def _failure(message: str, file: str, code: Code, mark: Any = None) -> SpecError:
     line, column = (None, None) if mark is None else (mark.line + 1, mark.column + 1)
-    return SpecError([Issue(message, file, line, column, code=code)])
+    return SpecError(message, file=file, line=line, column=column, code=code)
 
 
 def _text(path: Path, shown: str) -> str:

@@ -183,13 +183,11 @@ def _members(
         problems = [*archive.damage]
     except (OSError, ValueError, KeyError, TypeError, BridgeError) as error:
         message = f"shard {one.shard}: the log cannot be read: {error}"
-        raise EvidenceError([Issue(message, file=str(one.path), code=Code.UNREADABLE_LOG)]) from error
+        raise EvidenceError(message, file=str(one.path), code=Code.UNREADABLE_LOG) from error
     foreign = {trial for trial in seen if trial[0] not in ids or trial[1] > run.num_trials}
     if problems or foreign:
         reason = str(problems[0].reason) if problems else f"it has samples of others: {sorted(foreign)[:3]}"
-        raise EvidenceError(
-            [Issue(f"shard {one.shard}: {reason}", file=str(one.path), code=Code.SHARDS_APART)]
-        )
+        raise EvidenceError(f"shard {one.shard}: {reason}", file=str(one.path), code=Code.SHARDS_APART)
 
 
 def _plain(sample: EvalSample) -> dict[str, Any]:

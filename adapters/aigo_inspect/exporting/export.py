@@ -11,7 +11,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import ExportedFiles, ExportOptions
 from aigo_bridge.engine.protocol import contradictions, likelihood_gaps
 from aigo_bridge.engine.registry import require_exact
-from aigo_bridge.errors import EvidenceError, Issue, UsageError, dotted
+from aigo_bridge.errors import EvidenceError, UsageError, dotted
 from aigo_bridge.exporting import refuse_inexact
 from aigo_bridge.exporting.folders import (
     MARK,
@@ -126,7 +126,7 @@ def _log_of(result: Path, folder: Path) -> Path:
             f"not a result log that can be exported: {dotted(issues[0].path)}: {issues[0].message}{more}"
         )
         hint = f"aigo-bridge validate {result} says what is wrong with it"
-        raise EvidenceError([Issue(message, file=str(result), hint=hint, code=Code.NOT_A_RESULT)]) from error
+        raise EvidenceError(message, file=str(result), hint=hint, code=Code.NOT_A_RESULT) from error
 
 
 def _requirements(plan: TaskPlan, form: Form) -> list[str]:

@@ -20,7 +20,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_lighteval.benchmarks.models import DocumentNotes
@@ -148,7 +148,7 @@ def read_answers(path: Path) -> Answers:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
         reason = "the file is empty" if isinstance(error, StopIteration) else error
         message = f"the answers cannot be read: {reason}"
-        raise EvidenceError([Issue(message, file=str(path), code=Code.UNREADABLE_LOG)]) from error
+        raise EvidenceError(message, file=str(path), code=Code.UNREADABLE_LOG) from error
     return Answers(asked, responses, records, failures)
 
 

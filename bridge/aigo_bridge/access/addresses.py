@@ -14,7 +14,7 @@ import httpx
 
 from aigo_bridge.access.grants import granted
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import DatasetError, Issue, UsageError
+from aigo_bridge.errors import DatasetError, UsageError
 
 SCHEMES = ("http", "https")
 """Allowed schemes of dataset addresses."""
@@ -54,9 +54,7 @@ def require_network(what: str, *, hint: str | None = None) -> None:
     """
     if not granted().network:
         message = f"{what} must be downloaded, and downloads are not allowed"
-        raise DatasetError(
-            [Issue(message, hint=hint or "allow downloads with --network", code=Code.NETWORK_CLOSED)]
-        )
+        raise DatasetError(message, hint=hint or "allow downloads with --network", code=Code.NETWORK_CLOSED)
 
 
 def check_allowed(address: str) -> None:
@@ -186,7 +184,7 @@ async def addresses_of(url: httpx.URL) -> list[str]:
             shown = f"{shown_address(str(url))!r} leads to {', '.join(inner)}"
             message = f"{shown}, which is not a public address"
             hint = f"to allow it, use --allow-url {origin_of(str(url))}"
-            raise DatasetError([Issue(message, hint=hint, code=Code.REFUSED_ADDRESS)])
+            raise DatasetError(message, hint=hint, code=Code.REFUSED_ADDRESS)
     return addresses
 
 

@@ -20,7 +20,7 @@ from aigo_bridge.datasets.files import ENDINGS, file_kind, load_file
 from aigo_bridge.datasets.filtering import compile_filters
 from aigo_bridge.datasets.rows import Rows, Selection, collect
 from aigo_bridge.datasets.tables import ObjectTable
-from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.errors import DatasetError
 from aigo_bridge.spec.datasets import HuggingFaceSource
 
 
@@ -47,17 +47,10 @@ def copied_rows(source: HuggingFaceSource, folder: Path, selection: Selection) -
     if not files:
         wanted = folder / f"{source.split}.parquet"
         raise DatasetError(
-            [
-                Issue(
-                    f"{str(folder)!r} has no copy of the split {source.split!r} of {source.path!r},"
-                    f" expected e.g. {str(wanted)!r}",
-                    hint=(
-                        "put put its rows as .parquet, .jsonl or .csv in one of "
-                        f"{', '.join(map(str, places))}"
-                    ),
-                    code=Code.MISSING_COPY,
-                )
-            ]
+            f"{str(folder)!r} has no copy of the split {source.split!r} of {source.path!r},"
+            f" expected e.g. {str(wanted)!r}",
+            hint=f"put put its rows as .parquet, .jsonl or .csv in one of {', '.join(map(str, places))}",
+            code=Code.MISSING_COPY,
         )
     rows = [
         row.data

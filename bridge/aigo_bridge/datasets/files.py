@@ -81,9 +81,7 @@ class FolderTable(ObjectTable):
         Raises `DatasetError` if the folder does not exist.
         """
         if not is_folder(self._folder):
-            raise DatasetError(
-                [Issue("the folder does not exist", str(self._folder), code=Code.MISSING_FILE)]
-            )
+            raise DatasetError("the folder does not exist", file=str(self._folder), code=Code.MISSING_FILE)
         for number, path in enumerate(self._files()):
             data = self._row(path, problems)
             if data is not None:
@@ -218,13 +216,9 @@ def file_kind(path: Path) -> tuple[str, str | None]:
     packing = endings.pop() if endings and endings[-1] in (".gz", ".zst") else None
     if not endings or endings[-1] not in ENDINGS or (endings[-1] == ".parquet" and packing):
         raise DatasetError(
-            [
-                Issue(
-                    f"unknown kind of data file {path.name!r}; expected {', '.join(ENDINGS)}",
-                    str(path),
-                    code=Code.UNKNOWN_DATA_FORMAT,
-                )
-            ]
+            f"unknown kind of data file {path.name!r}; expected {', '.join(ENDINGS)}",
+            file=str(path),
+            code=Code.UNKNOWN_DATA_FORMAT,
         )
     return endings[-1], packing
 
@@ -304,16 +298,14 @@ def _opened(path: Path, packing: str | None, root: Path | None) -> Iterator[Bina
     except OutsideRootError as error:
         raise DatasetError([error.issue]) from error
     except FileNotFoundError as error:
-        raise DatasetError(
-            [Issue("the data file does not exist", str(path), code=Code.MISSING_FILE)]
-        ) from error
+        raise DatasetError("the data file does not exist", file=str(path), code=Code.MISSING_FILE) from error
     except IrregularFileError as error:
         raise DatasetError(
-            [Issue(f"the data file {error.strerror}", str(path), code=Code.UNREADABLE_FILE)]
+            f"the data file {error.strerror}", file=str(path), code=Code.UNREADABLE_FILE
         ) from error
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise DatasetError(
-            [Issue(f"the data file cannot be read: {error}", str(path), code=Code.UNREADABLE_FILE)]
+            f"the data file cannot be read: {error}", file=str(path), code=Code.UNREADABLE_FILE
         ) from error
 
 
@@ -344,7 +336,7 @@ class ParquetTable(ObjectTable):
             self._pq: Any = importlib.import_module("pyarrow.parquet")
         except ImportError as error:
             message = f"reading Parquet needs pyarrow; run: {install_command('parquet')}"
-            raise DatasetError([Issue(message, str(path), code=Code.MISSING_PACKAGE)]) from error
+            raise DatasetError(message, file=str(path), code=Code.MISSING_PACKAGE) from error
         self._path = path
         self._texts: list[str] | None = None
         with self._opened() as file:
@@ -363,7 +355,7 @@ class ParquetTable(ObjectTable):
             return self._pq.ParquetFile(self._path, read_dictionary=self._texts)
         except (self._pa.ArrowInvalid, OSError) as error:
             raise DatasetError(
-                [Issue(f"not a Parquet file: {error}", str(self._path), code=Code.DAMAGED_TABLE)]
+                f"not a Parquet file: {error}", file=str(self._path), code=Code.DAMAGED_TABLE
             ) from error
 
     def _rows(self, columns: list[str] | None, start: int) -> Iterator[dict[str, Any]]:
@@ -378,7 +370,7 @@ class ParquetTable(ObjectTable):
                             yield {name: plain(value) for name, value in row.items()}
         except (self._pa.ArrowException, OSError) as error:
             raise DatasetError(
-                [Issue(f"the Parquet file is damaged: {error}", str(self._path), code=Code.DAMAGED_TABLE)]
+                f"the Parquet file is damaged: {error}", file=str(self._path), code=Code.DAMAGED_TABLE
             ) from error
 
     def _parts(self, batch: Any, unpacked: ExpandedSize) -> Iterator[Any]:

@@ -112,7 +112,7 @@ def _made(step: Step, number: int, row: RowData) -> list[RowData]:
         raise
     except BridgeError as error:
         raise DatasetError(
-            [Issue(str(error), path=("definition", "synthesizers", number), code=Code.FAILED_GENERATOR)]
+            str(error), path=("definition", "synthesizers", number), code=Code.FAILED_GENERATOR
         ) from error
 
 
@@ -138,15 +138,7 @@ def _start_rows(source: GeneratorSource, start: StartRows) -> Iterable[RowData]:
 def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "dataset") -> list[list[RowData]]:
     path = ("definition", "dataset")
     if None in keys:
-        raise DatasetError(
-            [
-                Issue(
-                    f"the generator has no {what} key",
-                    path=path,
-                    code=Code.FAILED_GENERATOR,
-                )
-            ]
-        )
+        raise DatasetError(f"the generator has no {what} key", path=path, code=Code.FAILED_GENERATOR)
     if load is None:
         raise DatasetError(
             [

@@ -78,7 +78,7 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
         datasets: Any = importlib.import_module("datasets")
     except ImportError as error:
         message = f"Hugging Face datasets need the library 'datasets'; run: {install_command('huggingface')}"
-        raise DatasetError([Issue(message, hint=hint, code=Code.MISSING_PACKAGE)]) from error
+        raise DatasetError(message, hint=hint, code=Code.MISSING_PACKAGE) from error
     failures = (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, TypeError, LookupError)
 
     @contextmanager
@@ -89,7 +89,7 @@ def hub_table(source: HuggingFaceSource, *, key: str, folder: Path, root: Path |
             raise
         except failures as error:
             raise DatasetError(
-                [Issue(f"the dataset {what}: {error}", hint=hint, code=Code.FAILED_HUB_LOAD)]
+                f"the dataset {what}: {error}", hint=hint, code=Code.FAILED_HUB_LOAD
             ) from error
 
     with told(f"{source.path!r}, split {source.split!r}, cannot be loaded"):
@@ -127,7 +127,7 @@ def _split(
         # The library would use the folder instead of the hub.
         hint = "run aigo-bridge in another folder, or rename that folder"
         message = f"{path!r} is a hub name, but the current folder contains a folder with this name"
-        raise DatasetError([Issue(message, hint=hint, code=Code.FAILED_HUB_LOAD)])
+        raise DatasetError(message, hint=hint, code=Code.FAILED_HUB_LOAD)
     reading = {name: arguments[name] for name in _READING if name in arguments}
     builder = datasets.load_dataset_builder(
         path, **{name: value for name, value in arguments.items() if name not in reading}
@@ -155,7 +155,7 @@ def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
             continue
         if place == "hub" or _is_address(file):
             message = f"the dataset files refer to {file!r}, which is not in the dataset"
-            raise DatasetError([Issue(message, code=Code.FAILED_HUB_LOAD)])
+            raise DatasetError(message, code=Code.FAILED_HUB_LOAD)
         shown = f"{file!r}: the dataset files refer to it, but it"
         if (issue := refusal(Path(file), root, shown)) is not None:
             raise DatasetError([issue])

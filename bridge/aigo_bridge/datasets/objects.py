@@ -23,7 +23,7 @@ from aigo_bridge.access.object_addresses import (
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.files import file_kind
-from aigo_bridge.errors import DatasetError, Issue, UsageError
+from aigo_bridge.errors import DatasetError, UsageError
 from aigo_bridge.hooks import load_hook
 
 
@@ -64,23 +64,19 @@ def object_copy(url: str, folder: Path, *, largest: int) -> Path:
     require_network(f"{str(address)!r}")
     if not is_object_allowed(str(address), granted().addresses):
         raise DatasetError(
-            [
-                Issue(
-                    (f"{str(address)!r} is in object storage; a task may only read addresses that you allow"),
-                    hint=f"to allow it, use --allow-url {address.parent}",
-                    code=Code.REFUSED_ADDRESS,
-                )
-            ]
+            f"{str(address)!r} is in object storage; a task may only read addresses that you allow",
+            hint=f"to allow it, use --allow-url {address.parent}",
+            code=Code.REFUSED_ADDRESS,
         )
     try:
         return _copy(address, folder, largest)
     except FileNotFoundError as error:
         raise DatasetError(f"there is no {str(address)!r}", code=Code.FAILED_DOWNLOAD) from error
     except (UsageError, StorageError) as error:
-        raise DatasetError([Issue(str(error), code=error.code)]) from error
+        raise DatasetError(str(error), code=error.code) from error
     except OSError as error:
         raise DatasetError(
-            [Issue(f"the copy cannot be stored: {error}", str(folder), code=Code.UNUSABLE_OUTPUT)]
+            f"the copy cannot be stored: {error}", file=str(folder), code=Code.UNUSABLE_OUTPUT
         ) from error
 
 

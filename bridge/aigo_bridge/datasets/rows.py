@@ -71,14 +71,7 @@ class ExpandedSize:
                 f"rows; expected at most {FACTOR} times its size"
             )
             raise DatasetError(
-                [
-                    Issue(
-                        message,
-                        self._file,
-                        hint=f"if you trust the file, {ROWS.hint}",
-                        code=Code.TOO_MANY_ROWS,
-                    )
-                ]
+                message, file=self._file, hint=f"if you trust the file, {ROWS.hint}", code=Code.TOO_MANY_ROWS
             )
 
 
@@ -113,14 +106,10 @@ class MemoryBudget:
         if columns > MOST_COLUMNS:
             message = f"the rows have more than {MOST_COLUMNS:,} columns"
             raise DatasetError(
-                [
-                    Issue(
-                        message,
-                        self._file,
-                        hint="use values, not keys, for data that differs between rows",
-                        code=Code.TOO_MANY_ROWS,
-                    )
-                ]
+                message,
+                file=self._file,
+                hint="use values, not keys, for data that differs between rows",
+                code=Code.TOO_MANY_ROWS,
             )
         if self._found + rows * columns * _CELL > self._most:
             self._refuse(
@@ -130,7 +119,7 @@ class MemoryBudget:
     def _refuse(self, what: str) -> None:
         message = f"{what} more than {in_words(self._most)} of memory"
         hint = f"select fewer rows (--num-samples), or {ROWS.hint}"
-        raise DatasetError([Issue(message, self._file, hint=hint, code=Code.TOO_MANY_ROWS)])
+        raise DatasetError(message, file=self._file, hint=hint, code=Code.TOO_MANY_ROWS)
 
 
 def weight(value: Any) -> int:
@@ -155,7 +144,7 @@ def check_text(content: bytes, file: str | None, line: int | None = None) -> Non
     parts = content.count(b"{") + content.count(b"[")
     if len(content) + parts * 2 * _OBJECT + content.count(b",") * _OBJECT // 2 > ROWS.bytes:
         message = f"its {in_words(len(content))} of JSON take more than {in_words(ROWS.bytes)} of memory"
-        raise DatasetError([Issue(message, file, line, hint=ROWS.hint, code=Code.TOO_MANY_ROWS)])
+        raise DatasetError(message, file=file, line=line, hint=ROWS.hint, code=Code.TOO_MANY_ROWS)
 
 
 Missing = Literal["nan", "none", "absent"]

@@ -24,7 +24,7 @@ from aigo_bridge.datasets.generating import GeneratorTools, StartRows, generate
 from aigo_bridge.datasets.objects import is_object, object_address, object_copy
 from aigo_bridge.datasets.rows import Missing, Rows, Selection, collect
 from aigo_bridge.datasets.tables import ObjectTable
-from aigo_bridge.errors import DatasetError, Issue
+from aigo_bridge.errors import DatasetError
 from aigo_bridge.spec.datasets import (
     ClaudeCodeSource,
     DatasetGeneratorSpec,
@@ -94,7 +94,7 @@ def fetched(
             _download(url, target, largest, seconds)
         except OSError as error:
             raise DatasetError(
-                [Issue(f"the download cannot be stored: {error}", str(target), code=Code.UNUSABLE_OUTPUT)]
+                f"the download cannot be stored: {error}", file=str(target), code=Code.UNUSABLE_OUTPUT
             ) from error
     return target
 
@@ -282,16 +282,9 @@ def load_dataset(
         )
     if tools.read_traces is None:
         raise DatasetError(
-            [
-                Issue(
-                    (
-                        f"the dataset {spec.key!r} uses traces from {source.type!r}, which are not "
-                        "supported here"
-                    ),
-                    hint="import the traces into a JSONL file and use it as a local source",
-                    code=Code.WRONG_TRACE_SOURCE,
-                )
-            ]
+            f"the dataset {spec.key!r} uses traces from {source.type!r}, which are not supported here",
+            hint="import the traces into a JSONL file and use it as a local source",
+            code=Code.WRONG_TRACE_SOURCE,
         )
     table = ObjectTable(tools.read_traces(source, base))
     return collect(table, selection, missing=missing, file=spec.key)

@@ -179,7 +179,7 @@ def json_table(stream: BinaryIO, file: str) -> ObjectTable:
     if not isinstance(value, list):
         hint = "for one JSON object per line, use the extension .jsonl" if isinstance(value, dict) else None
         raise DatasetError(
-            [Issue(f"found {_kind(value)}, expected a list of objects", file, hint=hint, code=Code.ROW_SHAPE)]
+            f"found {_kind(value)}, expected a list of objects", file=file, hint=hint, code=Code.ROW_SHAPE
         )
     return ObjectTable(value)
 
@@ -313,7 +313,7 @@ class CsvTable:
             number += 1
         if not self._header and not problems.count:
             raise DatasetError(
-                [Issue("the file is empty, expected a header line", self._file, code=Code.WRONG_HEADER)]
+                "the file is empty, expected a header line", file=self._file, code=Code.WRONG_HEADER
             )
 
     def doubts(self) -> tuple[Issue, ...]:

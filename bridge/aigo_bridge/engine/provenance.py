@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.hooks import load_hook
 
@@ -170,14 +170,7 @@ def write_run_provenance(
     except OSError as error:
         message = f"the provenance cannot be written: {error.strerror or error}"
         raise EvidenceError(
-            [
-                Issue(
-                    message,
-                    file=str(result),
-                    hint="the result itself is complete",
-                    code=Code.EVIDENCE_NOT_WRITTEN,
-                )
-            ]
+            message, file=str(result), hint="the result itself is complete", code=Code.EVIDENCE_NOT_WRITTEN
         ) from error
 
 

@@ -21,7 +21,7 @@ import orjson
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.errors import SpecError
 from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_task
 from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec
 from aigo_bridge.redaction.secrets import open_clean
@@ -98,7 +98,7 @@ def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, 
         raise SpecError([error.to_issue(path) for error in errors])
     if not tasks:
         raise SpecError(
-            [Issue("the file has no task records, expected at least one", file=str(path), code=Code.NO_ROWS)]
+            "the file has no task records, expected at least one", file=str(path), code=Code.NO_ROWS
         )
     return tuple(tasks)
 
@@ -246,11 +246,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             else:
                 yield file
     except LogTooLargeError as error:
-        raise SpecError([Issue(str(error), file=str(path), code=error.code)]) from error
+        raise SpecError(str(error), file=str(path), code=error.code) from error
     except (OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError(
-            [Issue(f"the file cannot be read: {reason}", file=str(path), code=Code.UNREADABLE_FILE)]
+            f"the file cannot be read: {reason}", file=str(path), code=Code.UNREADABLE_FILE
         ) from error
 
 

@@ -157,23 +157,13 @@ def load_script(path: Path) -> Script:
     except OSError as error:
         reason = error.strerror or str(error)
         raise SpecError(
-            [
-                Issue(
-                    f"cannot read the scripted model's rules: {reason}",
-                    file=str(path),
-                    code=Code.WRONG_SCRIPTED_RULES,
-                )
-            ]
+            f"cannot read the scripted model's rules: {reason}",
+            file=str(path),
+            code=Code.WRONG_SCRIPTED_RULES,
         ) from error
     except UnicodeDecodeError as error:
         raise SpecError(
-            [
-                Issue(
-                    "the scripted model's rules are not UTF-8 text",
-                    file=str(path),
-                    code=Code.WRONG_SCRIPTED_RULES,
-                )
-            ]
+            "the scripted model's rules are not UTF-8 text", file=str(path), code=Code.WRONG_SCRIPTED_RULES
         ) from error
     rules: list[ScriptRule] = []
     issues: list[Issue] = []

@@ -74,9 +74,7 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
     hint = f"did you mean {near[0]!r}?" if near else f"pass it with --dataset {key}=FILE{SUFFIX}"
     message = f"task result {key!r} was not found; looked for {key}{SUFFIX} in {looked}"
     where = ("definition", "dataset", "key")
-    raise SpecError(
-        [Issue(message, path=where, hint=hint, option="--dataset", code=Code.WRONG_EARLIER_RESULT)]
-    )
+    raise SpecError(message, path=where, hint=hint, option="--dataset", code=Code.WRONG_EARLIER_RESULT)
 
 
 def result_rows(file: Path, selection: Selection) -> Rows:
@@ -199,7 +197,7 @@ def stored_rows(definition: BenchmarkDefinition, document: Document[TaskSpec], l
         num_trials = max(num_trials, record.index + 1)
     if not samples:
         raise DatasetError(
-            [Issue("the result log has no samples, expected at least one", file=str(log), code=Code.NO_ROWS)]
+            "the result log has no samples, expected at least one", file=str(log), code=Code.NO_ROWS
         )
     reference = definition.dataset
     key = (None if reference is None else reference.key) or document.spec.key

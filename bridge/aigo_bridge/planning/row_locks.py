@@ -94,24 +94,14 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
         return {}
     except (OSError, ValueError) as error:
         raise DatasetError(
-            [
-                Issue(
-                    f"the digests of earlier runs cannot be read: {error}",
-                    file=str(file),
-                    code=Code.CHANGED_ROWS,
-                )
-            ]
+            f"the digests of earlier runs cannot be read: {error}", file=str(file), code=Code.CHANGED_ROWS
         ) from error
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
         message = "found other JSON than digests of rows, expected {source: {num_rows, digest}}"
         raise DatasetError(
-            [
-                Issue(
-                    message,
-                    file=str(file),
-                    hint="delete the file; the next run on all rows writes it again",
-                    code=Code.CHANGED_ROWS,
-                )
-            ]
+            message,
+            file=str(file),
+            hint="delete the file; the next run on all rows writes it again",
+            code=Code.CHANGED_ROWS,
         )
     return content

@@ -106,7 +106,7 @@ def planned_rows(
         files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
         raise DatasetError(
-            [Issue(f"dataset {named} has no rows, expected at least one", file=files, code=Code.NO_ROWS)]
+            f"dataset {named} has no rows, expected at least one", file=files, code=Code.NO_ROWS
         )
     return _planned(keys, name, rows, tags)
 
@@ -164,13 +164,9 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
         row_counts = ", ".join(f"{key!r} has {count:,}" for key, count in counts.items())
         hint = "row n of each dataset becomes sample n, so all need the same rows in the same order"
         raise DatasetError(
-            [
-                Issue(
-                    f"the datasets in 'keys' have different numbers of rows: {row_counts}",
-                    hint=hint,
-                    code=Code.UNEQUAL_LENGTHS,
-                )
-            ]
+            f"the datasets in 'keys' have different numbers of rows: {row_counts}",
+            hint=hint,
+            code=Code.UNEQUAL_LENGTHS,
         )
     beside = list(zip(*(part.rows for part in parts.values()), strict=True))
     table = ObjectTable({key: row.data for key, row in zip(parts, rows, strict=True)} for rows in beside)
@@ -221,11 +217,7 @@ def _of_result(
     rows = result_rows(file, selection)
     if not rows.rows:
         raise DatasetError(
-            [
-                Issue(
-                    f"task result {key!r} has no samples, expected at least one", str(file), code=Code.NO_ROWS
-                )
-            ]
+            f"task result {key!r} has no samples, expected at least one", file=str(file), code=Code.NO_ROWS
         )
     return _planned([key], key, rows, dataset_tags(LogReader(file).frame().specification))
 
@@ -250,15 +242,11 @@ def _of_hub(
     file = find_hub_datasets(document.file).get(key)
     if file is None:
         raise DatasetError(
-            [
-                Issue(
-                    f"found a folder for dataset {key!r}, which is not a hub dataset",
-                    file=str(folder),
-                    hint=f"pass a file: --dataset {key}=FILE",
-                    option="--dataset",
-                    code=Code.MISSING_COPY,
-                )
-            ]
+            f"found a folder for dataset {key!r}, which is not a hub dataset",
+            file=str(folder),
+            hint=f"pass a file: --dataset {key}=FILE",
+            option="--dataset",
+            code=Code.MISSING_COPY,
         )
     return read(DatasetSpec, file, root=None if origin.root is None else Path(origin.root))
 
@@ -291,16 +279,12 @@ def _load(
         entity = read(DatasetSpec, file, root=None if origin.root is None else Path(origin.root))
     if entity.spec.source is None and entity.spec.generator_specification is not None:
         raise DatasetError(
-            [
-                Issue(
-                    f"dataset {key!r} is generated; generate its rows first",
-                    file=str(entity.file),
-                    hint=f"run `aigo-bridge generate {from_here(entity.file)} --out {key}.jsonl`, then "
-                    f"use --dataset {key}={key}.jsonl",
-                    option="--dataset",
-                    code=Code.ROWS_NOT_GENERATED,
-                )
-            ]
+            f"dataset {key!r} is generated; generate its rows first",
+            file=str(entity.file),
+            hint=f"run `aigo-bridge generate {from_here(entity.file)} --out {key}.jsonl`, then "
+            f"use --dataset {key}={key}.jsonl",
+            option="--dataset",
+            code=Code.ROWS_NOT_GENERATED,
         )
     if around.at_hand_only and copy is None and not is_at_hand(entity.spec):
         check_entity(entity)

@@ -10,7 +10,7 @@ from pathlib import Path
 from aigo_bridge.access.existence import is_file, is_folder
 from aigo_bridge.access.grants import record_file
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue, SpecError, UsageError
+from aigo_bridge.errors import SpecError, UsageError
 from aigo_bridge.reading.neighbours import Neighbours, neighbours_of
 
 SHIPPED = "aigo_tasks"
@@ -148,15 +148,11 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
         f" {key}.jsonl/.csv/.json/.parquet, in {beside.looked}"
     )
     raise SpecError(
-        [
-            Issue(
-                message,
-                path=_DATASET_KEY,
-                hint=f"pass it with {hint}",
-                option="--dataset",
-                code=Code.DATASET_NOT_GIVEN,
-            )
-        ]
+        message,
+        path=_DATASET_KEY,
+        hint=f"pass it with {hint}",
+        option="--dataset",
+        code=Code.DATASET_NOT_GIVEN,
     )
 
 
@@ -173,13 +169,9 @@ def find_generator(key: str, dataset: Path, *, root: Path | None = None) -> Path
         return file
     path = ("generator_specification", "dataset_generator_key")
     raise SpecError(
-        [
-            Issue(
-                f"generator {key!r} was not found; looked for a file with that key in {beside.looked}",
-                path=path,
-                code=Code.UNKNOWN_ENTITY,
-            )
-        ]
+        f"generator {key!r} was not found; looked for a file with that key in {beside.looked}",
+        path=path,
+        code=Code.UNKNOWN_ENTITY,
     )
 
 
@@ -213,4 +205,4 @@ def _single(files: list[Path], folder: Path, what: str, hint: str, at: tuple[str
         return files[0]
     names = ", ".join(file.name for file in files)
     message = f"several files in {folder} {what}: {names}"
-    raise SpecError([Issue(message, path=at, hint=hint, code=Code.SEVERAL_DECLARATIONS)])
+    raise SpecError(message, path=at, hint=hint, code=Code.SEVERAL_DECLARATIONS)

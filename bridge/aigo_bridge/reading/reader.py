@@ -168,13 +168,9 @@ def open_nodes(
     """
     if not _within(path.parent, loader.root):
         raise SpecError(
-            [
-                Issue(
-                    f"{str(path)!r} is not in the root folder {str(loader.root)!r}",
-                    file=str(path),
-                    code=Code.OUTSIDE_ROOT,
-                )
-            ]
+            f"{str(path)!r} is not in the root folder {str(loader.root)!r}",
+            file=str(path),
+            code=Code.OUTSIDE_ROOT,
         )
     try:
         node = loader.load(path)
@@ -192,7 +188,7 @@ def open_nodes(
     if foreign is not None:
         what, hint = foreign
         expected = "" if kind is None else f", expected {KINDS[kind].noun}"
-        raise SpecError([Issue(f"this is {what}{expected}", file=str(path), hint=hint, code=Code.OTHER_KIND)])
+        raise SpecError(f"this is {what}{expected}", file=str(path), hint=hint, code=Code.OTHER_KIND)
     if kind is None:
         kind = _kind(node, path, loader)
     return node, kind, rewrite(kind, node, dialect)

@@ -25,7 +25,7 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.access.existence import is_present
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.redaction.secrets import clean_file
 
@@ -55,7 +55,7 @@ def is_json_lines(path: Path, *, is_read: bool = False) -> bool:
     if name.endswith((".jsonl", ".json")):
         return name.endswith(".jsonl")
     if is_read and not is_present(path):
-        raise EvidenceError([Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)])
+        raise EvidenceError("there is no such file", file=str(path), code=Code.NOTHING_THERE)
     raise UsageError(
         f"found file name {path.name!r}, expected the extension `.json` or `.jsonl`, "
         "plus `.gz` or `.zst` for compressed files",
@@ -88,19 +88,17 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
             else:
                 yield file
     except LogTooLargeError as error:
-        raise EvidenceError([Issue(str(error), file=str(path), code=error.code)]) from error
+        raise EvidenceError(str(error), file=str(path), code=error.code) from error
     except FileNotFoundError as error:
-        raise EvidenceError(
-            [Issue("there is no such file", file=str(path), code=Code.NOTHING_THERE)]
-        ) from error
+        raise EvidenceError("there is no such file", file=str(path), code=Code.NOTHING_THERE) from error
     except (gzip.BadGzipFile, zlib.error, EOFError, zstandard.ZstdError) as error:
         hint = "the file is damaged, cut off, or not compressed in the way that its suffix says"
         raise EvidenceError(
-            [Issue(f"cannot decompress: {error}", file=str(path), hint=hint, code=Code.DAMAGED_RESULT)]
+            f"cannot decompress: {error}", file=str(path), hint=hint, code=Code.DAMAGED_RESULT
         ) from error
     except OSError as error:
         raise EvidenceError(
-            [Issue(f"cannot read: {error.strerror or error}", file=str(path), code=Code.UNREADABLE_LOG)]
+            f"cannot read: {error.strerror or error}", file=str(path), code=Code.UNREADABLE_LOG
         ) from error
 
 

@@ -31,7 +31,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultEvidence, TaskResultLog
 from aigo_bridge.dtypes.task_result import adapted, one_trial
 from aigo_bridge.dtypes.validation import issues_of
-from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.json_pieces import JsonPiece, JsonSyntaxError, pieces
 from aigo_bridge.results.log_files import (
     AFTER_SAMPLES,
@@ -174,7 +174,7 @@ class LogReader:
             raise EvidenceError(issues_of(error, data, file=str(self.path), path=part.path)) from error
         except TypeError as error:
             raise EvidenceError(
-                [Issue(str(error), file=str(self.path), path=part.path, code=Code.DAMAGED_RESULT)]
+                str(error), file=str(self.path), path=part.path, code=Code.DAMAGED_RESULT
             ) from error
 
     def typed_frame(self, part: FramePart) -> TaskResultLog:
@@ -237,7 +237,7 @@ class LogReader:
                 if _samples_of(value) != [] or repeats_key(text):
                     message = "found samples, or evidence, twice"
                     raise EvidenceError(
-                        [Issue(message, file=str(self.path), path=("evidence",), code=Code.DAMAGED_RESULT)]
+                        message, file=str(self.path), path=("evidence",), code=Code.DAMAGED_RESULT
                     )
                 yield FramePart(value)
                 return
@@ -341,7 +341,7 @@ class LogReader:
             expand_contexts(part.value)
         except EvidenceError as error:
             raise EvidenceError(
-                [Issue(str(error), file=str(self.path), path=part.path, code=Code.DAMAGED_RESULT)]
+                str(error), file=str(self.path), path=part.path, code=Code.DAMAGED_RESULT
             ) from error
         return part
 
@@ -349,24 +349,18 @@ class LogReader:
         if not isinstance(piece.value, dict):
             what = "a sample" if piece.path else "a result log"
             message = f"found {_kind(piece.value)}, expected {what}"
-            raise EvidenceError(
-                [Issue(message, file=str(self.path), path=piece.path, code=Code.NOT_A_RESULT)]
-            )
+            raise EvidenceError(message, file=str(self.path), path=piece.path, code=Code.NOT_A_RESULT)
         return piece.value
 
     def _malformed(
         self, message: str, offset: int, path: tuple[str | int, ...], *, hint: str | None = None
     ) -> EvidenceError:
         return EvidenceError(
-            [
-                Issue(
-                    f"{message} at byte {offset}",
-                    file=str(self.path),
-                    path=path,
-                    hint=hint or _HINT,
-                    code=Code.DAMAGED_RESULT,
-                )
-            ]
+            f"{message} at byte {offset}",
+            file=str(self.path),
+            path=path,
+            hint=hint or _HINT,
+            code=Code.DAMAGED_RESULT,
         )
 
 

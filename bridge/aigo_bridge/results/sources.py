@@ -298,7 +298,7 @@ def _of_run_file(file: Path, root: Path | None) -> Iterator[ResultSource]:
     if evaluation is None:
         hint = "expected a run file with task_result_log_path in its task specifications"
         message = "the file names no results"
-        raise SpecError([Issue(message, file=str(file), hint=hint, code=Code.NOT_A_RESULT)])
+        raise SpecError(message, file=str(file), hint=hint, code=Code.NOT_A_RESULT)
     yield from _linked(evaluation, root)
 
 
@@ -332,7 +332,7 @@ def _of_evaluation(path: Path, root: Path | None) -> Iterator[ResultSource]:
     except (ValueError, KeyError, TypeError) as error:
         hint = "it is the file that `aigo-bridge run` writes for a run file"
         message = "found something else, expected the summary of an evaluation"
-        raise EvidenceError([Issue(message, file=str(path), hint=hint, code=Code.NOT_A_RESULT)]) from error
+        raise EvidenceError(message, file=str(path), hint=hint, code=Code.NOT_A_RESULT) from error
     for entry, result in zip(entries, results, strict=True):
         # A results folder moves as a whole, so files outside it that a summary names are not read.
         inside = isinstance(result, str) and (path.parent / result).resolve().is_relative_to(

@@ -251,12 +251,12 @@ def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
     evidence = frame.evidence
     if evidence is None and any_samples:
         raise EvidenceError(
-            [Issue("the log has no evidence to hold its samples", path=("evidence",), code=Code.UNFIT_RESULT)]
+            "the log has no evidence to hold its samples", path=("evidence",), code=Code.UNFIT_RESULT
         )
     if evidence is not None and evidence.samples:
         message = f"the log already contains {plural(len(evidence.samples), 'sample')}"
         hint = "pass them as `samples`, and the log without them as `finish`"
-        raise EvidenceError([Issue(message, path=("evidence", "samples"), hint=hint, code=Code.UNFIT_RESULT)])
+        raise EvidenceError(message, path=("evidence", "samples"), hint=hint, code=Code.UNFIT_RESULT)
     issues = list(_metrics_that_are_no_numbers(frame))
     if issues:
         raise EvidenceError(issues)

@@ -267,9 +267,7 @@ def parse_text(parameter: Parameter, text: str) -> Any:
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or "not YAML"
         message = f"parameter {parameter.key!r}: cannot read {text!r} as a value: {problem}"
-        raise SpecError(
-            [Issue(message, path=("config", parameter.key), code=Code.WRONG_PARAMETER)]
-        ) from error
+        raise SpecError(message, path=("config", parameter.key), code=Code.WRONG_PARAMETER) from error
 
 
 def _typed_number(parameter: IntParameter | FloatParameter, text: str) -> int | float | str:

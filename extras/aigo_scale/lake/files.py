@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from aigo_bridge.access.display_paths import address_of, display_path
 from aigo_bridge.access.object_addresses import Address, is_address, parse
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 
 DELTA_LOG = "_delta_log"
 """Folder of a Delta table that contains the list of its files."""
@@ -41,7 +41,7 @@ def _stays_inside(name: str) -> bool:
 
 def damaged(place: str, message: str, hint: str | None = None) -> EvidenceError:
     """Return the error for an unusable part of a lake."""
-    return EvidenceError([Issue(message, file=place, hint=hint, code=Code.DAMAGED_RESULT)])
+    return EvidenceError(message, file=place, hint=hint, code=Code.DAMAGED_RESULT)
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
                 f"shard {part.shard.shard} has {plural(count, 'sample')}, and had"
                 f" {part.job.num_samples} when it ended"
             )
-            raise EvidenceError([Issue(message, file=str(part.log), code=Code.SHARDS_APART)])
+            raise EvidenceError(message, file=str(part.log), code=Code.SHARDS_APART)
 
 
 def _execution(shards: Shards, parts: Sequence[_Part]) -> Execution:

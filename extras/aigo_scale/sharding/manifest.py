@@ -18,7 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.process.temporary import locked
 from aigo_bridge.results.log_files import open_for_replacing
@@ -129,11 +129,11 @@ def read_manifest(folder: Path) -> ShardManifest:
         raw: Any = orjson.loads(content)
     except (OSError, ValueError) as error:
         raise EvidenceError(
-            [Issue(f"the shard's manifest cannot be read: {error}", file=str(path), code=Code.DAMAGED_LOG)]
+            f"the shard's manifest cannot be read: {error}", file=str(path), code=Code.DAMAGED_LOG
         ) from error
     if isinstance(raw, dict) and raw.get("format") != FORMAT:
         message = f"the manifest has format {raw.get('format')!r:.80}, this release reads format {FORMAT}"
-        raise EvidenceError([Issue(message, file=str(path), code=Code.OTHER_RELEASE)])
+        raise EvidenceError(message, file=str(path), code=Code.OTHER_RELEASE)
     try:
         manifest = _MANIFEST.validate_json(content, strict=True)
         _check(manifest)
@@ -141,7 +141,7 @@ def read_manifest(folder: Path) -> ShardManifest:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first is not None else str(error)
         message = f"the shard's manifest is damaged: {what}"
-        raise EvidenceError([Issue(message, file=str(path), code=Code.DAMAGED_LOG)]) from error
+        raise EvidenceError(message, file=str(path), code=Code.DAMAGED_LOG) from error
     return manifest
 
 

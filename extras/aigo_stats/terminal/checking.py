@@ -50,20 +50,11 @@ def _rules_of(file: Path) -> list[CheckRule]:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         raise SpecError(
-            [
-                Issue(
-                    f"not YAML: {getattr(error, 'problem', error)}",
-                    file=str(file),
-                    line=line,
-                    code=Code.NOT_YAML,
-                )
-            ]
+            f"not YAML: {getattr(error, 'problem', error)}", file=str(file), line=line, code=Code.NOT_YAML
         ) from error
     listed = document.get("rules") if isinstance(document, dict) else None
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        raise SpecError(
-            [Issue("found no list of texts `rules`, expected one", file=str(file), code=Code.WRONG_RULE)]
-        )
+        raise SpecError("found no list of texts `rules`, expected one", file=str(file), code=Code.WRONG_RULE)
     lines = content.splitlines()
     rules: list[CheckRule] = []
     issues: list[Issue] = []

@@ -22,7 +22,7 @@ from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import Provenance, ResultOrigin
 from aigo_bridge.engine.tape import PREFIX
-from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.process import no_collections
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.log_files import COMPRESSIONS, open_for_replacing
@@ -234,12 +234,10 @@ def read_provenance(file: Path) -> dict[str, Any]:
         with open_regular(file) as content:
             record = read_json(content.read(LARGEST))
     except FileNotFoundError as error:
-        raise EvidenceError(
-            [Issue("there is no such file", file=str(file), code=Code.BROKEN_PROVENANCE)]
-        ) from error
+        raise EvidenceError("there is no such file", file=str(file), code=Code.BROKEN_PROVENANCE) from error
     except (OSError, ValueError, RecursionError) as error:
         raise EvidenceError(
-            [Issue(f"cannot be read: {error}", file=str(file), code=Code.BROKEN_PROVENANCE)]
+            f"cannot be read: {error}", file=str(file), code=Code.BROKEN_PROVENANCE
         ) from error
     check_record(record, str(file))
     assert isinstance(record, dict)
@@ -265,35 +263,24 @@ def check_record(record: Any, file: str) -> None:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         kind = record.get("format") if isinstance(record, dict) else None
         raise EvidenceError(
-            [
-                Issue(
-                    f"found format {kind!r:.80}, expected {FORMAT!r}",
-                    file=file,
-                    path=("format",),
-                    code=Code.BROKEN_PROVENANCE,
-                )
-            ]
+            f"found format {kind!r:.80}, expected {FORMAT!r}",
+            file=file,
+            path=("format",),
+            code=Code.BROKEN_PROVENANCE,
         )
     content = {name: value for name, value in record.items() if name != "digest"}
     try:
         digest = canonical_digest(content)
     except ValueError as error:
-        raise EvidenceError([Issue(str(error), file=file, code=Code.BROKEN_PROVENANCE)]) from error
+        raise EvidenceError(str(error), file=file, code=Code.BROKEN_PROVENANCE) from error
     if record.get("digest") != digest:
         message = (
             f"was modified: its digest is {record.get('digest')!r:.20}, but its content has {digest!r:.20}"
         )
-        raise EvidenceError([Issue(message, file=file, path=("digest",), code=Code.BROKEN_PROVENANCE)])
+        raise EvidenceError(message, file=file, path=("digest",), code=Code.BROKEN_PROVENANCE)
     if not _is_sound(record):
         raise EvidenceError(
-            [
-                Issue(
-                    "has not the parts of a provenance",
-                    file=file,
-                    path=("result",),
-                    code=Code.BROKEN_PROVENANCE,
-                )
-            ]
+            "has not the parts of a provenance", file=file, path=("result",), code=Code.BROKEN_PROVENANCE
         )
 
 

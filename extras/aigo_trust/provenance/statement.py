@@ -19,7 +19,7 @@ import orjson
 
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.text.canonical_json import canonical_json
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.text.plurals import plural
@@ -114,7 +114,7 @@ def payload(statement: Mapping[str, Any]) -> bytes:
     try:
         return canonical_json(statement)
     except ValueError as error:
-        raise EvidenceError([Issue(str(error), code=Code.BROKEN_ATTESTATION)]) from error
+        raise EvidenceError(str(error), code=Code.BROKEN_ATTESTATION) from error
 
 
 def read_document(file: Path) -> Any:
@@ -128,7 +128,7 @@ def read_document(file: Path) -> Any:
             return read_json(content.read(LARGEST))
     except (OSError, ValueError, RecursionError) as error:
         raise EvidenceError(
-            [Issue(f"cannot be read: {error}", file=str(file), code=Code.BROKEN_ATTESTATION)]
+            f"cannot be read: {error}", file=str(file), code=Code.BROKEN_ATTESTATION
         ) from error
 
 

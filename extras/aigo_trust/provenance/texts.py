@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.log_files import FIRST_LINE, is_json_lines, mapped
 from aigo_bridge.text.json_text import read_json
 
@@ -98,7 +98,7 @@ def read_texts(path: Path) -> ResultTexts:
         return _of_lines(path, content) if by_line else _of_document(path, content)
     except (ValueError, TypeError, RecursionError) as error:
         raise EvidenceError(
-            [Issue(f"cannot be read as a result: {error}", file=str(path), code=Code.NOT_A_RESULT)]
+            f"cannot be read as a result: {error}", file=str(path), code=Code.NOT_A_RESULT
         ) from error
 
 

@@ -274,9 +274,7 @@ def cassette_lines(path: Path, tell: Callable[[Issue], None]) -> Iterator[tuple[
             else:
                 yield line, content
     if num_read == 0:
-        raise EvidenceError(
-            [Issue("not a cassette: the file is empty", file=str(path), code=Code.DAMAGED_CASSETTE)]
-        )
+        raise EvidenceError("not a cassette: the file is empty", file=str(path), code=Code.DAMAGED_CASSETTE)
     if tail is not None:
         yield from _tail_lines(tail, num_read, tell)
 
@@ -294,7 +292,7 @@ def _counted(tell: Callable[[Issue], None], path: Path) -> Callable[[Issue], Non
 
 
 def _refused(message: str, path: Path) -> EvidenceError:
-    return EvidenceError([Issue(message, file=str(path), code=Code.DAMAGED_CASSETTE)])
+    return EvidenceError(message, file=str(path), code=Code.DAMAGED_CASSETTE)
 
 
 def _tail_lines(tail: Tail, num_read: int, tell: Callable[[Issue], None]) -> Iterator[tuple[Json, bytes]]:
@@ -336,10 +334,10 @@ def _check_head(line: Any, path: Path) -> None:
     """
     if not (isinstance(line, dict) and "cassette" in line):
         hint = "create one with: aigo-bridge run … --record FILE"
-        raise EvidenceError([Issue("not a cassette", file=str(path), hint=hint, code=Code.DAMAGED_CASSETTE)])
+        raise EvidenceError("not a cassette", file=str(path), hint=hint, code=Code.DAMAGED_CASSETTE)
     if line["cassette"] != FORMAT:
         message = f"found a cassette of format {line['cassette']!r}, expected {FORMAT}"
-        raise EvidenceError([Issue(message, file=str(path), code=Code.OTHER_RELEASE)])
+        raise EvidenceError(message, file=str(path), code=Code.OTHER_RELEASE)
 
 
 def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int, bytes]]:
@@ -376,12 +374,10 @@ def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int
                     raise _refused(f"the file has more than {most_lines:,} lines in {packed:,} bytes", path)
                 yield number, line
     except FileNotFoundError as error:
-        raise EvidenceError(
-            [Issue("the file does not exist", file=str(path), code=Code.NOTHING_THERE)]
-        ) from error
+        raise EvidenceError("the file does not exist", file=str(path), code=Code.NOTHING_THERE) from error
     except OSError as error:
         raise EvidenceError(
-            [Issue(f"it cannot be read: {error.strerror}", file=str(path), code=Code.DAMAGED_CASSETTE)]
+            f"it cannot be read: {error.strerror}", file=str(path), code=Code.DAMAGED_CASSETTE
         ) from error
 
 

@@ -105,13 +105,7 @@ class Cassette:
                 undone.pop_all()
         except OSError as error:
             raise EvidenceError(
-                [
-                    Issue(
-                        f"the file cannot be unpacked: {error.strerror}",
-                        file=str(path),
-                        code=Code.DAMAGED_CASSETTE,
-                    )
-                ]
+                f"the file cannot be unpacked: {error.strerror}", file=str(path), code=Code.DAMAGED_CASSETTE
             ) from error
 
     @property

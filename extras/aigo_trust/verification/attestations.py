@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_trust.provenance.envelope import signed
 from aigo_trust.provenance.record import provenance_file, read_provenance, stem_of
@@ -62,9 +62,7 @@ def attest_with(sign: Sign, result: Path, target: Path) -> Path:
         findings = provenance_findings(texts, read_provenance(file))
         if findings:
             hint = "aigo-bridge verify tells all of it"
-            raise EvidenceError(
-                [Issue(str(findings[0]), file=str(result), hint=hint, code=Code.BROKEN_ATTESTATION)]
-            )
+            raise EvidenceError(str(findings[0]), file=str(result), hint=hint, code=Code.BROKEN_ATTESTATION)
         provenance = (file.name, file.read_bytes())
     _write(target, sign(payload(statement_of(texts, provenance))))
     return target
@@ -90,24 +88,17 @@ def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: boo
     if not file.is_file():
         hint = f"aigo-bridge attest RESULT {'--keyless' if keyless else '--key FILE'}"
         raise EvidenceError(
-            [
-                Issue(
-                    "there is no attestation of the result",
-                    file=str(file),
-                    hint=hint,
-                    code=Code.BROKEN_ATTESTATION,
-                )
-            ]
+            "there is no attestation of the result", file=str(file), hint=hint, code=Code.BROKEN_ATTESTATION
         )
     attestation = read_document(file)
     try:
         statement = statement_in(envelope_in(attestation))
     except ValueError as error:
-        raise EvidenceError([Issue(str(error), file=str(file), code=Code.BROKEN_ATTESTATION)]) from error
+        raise EvidenceError(str(error), file=str(file), code=Code.BROKEN_ATTESTATION) from error
     expected = statement_of(texts, None)
     if subject_digest(statement) != subject_digest(expected):
         raise EvidenceError(
-            [Issue("it is the attestation of another file", file=str(file), code=Code.BROKEN_ATTESTATION)]
+            "it is the attestation of another file", file=str(file), code=Code.BROKEN_ATTESTATION
         )
     disclosure = disclosure_of(texts, attestation, sample)
     name = _OTHER.sub("-", sample).strip("-")[:60] or "sample"

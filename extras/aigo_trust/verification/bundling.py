@@ -27,7 +27,7 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.registry import logs_by_engine, native_files
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exporting.manifest import manifest_of
 from aigo_bridge.exporting.packing import pack
 from aigo_bridge.plan.plan import TaskPlan
@@ -135,11 +135,11 @@ def _cassette(contents: Contents) -> Path:
         raise UsageError(f"there is no cassette {str(cassette)!r}", code=Code.MISSING_FILE)
     check = check_cassette(cassette, provenance_of(contents.result))
     if check.findings:
-        raise EvidenceError([Issue(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)])
+        raise EvidenceError(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)
     if tail_of(cassette).is_file():
         message = f"its last lines are in {tail_of(cassette).name}: the recording is incomplete"
         hint = "continue it with: aigo-bridge run … --resume --record FILE"
-        raise EvidenceError([Issue(message, file=str(cassette), hint=hint, code=Code.NOT_RECORDED)])
+        raise EvidenceError(message, file=str(cassette), hint=hint, code=Code.NOT_RECORDED)
     return cassette
 
 
@@ -275,11 +275,11 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
         ValueError,
     ) as error:
         raise EvidenceError(
-            [Issue(f"cannot be read as a bundle: {error}", file=str(path), code=Code.BROKEN_BUNDLE)]
+            f"cannot be read as a bundle: {error}", file=str(path), code=Code.BROKEN_BUNDLE
         ) from error
     result = _inside(folder, manifest.get("result"))
     if result is None or not result.is_file():
-        raise EvidenceError([Issue("the bundle has no result", file=str(path), code=Code.BROKEN_BUNDLE)])
+        raise EvidenceError("the bundle has no result", file=str(path), code=Code.BROKEN_BUNDLE)
     task = _inside(folder, manifest.get("task"))
     rows_file = None if task is None else task / ROWS
     rows = None
@@ -321,9 +321,7 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         elif kind not in (0, 8) or not entry.filename or entry.is_dir():
             problem = f"member {entry.filename!r:.80} is not a regular file"
     if problem is not None:
-        raise EvidenceError(
-            [Issue(f"cannot be read as a bundle: {problem}", file=str(path), code=Code.BROKEN_BUNDLE)]
-        )
+        raise EvidenceError(f"cannot be read as a bundle: {problem}", file=str(path), code=Code.BROKEN_BUNDLE)
     return entries
 
 
@@ -335,22 +333,16 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         manifest = read_json(text)
     except KeyError as error:
         raise EvidenceError(
-            [Issue(f"not a bundle: {MANIFEST} is missing", file=str(path), code=Code.BROKEN_BUNDLE)]
+            f"not a bundle: {MANIFEST} is missing", file=str(path), code=Code.BROKEN_BUNDLE
         ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise EvidenceError(
-            [Issue(f"its {MANIFEST} does not have format {FORMAT}", file=str(path), code=Code.BROKEN_BUNDLE)]
+            f"its {MANIFEST} does not have format {FORMAT}", file=str(path), code=Code.BROKEN_BUNDLE
         )
     content = {name: value for name, value in manifest.items() if name != "digest"}
     if canonical_digest(content) != manifest.get("digest") or not isinstance(manifest.get("members"), dict):
         raise EvidenceError(
-            [
-                Issue(
-                    f"its {MANIFEST} was altered: its digest is another",
-                    file=str(path),
-                    code=Code.BROKEN_BUNDLE,
-                )
-            ]
+            f"its {MANIFEST} was altered: its digest is another", file=str(path), code=Code.BROKEN_BUNDLE
         )
     return manifest
 

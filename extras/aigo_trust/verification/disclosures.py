@@ -8,7 +8,7 @@ from typing import Any
 
 from aigo_bridge.access.file_kinds import head_of
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import EvidenceError, Issue
+from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.counts import trial_number, trials_of
 from aigo_bridge.results.rows import items_of, outputs_of, text_of
 from aigo_bridge.results.values import Json, mappings, member, value_text
@@ -40,7 +40,7 @@ def disclosed_facts(path: Path) -> list[tuple[str, str]]:
         statement = statement_in(envelope_in(disclosure.attestation))
         return list(sample_facts(statement, read_json(disclosure.text)))
     except ValueError as error:
-        raise EvidenceError([Issue(str(error), file=str(path), code=Code.BROKEN_ATTESTATION)]) from error
+        raise EvidenceError(str(error), file=str(path), code=Code.BROKEN_ATTESTATION) from error
 
 
 def sample_facts(statement: Mapping[str, Any], sample: Any) -> Iterator[tuple[str, str]]:

@@ -295,7 +295,7 @@ def find_adapter(
     if len(specs) > 1:
         names = ", ".join(path.name for path in files)
         raise SpecError(
-            [Issue(f"adapter {key!r} is declared by several files: {names}", code=Code.SEVERAL_DECLARATIONS)]
+            f"adapter {key!r} is declared by several files: {names}", code=Code.SEVERAL_DECLARATIONS
         )
     return adapter_of(specs[0]) if specs else None
 

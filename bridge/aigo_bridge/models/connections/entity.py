@@ -335,7 +335,7 @@ def load_model(
         return connect(model, settings=settings, env=env)
     if not isinstance(document.spec, RunSpec | AssessmentPlanSpec):
         raise SpecError(
-            [Issue("expected a model or a run file", file=str(path), line=1, column=1, code=Code.OTHER_KIND)]
+            "expected a model or a run file", file=str(path), line=1, column=1, code=Code.OTHER_KIND
         )
     return _of_runs(_runs(document), written, key, settings, env)
 

@@ -78,13 +78,9 @@ def _merged(
     real = path.resolve()
     if real in above:
         circle = " → ".join(file.name for file in (*above[above.index(real) :], real))
-        raise SpecError(
-            [Issue(f"files include each other: {circle}", file=shown, code=Code.REFERENCE_CIRCLE)]
-        )
+        raise SpecError(f"files include each other: {circle}", file=shown, code=Code.REFERENCE_CIRCLE)
     if len(above) >= MOST_FILES:
-        raise SpecError(
-            [Issue(f"more than {MOST_FILES} files include each other", file=shown, code=Code.TOO_MUCH)]
-        )
+        raise SpecError(f"more than {MOST_FILES} files include each other", file=shown, code=Code.TOO_MUCH)
     own, own_places = read_yaml(path, shown, HARNESS, warnings)
     included = own.pop("include", None)
     values: dict[str, Any] = {}
@@ -94,15 +90,11 @@ def _merged(
         place = own_places.get(("include", number), own_places[("include",)])
         if not isinstance(name, str):
             raise SpecError(
-                [
-                    Issue(
-                        f"'include': found {name!r}, expected the name of a file",
-                        place.file,
-                        place.line,
-                        place.column,
-                        code=Code.WRONG_TYPE,
-                    )
-                ]
+                f"'include': found {name!r}, expected the name of a file",
+                file=place.file,
+                line=place.line,
+                column=place.column,
+                code=Code.WRONG_TYPE,
             )
         file = path.parent / name
         try:
