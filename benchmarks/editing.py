@@ -24,7 +24,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 from ratios import record
 
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 from aigo_editor.completion import Knowledge, complete
 from aigo_editor.context import context_at
 from aigo_editor.project import source_of

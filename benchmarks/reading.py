@@ -18,7 +18,7 @@ import yaml
 from ratios import record
 
 from aigo_bridge.reading import read, validate_paths
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 TASK = """\
 key: trivia-{n}

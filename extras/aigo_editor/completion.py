@@ -11,7 +11,7 @@ from typing import Any, Literal
 from aigo_bridge.access.opening import is_below
 from aigo_bridge.reading.checks.scoring import scores_of
 from aigo_bridge.reading.locating import DATA_SUFFIXES
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_editor import fields
 from aigo_editor.context import Context
 from aigo_editor.fields import FieldNote, ValueChoice

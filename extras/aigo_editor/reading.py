@@ -24,7 +24,8 @@ from aigo_bridge.planning.rows import Surroundings, entity_rows, is_at_hand
 from aigo_bridge.reading import environment, read
 from aigo_bridge.reading.locating import find_dataset
 from aigo_bridge.reading.reader import FileReport, upgrade_text, validate_paths
-from aigo_bridge.spec import DatasetSpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.task import TaskSpec
 from aigo_bridge.text.plurals import plural
 
 LONGEST_VALUE = 300

@@ -12,7 +12,7 @@ from tests.conformance.carrying_out import faults
 from tests.conformance.features import Feature, features, ready
 
 from aigo_bridge.snippets import run_in_process
-from aigo_bridge.spec import metric, scorer, solvers, task
+from aigo_bridge.spec import metric, scorers, solvers, task
 from aigo_bridge.spec.base import SpecModel
 
 FEATURES = features()
@@ -31,7 +31,7 @@ def test_a_feature_is_the_same_everywhere(feature: Feature, tmp_path: Path) -> N
         (solvers.SOLVERS, "type"),
         (solvers.MessageBuilder, "type"),
         (solvers.InputBuilder, "type"),
-        (scorer.SCORERS, "type"),
+        (scorers.SCORERS, "type"),
         (metric.METRICS, "type"),
         (task.Aggregator, "function"),
         (task.Definition, "type"),

@@ -12,7 +12,7 @@ from tests.conformance.features import features
 from tests.conformance.ledger import LEDGER
 
 from aigo_bridge.spec.metric import METRICS
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_bridge.spec.solvers import SOLVERS
 from aigo_bridge.spec.task import Aggregator
 

@@ -18,9 +18,11 @@ from pydantic import BaseModel
 from tests.support.commands import REPOSITORY
 from tests.support.pages import Page, Section
 
-from aigo_bridge import dtypes, spec
+from aigo_bridge import dtypes
 from aigo_bridge.spec.base import OneOf
+from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec
 from aigo_bridge.spec.schema import description
+from aigo_bridge.spec.task import TaskSpec
 from aigo_bridge.spec.wording import TAGS, default_words, field_words, meaning, tag_of_model
 
 BEGIN, END = "<!-- fields: {} -->", "<!-- end of fields -->"
@@ -69,7 +71,7 @@ TASK_FORMAT = Tables(
         REFERENCE / "task-format" / f"{name}.md"
         for name in ("README", "solvers", "scorers", "metrics", "datasets", "actions")
     ),
-    (spec.TaskSpec, spec.DatasetSpec, spec.DatasetGeneratorSpec),
+    (TaskSpec, DatasetSpec, DatasetGeneratorSpec),
 )
 TASKLOG = Tables(
     (REFERENCE / "result-log.md",),

@@ -11,8 +11,7 @@ from tests.support.pages import page
 
 from aigo_bridge.cli import VERBS
 from aigo_bridge.plugins import KINDS, group_of
-from aigo_bridge.spec import DatasetSpec
-from aigo_bridge.spec.datasets import HuggingFaceSource
+from aigo_bridge.spec.datasets import DatasetSpec, HuggingFaceSource
 
 GUIDES = REPOSITORY / "docs" / "guides"
 PLUGIN = page(GUIDES / "write-a-plugin.md")

@@ -208,7 +208,7 @@ def _foreign_tasks(data: bytes, folder: Path) -> str:
     """A task of lm-evaluation-harness: converted, and what comes of it is a task that reads."""
     from aigo_bridge.jsonl_spec.conversion import task_yaml
     from aigo_bridge.reading import read
-    from aigo_bridge.spec import TaskSpec
+    from aigo_bridge.spec.task import TaskSpec
     from aigo_formats.lm_eval.tasks.files import converted_tasks
 
     path = folder / "task.yaml"
@@ -227,7 +227,7 @@ def _hub_tasks(data: bytes, folder: Path) -> str:
     """An `eval.yaml`: converted, and what comes of it is a task that reads."""
     from aigo_bridge.jsonl_spec.conversion import task_yaml
     from aigo_bridge.reading import read
-    from aigo_bridge.spec import TaskSpec
+    from aigo_bridge.spec.task import TaskSpec
     from aigo_formats.inspect_hub.files import converted_tasks
 
     (folder / "eval.yaml").write_bytes(data)

@@ -16,7 +16,7 @@ from aigo_bridge.access.grants import Grants, granting
 from aigo_bridge.cli.failing import render_issues
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 pytestmark = pytest.mark.usefixtures("own_heap")
 
@@ -286,7 +286,7 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
         from pathlib import Path
         from aigo_bridge.errors import SpecError
         from aigo_bridge.reading import read
-        from aigo_bridge.spec import TaskSpec
+        from aigo_bridge.spec.task import TaskSpec
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         try:
             read(TaskSpec, Path({str(path)!r}), env={{}})

@@ -20,9 +20,9 @@ from pydantic import BaseModel
 from tests.support.commands import Run
 from typer.testing import CliRunner
 
-from aigo_bridge import spec
 from aigo_bridge.cli import VERBS, app
 from aigo_bridge.plan.plan import content_digest
+from aigo_bridge.reading.kinds import KINDS
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.base import OneOf
 from aigo_bridge.templates.config import bind_config
@@ -307,7 +307,7 @@ def text_of(path: Path) -> str:
 
 def snippet_fields() -> Iterator[str]:
     """Every field of the specification that holds the author's code."""
-    todo: list[Any] = [getattr(spec, name) for name in spec.__all__]
+    todo: list[Any] = [kind.spec for kind in KINDS.values()]
     seen: set[Any] = set()
     while todo:
         kind = todo.pop()

@@ -31,7 +31,7 @@ from aigo_bridge.jsonl_spec import read_task_file
 from aigo_bridge.models.connections.adapters import find_adapter
 from aigo_bridge.reading import kind_of, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets, find_task_with_key
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 TASK = """key: t
 display_name: T
@@ -226,7 +226,7 @@ READ = """
 from pathlib import Path
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 for path in sorted(Path({folder!r}).glob("*.yaml")):
     try:
         read(TaskSpec, path)

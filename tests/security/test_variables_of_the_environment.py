@@ -15,8 +15,10 @@ from aigo_bridge.cli.failing import render_issues
 from aigo_bridge.errors import SpecError, UsageError
 from aigo_bridge.reading import read
 from aigo_bridge.reading.variables import CONNECTION_FIELDS, looks_like_key, trust_of
-from aigo_bridge.spec import DatasetSpec, ModelSpec, RunSpec, TaskSpec
-from aigo_bridge.spec.models import Connection
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.evaluations import RunSpec
+from aigo_bridge.spec.models import Connection, ModelSpec
+from aigo_bridge.spec.task import TaskSpec
 
 KEY = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c"
 TASK = """key: t

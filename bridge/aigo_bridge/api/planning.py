@@ -22,7 +22,7 @@ from aigo_bridge.planning.planning import plan_origin
 from aigo_bridge.planning.planning import plan_task as plan_document
 from aigo_bridge.planning.rows import Surroundings
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 StrPath = str | os.PathLike[str]
 Rows = Iterable[Mapping[str, Any]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -268,6 +269,11 @@ def options(
 
 def main() -> None:
     """Run the command line of `aigo-bridge`."""
+    from aigo_bridge.process import collect_late
+
+    collect_late()
+    # Plug-ins of pydantic observe other programs. Finding them reads the metadata of all installed packages.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from aigo_bridge.cli.failing import interrupted, stopped_by_signals
     from aigo_bridge.cli.terminal import hide_secrets
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import ssl
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -100,6 +99,8 @@ def fetched(
 
 
 def _download(url: str, target: Path, largest: int, seconds: float) -> None:
+    import ssl
+
     import httpx
     from anyio.from_thread import start_blocking_portal
 
@@ -132,7 +133,7 @@ async def _fetch(url: str, file: IO[bytes], largest: int, seconds: float) -> Non
     import anyio
     import httpx
 
-    from aigo_bridge.access.addresses import PublicTransport
+    from aigo_bridge.access.transport import PublicTransport
 
     with anyio.fail_after(seconds):
         # Ignore the environment, so that the keys in `.netrc` are not sent to any server.

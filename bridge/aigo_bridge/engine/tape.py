@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from aigo_bridge.engine.model_calls import CallOutcome, CallSite, request_text
 from aigo_bridge.errors import Stage
-from aigo_bridge.models.protocol import ModelRequest
-from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.redaction.secrets import KNOWN
-from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.canonical_json import canonical_json
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.model_calls import CallOutcome, CallSite
+    from aigo_bridge.models.protocol import ModelRequest
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_bridge.spec.base import MLTask
 
 PREFIX = "cassette/"
 """Prefix of model names in runs answered from a cassette, so that logs, caches and resumed runs do not
@@ -151,6 +153,8 @@ class TrialTape:
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
     ) -> TapedCall:
         """Return the taped call for a request through the Model protocol."""
+        from aigo_bridge.engine.model_calls import request_text
+
         try:
             return self._call(model_key, model, request_text(request, continuations))
         except ValueError as error:
@@ -173,6 +177,8 @@ class TrialTape:
             return self._call(model_key, model, b"", str(error))
 
     def _call(self, model_key: str, model: str, text: bytes, problem: str | None = None) -> TapedCall:
+        from aigo_bridge.engine.model_calls import CallSite
+
         redactor = KNOWN.redactor
         # Requests with different secrets count as equal.
         content = redactor.json(text)

@@ -32,8 +32,8 @@ from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read, snippet_place
 from aigo_bridge.reading.locating import find_dataset, find_generator
 from aigo_bridge.snippets import Snippet, SnippetHost
-from aigo_bridge.spec import DatasetGeneratorSpec, DatasetSpec, has_marker
-from aigo_bridge.spec.datasets import PythonSynthesizer
+from aigo_bridge.spec.base import has_marker
+from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec, PythonSynthesizer
 
 
 @dataclass(frozen=True)

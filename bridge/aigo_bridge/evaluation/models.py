@@ -10,9 +10,10 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.evaluation.run_files import RunFile
-from aigo_bridge.plan.plan import fingerprint_of, sha256_of
+from aigo_bridge.plan.plan import fingerprint_of
 from aigo_bridge.results.specification import slug
 from aigo_bridge.spec.models import ProviderModel
+from aigo_bridge.text.json_text import sha256_of
 
 SECRETS = frozenset(
     {

@@ -24,7 +24,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.reading import read
 from aigo_bridge.reading.locating import find_task
 from aigo_bridge.results.records import HINT
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 _MOST_NAMED = 5
 

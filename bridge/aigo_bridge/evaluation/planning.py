@@ -34,8 +34,9 @@ from aigo_bridge.planning.results import result_columns
 from aigo_bridge.planning.rows import Sibling, Surroundings
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_task_with_key
-from aigo_bridge.spec import BenchmarkDefinition, PolicySpec, TaskSpec
 from aigo_bridge.spec.datasets import ClaudeCodeSource, DatasetSource, InspectSource, TraceSource
+from aigo_bridge.spec.evaluations import PolicySpec
+from aigo_bridge.spec.task import BenchmarkDefinition, TaskSpec
 from aigo_bridge.text.plurals import plural
 
 

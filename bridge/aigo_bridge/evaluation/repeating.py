@@ -32,12 +32,9 @@ from aigo_bridge.dtypes import (
     TaskResultFailures,
     TaskResultLog,
 )
-from aigo_bridge.engine.engine import Engine
-from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Execution, LogRef
 from aigo_bridge.engine.provenance import cassette_digests, write_run_provenance
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.evaluation.planning import Entry
 from aigo_bridge.evaluation.writing import (
     NO_METRICS,
     WrittenRun,
@@ -58,7 +55,10 @@ from aigo_bridge.results.writing import Run, Sample, write_log
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
+    from aigo_bridge.engine.engine import Engine
+    from aigo_bridge.engine.outcome import Outcome
     from aigo_bridge.engine.tape import Tape
+    from aigo_bridge.evaluation.planning import Entry
 
 Values = Mapping[str, Any]
 

@@ -24,8 +24,16 @@ from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
 from aigo_bridge.reading import Document, environment, issues_from_validation, kind_of, peek, read
 from aigo_bridge.reading.locating import find_task
-from aigo_bridge.spec import AssessmentPlanSpec, DatasetSpec, EvaluationSpec, RunSpec, TaskSpecification
-from aigo_bridge.spec.evaluations import RepeatabilitySpecification, RunConfig, specification_keys
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.evaluations import (
+    AssessmentPlanSpec,
+    EvaluationSpec,
+    RepeatabilitySpecification,
+    RunConfig,
+    RunSpec,
+    TaskSpecification,
+    specification_keys,
+)
 from aigo_bridge.spec.parameters import parse_text, resolve_config, template_values
 from aigo_bridge.templates import bind_config
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from aigo_bridge.access.opening import YAML_SUFFIXES
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
@@ -35,20 +34,21 @@ from aigo_bridge.evaluation.planning import (
     trace_reader,
 )
 from aigo_bridge.evaluation.run_files import holds_evaluation, names_run_file, parse_reference
+from aigo_bridge.evaluation.sample_data import dataset_key
 from aigo_bridge.evaluation.writing import outcome_of
 from aigo_bridge.execution.permissions import confined
 from aigo_bridge.execution.progress import allowed
 from aigo_bridge.jsonl_spec import is_record_file
-from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, bind_task, fingerprint_of
+from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, fingerprint_of
 from aigo_bridge.planning.planning import config_from_text, plan_origin
 from aigo_bridge.planning.rows import Surroundings
 from aigo_bridge.process.signals import finishing
 from aigo_bridge.reading import Document, read
-from aigo_bridge.reading.locating import find_dataset, find_hub_datasets, find_task
+from aigo_bridge.reading.locating import find_hub_datasets, find_task
 from aigo_bridge.results.faults import explained
-from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
-from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
+from aigo_bridge.spec.datasets import SAMPLE_NOTE
 from aigo_bridge.spec.parameters import resolve_config
+from aigo_bridge.spec.task import TaskSpec
 
 
 def plan(origin: PlanOrigin) -> TaskPlan:
@@ -236,34 +236,12 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
 # Sample data and full data
 
 
-@dataclass(frozen=True)
-class DefaultSampleData:
-    """Sample data that a task uses by default."""
-
-    full: tuple[str, ...]
-    """Keys of the full datasets for the sample data; empty without full datasets."""
-
-
 def sample_note(plan: TaskPlan) -> str | None:
     """Return a note about the metrics of a plan; `None` if its rows are not sample data."""
     if plan.dataset is None or not plan.dataset.is_sample:
         return None
     real = [] if plan.origin is None or plan.origin.stored else _real_datasets(plan.origin.task)
     return f"{SAMPLE_NOTE} (use --full for the real rows)" if real else SAMPLE_NOTE
-
-
-def sample_data(document: Document[TaskSpec]) -> DefaultSampleData | None:
-    """Return the sample data that a task uses by default; `None` if it uses other data."""
-    try:
-        key = _dataset_key(document, resolve_config(document.spec.config_spec, {}))
-        if key is None:
-            return None
-        file = find_dataset(key, {}, document.file)
-        if file.suffix not in YAML_SUFFIXES or not is_sample_data(read(DatasetSpec, file).spec.tags):
-            return None
-    except (BridgeError, ValidationError):
-        return None  # The task lacks a default dataset, or one of its files is invalid, which a run reports.
-    return DefaultSampleData(tuple(find_hub_datasets(document.file)))
 
 
 def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
@@ -290,7 +268,7 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     task = document.spec
     config = resolve_config(task.config_spec, origin.config)
     try:
-        key = _dataset_key(document, config)
+        key = dataset_key(document, config)
     except (TemplateError, ValidationError):
         return origin  # Planning reports the error with its position.
     if key is None:
@@ -347,21 +325,11 @@ def _real_datasets(task: str) -> dict[str, Path]:
         return {}  # For example, the values of a run file.
 
 
-def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str | None:
-    """Return the key of the task's only dataset; `None` if it has several or none, or uses the rows of a
-    result.
-    """
-    definition = bind_task(document.data, config).definition
-    if not isinstance(definition, BenchmarkDefinition) or definition.dataset is None:
-        return None
-    return None if definition.dataset.source == "task_result" else definition.dataset.key
-
-
 def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
     """Return the parameter that selects the task's dataset; `None` if it lacks such a parameter."""
     for parameter in document.spec.config_spec:
         if parameter.type == "dataset":
             with suppress(TemplateError, ValidationError):
-                if _dataset_key(document, {**config, parameter.key: key}) == key:
+                if dataset_key(document, {**config, parameter.key: key}) == key:
                     return parameter.key
     return None

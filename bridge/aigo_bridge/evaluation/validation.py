@@ -32,7 +32,10 @@ from aigo_bridge.reading.locating import TASK_FILES, shipped_tasks
 from aigo_bridge.reading.reader import FileReport, validate_paths
 from aigo_bridge.results.log_files import open_for_reading
 from aigo_bridge.results.validating import validate_log
-from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, RunSpec, TaskSpec, has_marker
+from aigo_bridge.spec.base import has_marker
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.evaluations import RunSpec
+from aigo_bridge.spec.task import BenchmarkDefinition, TaskSpec
 from aigo_bridge.text.plurals import plural
 
 YAML_SUFFIXES = (".yaml", ".yml")

@@ -30,7 +30,6 @@ from aigo_bridge.exporting.manifest import ExportManifest, PackedDataset, check_
 from aigo_bridge.plan.plan import PlannedDataset, PlanOrigin, Sample, TaskPlan, digest_of, document_of
 from aigo_bridge.planning.planning import plan_task, task_document
 from aigo_bridge.reading import Document, read
-from aigo_bridge.spec import TaskSpec
 from aigo_bridge.spec.parameters import (
     BooleanParameter,
     CategoricalParameter,
@@ -41,6 +40,7 @@ from aigo_bridge.spec.parameters import (
     Parameter,
     parse_text,
 )
+from aigo_bridge.spec.task import TaskSpec
 from aigo_bridge.version import __version__
 
 SAMPLES = "samples.jsonl"

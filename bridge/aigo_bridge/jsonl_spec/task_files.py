@@ -15,7 +15,6 @@ import orjson
 from yaml import Mark
 from yaml.nodes import MappingNode
 
-from aigo_bridge import spec
 from aigo_bridge.access.existence import is_file
 from aigo_bridge.access.opening import from_here
 from aigo_bridge.codes import Code
@@ -25,6 +24,7 @@ from aigo_bridge.jsonl_spec.files import load_tasks, numbered_lines, opened, val
 from aigo_bridge.jsonl_spec.records import REQUIRED_FIELDS, RecordError, TaskSpec
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.locating import shipped_folder
+from aigo_bridge.spec import task
 from aigo_bridge.text.plurals import plural
 
 ENDINGS = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson") for packed in ("", ".gz"))
@@ -221,7 +221,7 @@ class TaskFile:
     issues: tuple[Issue, ...]
     """Issues of invalid records, as warnings."""
 
-    def document(self) -> Document[spec.TaskSpec]:
+    def document(self) -> Document[task.TaskSpec]:
         """Return the task as if it had been read from a YAML file next to the records.
 
         Its positions refer to the file of records, because the YAML file does not exist.
@@ -229,7 +229,7 @@ class TaskFile:
         written = self.file.with_name(f"{self.converted.task['key']}.yaml")
         mark = Mark(str(self.file), 0, 0, 0, None, 0)
         return Document(
-            spec.TaskSpec.model_validate(self.converted.task),
+            task.TaskSpec.model_validate(self.converted.task),
             self.converted.task,
             written,
             self.file.parent,

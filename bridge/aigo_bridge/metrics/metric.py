@@ -16,9 +16,8 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from aigo_bridge.datasets.filtering import matches
 from aigo_bridge.dtypes import (
     ActionRecord,
     ActionRuleAction,
@@ -28,13 +27,16 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.metrics.grades import is_missing
-from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, OutlineScorer
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import MeanMetric
-from aigo_bridge.spec.scorer import SCORERS, default_keys
-from aigo_bridge.spec.scorers import Scorer
-from aigo_bridge.spec.task import ActionRuleSpec
+from aigo_bridge.spec.scorer import default_keys
+from aigo_bridge.spec.scorers import SCORERS
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, OutlineScorer
+    from aigo_bridge.snippets import SnippetHost
+    from aigo_bridge.spec.scorers import Scorer
+    from aigo_bridge.spec.task import ActionRuleSpec
 
 Scores = Sequence[Mapping[str, Any]]
 """Mapping of score name to value, or `NoAggregate`, for each scored sample."""
@@ -227,6 +229,8 @@ def excluded(
         scores: scorer key → values, aggregated over trials. A failed scorer is missing here, and an
             expression that reads it is undefined.
     """
+    from aigo_bridge.datasets.filtering import matches
+
     variables: dict[str, Any] = {"sample": sample, "scores": scores}
     if solver_output is not None:
         variables["solver_output"] = solver_output

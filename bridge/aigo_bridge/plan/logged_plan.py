@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, dotted
 from aigo_bridge.plan.outline import (
+    LATE,
     EntityType,
     TaskOutline,
     agrees,
@@ -36,8 +37,8 @@ from aigo_bridge.plan.plan import (
 from aigo_bridge.plan.shards import ShardRows
 from aigo_bridge.redaction.secrets import MASK, learn_environment, redact_value
 
-_SPECIFICATION: TypeAdapter[Specification | None] = TypeAdapter(Specification | None)
-_DATASET: TypeAdapter[PlannedDataset | None] = TypeAdapter(PlannedDataset | None)
+_SPECIFICATION: TypeAdapter[Specification | None] = TypeAdapter(Specification | None, config=LATE)
+_DATASET: TypeAdapter[PlannedDataset | None] = TypeAdapter(PlannedDataset | None, config=LATE)
 _DEEPEST = 200
 """Maximum nesting depth of a task in a log. Task files are nested less deeply."""
 

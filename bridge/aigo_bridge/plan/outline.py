@@ -12,23 +12,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition
 from aigo_bridge.spec.base import Key, has_marker
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 from aigo_bridge.spec.scorer import default_keys
-from aigo_bridge.spec.task import ScoreOfTrials
+from aigo_bridge.spec.task import BenchmarkDefinition, ScoreOfTrials, SystemDefinition
 
 EntityType = Literal["model", "dataset", "system"]
 Purpose = Literal["score", "qa"]
 
-_AGGREGATORS: TypeAdapter[tuple[ScoreOfTrials, ...] | None] = TypeAdapter(tuple[ScoreOfTrials, ...] | None)
-_KEY: TypeAdapter[Key | None] = TypeAdapter(Key | None)
-_TEXT: TypeAdapter[str | None] = TypeAdapter(str | None)
-_PURPOSE: TypeAdapter[Purpose] = TypeAdapter(Purpose)
+LATE = ConfigDict(defer_build=True)
+"""Adapter types are built when a log is read, not when its modules are loaded."""
+
+_AGGREGATORS: TypeAdapter[tuple[ScoreOfTrials, ...] | None] = TypeAdapter(
+    tuple[ScoreOfTrials, ...] | None, config=LATE
+)
+_KEY: TypeAdapter[Key | None] = TypeAdapter(Key | None, config=LATE)
+_TEXT: TypeAdapter[str | None] = TypeAdapter(str | None, config=LATE)
+_PURPOSE: TypeAdapter[Purpose] = TypeAdapter(Purpose, config=LATE)
 
 ENTITIES: tuple[EntityType, ...] = ("model", "dataset", "system")
 CODE = "python"

@@ -9,7 +9,6 @@ equal.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -21,10 +20,11 @@ import orjson
 from aigo_bridge.errors import Issue
 from aigo_bridge.plan.outline import EntityType, TaskOutline, outline_of
 from aigo_bridge.plan.shards import ShardRows
-from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data, rows_tags
 from aigo_bridge.spec.parameters import template_values
+from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.templates import bind_config
+from aigo_bridge.text.json_text import sha256_of
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
@@ -471,8 +471,3 @@ def mixed(earlier: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
         else sha256_of([earlier[key], fingerprint])
         for key, fingerprint in own.items()
     }
-
-
-def sha256_of(content: Any) -> str:
-    """Return the SHA-256 checksum of the canonical JSON of a value."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

@@ -17,8 +17,8 @@ from aigo_bridge.metrics.metric import short
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.planning.checks import cell_of, places_of
 from aigo_bridge.scoring.variables import render_compared
-from aigo_bridge.spec import BenchmarkDefinition
 from aigo_bridge.spec.scorer import ScorerSpec
+from aigo_bridge.spec.task import BenchmarkDefinition
 from aigo_bridge.templates import SampleTemplate, as_list
 from aigo_bridge.text.plurals import plural
 

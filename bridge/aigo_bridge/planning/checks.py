@@ -13,8 +13,8 @@ from aigo_bridge.errors import Issue, TemplateError
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.reading.checks.scoring import check_actions
-from aigo_bridge.spec import BenchmarkDefinition
 from aigo_bridge.spec.parameters import DatasetColumnParameter, Parameter
+from aigo_bridge.spec.task import BenchmarkDefinition
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
 

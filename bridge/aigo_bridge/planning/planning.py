@@ -34,8 +34,8 @@ from aigo_bridge.reading.checks.texts import check_snippet
 from aigo_bridge.reading.document import text_at
 from aigo_bridge.reading.locating import find_task
 from aigo_bridge.scoring.python import SAMPLE_ID
-from aigo_bridge.spec import BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.spec.parameters import parse_text, resolve_config
+from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition, TaskSpec
 
 SpecPath = tuple[str | int, ...]
 

@@ -41,7 +41,7 @@ from aigo_bridge.reading import Document
 from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.results.records import records_of
 from aigo_bridge.results.specification import dataset_tags
-from aigo_bridge.spec import BenchmarkDefinition, TaskSpec
+from aigo_bridge.spec.task import BenchmarkDefinition, TaskSpec
 
 SUFFIX = ".tasklog.json"
 PACKED = ("", ".gz", ".zst")

@@ -27,8 +27,15 @@ from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.specification import dataset_tags
-from aigo_bridge.spec import BenchmarkDefinition, DatasetSpec, TaskSpec
-from aigo_bridge.spec.datasets import FolderSource, HuggingFaceSource, InspectSource, LocalSource, rows_tags
+from aigo_bridge.spec.datasets import (
+    DatasetSpec,
+    FolderSource,
+    HuggingFaceSource,
+    InspectSource,
+    LocalSource,
+    rows_tags,
+)
+from aigo_bridge.spec.task import BenchmarkDefinition, TaskSpec
 
 
 @dataclass(frozen=True)

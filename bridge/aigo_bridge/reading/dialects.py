@@ -13,10 +13,10 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.reading.document import Document
 from aigo_bridge.reading.kinds import Kind
 from aigo_bridge.reading.messages import found_words
-from aigo_bridge.spec import has_marker, is_whole_marker
-from aigo_bridge.spec.base import Path, mapping, mappings, walk
+from aigo_bridge.spec.base import Path, has_marker, is_whole_marker, mapping, mappings, walk
 from aigo_bridge.spec.metric import METRICS, MetricSpec
-from aigo_bridge.spec.scorer import SCORERS, ScorerSpec
+from aigo_bridge.spec.scorer import ScorerSpec
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
 
 

@@ -10,7 +10,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from aigo_bridge import spec
+from aigo_bridge.spec.datasets import DatasetGeneratorSpec, DatasetSpec
+from aigo_bridge.spec.evaluations import (
+    AppSpec,
+    AssessmentPlanSpec,
+    EvaluationSpec,
+    PolicySpec,
+    RiskMethodologySpec,
+    RiskScorerSpec,
+    RunSpec,
+)
+from aigo_bridge.spec.models import AdapterSpec, ModelSpec
+from aigo_bridge.spec.task import ActionRuleSpec, TaskSpec
 
 Kind = Literal[
     "task",
@@ -44,56 +55,50 @@ class KindOfFile:
 
 
 KINDS: dict[Kind, KindOfFile] = {
-    "task": KindOfFile(spec.TaskSpec, "a task", names=frozenset({"task", "tasks"})),
+    "task": KindOfFile(TaskSpec, "a task", names=frozenset({"task", "tasks"})),
     "generator": KindOfFile(
-        spec.DatasetGeneratorSpec,
+        DatasetGeneratorSpec,
         "a dataset generator",
         names=frozenset({"generator", "generators", "dataset_generator", "dataset_generators"}),
     ),
     "plan": KindOfFile(
-        spec.AssessmentPlanSpec,
+        AssessmentPlanSpec,
         "an assessment plan",
         frozenset({"evaluation_specifications", "evaluations"}),
     ),
     "run": KindOfFile(
-        spec.RunSpec,
+        RunSpec,
         "a run file",
         frozenset({"evaluation", "run_config", "model_adapters", "models"})
         | {"dataset_generators", "datasets", "policies"},
     ),
     "evaluation": KindOfFile(
-        spec.EvaluationSpec,
+        EvaluationSpec,
         "an evaluation",
         frozenset({"task_specifications", "use_cases", "domains", "providers"}),
         frozenset({"evaluation", "evaluations"}),
     ),
-    "adapter": KindOfFile(
-        spec.AdapterSpec, "a model adapter", frozenset({"process_input", "process_output"})
-    ),
-    "risk_scorer": KindOfFile(
-        spec.RiskScorerSpec, "a risk scorer", frozenset({"risk_scoring_methodology_key"})
-    ),
+    "adapter": KindOfFile(AdapterSpec, "a model adapter", frozenset({"process_input", "process_output"})),
+    "risk_scorer": KindOfFile(RiskScorerSpec, "a risk scorer", frozenset({"risk_scoring_methodology_key"})),
     "risk_methodology": KindOfFile(
-        spec.RiskMethodologySpec, "a risk scoring methodology", frozenset({"function", "metric_key"})
+        RiskMethodologySpec, "a risk scoring methodology", frozenset({"function", "metric_key"})
     ),
-    "policy": KindOfFile(
-        spec.PolicySpec, "a policy", frozenset({"rules"}), frozenset({"policy", "policies"})
-    ),
-    "action_rule": KindOfFile(spec.ActionRuleSpec, "an action rule", frozenset({"filter", "action"})),
+    "policy": KindOfFile(PolicySpec, "a policy", frozenset({"rules"}), frozenset({"policy", "policies"})),
+    "action_rule": KindOfFile(ActionRuleSpec, "an action rule", frozenset({"filter", "action"})),
     "dataset": KindOfFile(
-        spec.DatasetSpec,
+        DatasetSpec,
         "a dataset",
         frozenset({"source", "generator_specification", "file_path"}),
         frozenset({"dataset", "datasets"}),
     ),
     "app": KindOfFile(
-        spec.AppSpec,
+        AppSpec,
         "an app",
         frozenset({"risk_profile", "key_info", "model_under_test_key", "judge_model_key"}),
         frozenset({"app", "apps"}),
     ),
     "model": KindOfFile(
-        spec.ModelSpec,
+        ModelSpec,
         "a model",
         frozenset({"rate_limit", "max_concurrent_requests", "adapter_id", "modality"}),
         frozenset({"model", "models"}),

@@ -17,8 +17,12 @@ from aigo_bridge.reading.deprecated import OLD_KEYS
 from aigo_bridge.reading.document import Document
 from aigo_bridge.reading.nodes import shown
 from aigo_bridge.spec.metric import METRICS, MetricSpec
-from aigo_bridge.spec.scorer import SCORERS, ScorerSpec
-from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
+from aigo_bridge.spec.scorer import ScorerSpec
+from aigo_bridge.spec.scorers import SCORERS
+from aigo_bridge.spec.solvers import SOLVERS, LoopBuilder, SolverSpec
+
+# It names itself: without this its fields are known only after the first validation.
+LoopBuilder.model_rebuild()
 
 Path = tuple[str | int, ...]
 

@@ -26,8 +26,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading import Document, environment, issues_from_validation
 from aigo_bridge.reading.reader import open_document
-from aigo_bridge.spec import TaskSpecification
-from aigo_bridge.spec.evaluations import RepeatabilitySpecification, specification_keys
+from aigo_bridge.spec.evaluations import RepeatabilitySpecification, TaskSpecification, specification_keys
 
 LINK = "task_result_log_path"
 

@@ -12,10 +12,10 @@ any order and logs may have several gigabytes.
 from __future__ import annotations
 
 import math
-import sqlite3
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +31,7 @@ from aigo_bridge.dtypes import (
     TaskResultLog,
     make_explicit,
 )
+from aigo_bridge.dtypes.chat import LATE
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.metrics.metric import Exclusion, MetricResult
 from aigo_bridge.redaction.secrets import redact_value
@@ -66,7 +67,7 @@ class TrialRecord:
 
 
 _OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
-_ERRORS: TypeAdapter[list[TaskResultError]] = TypeAdapter(list[TaskResultError])
+_ERRORS: TypeAdapter[list[TaskResultError]] = TypeAdapter(list[TaskResultError], config=LATE)
 
 
 def records_of(log: Path) -> Iterator[TrialRecord]:
@@ -111,6 +112,8 @@ class StoredRuns:
     """Trials by sample and number, in a temporary file that is deleted with the object."""
 
     def __init__(self, records: Iterable[TrialRecord]):
+        import sqlite3
+
         # A database without a name is a temporary file of SQLite, which is deleted on close and after a
         # crash.
         self._rows = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -174,7 +177,10 @@ HINT = "compute it with your own task: aigo-bridge import LOG --recompute TASK"
 _Name = TypeVar("_Name")
 _Value = TypeVar("_Value")
 
-_EXCLUSION: TypeAdapter[Exclusion] = TypeAdapter(Exclusion)
+
+@cache
+def _exclusions() -> TypeAdapter[Exclusion]:
+    return TypeAdapter(Exclusion)
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ class StoredNumbers:
                     for (scorer, metric), result in self.metrics.items()
                 ],
                 "exclusions": [
-                    {"row": row, **_EXCLUSION.dump_python(exclusion, mode="json")}
+                    {"row": row, **_exclusions().dump_python(exclusion, mode="json")}
                     for row, exclusion in self.exclusions.items()
                 ],
             }
@@ -239,7 +245,7 @@ def _once(pairs: Iterable[tuple[_Name, _Value]]) -> dict[_Name, _Value]:
 
 
 def _exclusion(stored: Mapping[str, Any]) -> Exclusion:
-    return _EXCLUSION.validate_python({"records": stored["records"], "errors": stored["errors"]})
+    return _exclusions().validate_python({"records": stored["records"], "errors": stored["errors"]})
 
 
 def _result(stored: Mapping[str, Any]) -> MetricResult:

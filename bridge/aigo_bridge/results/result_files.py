@@ -23,8 +23,8 @@ from typing import Any
 
 from aigo_bridge.dtypes import StoredDataset, StoredModel, TaskResultLog, TaskResultSpecification
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.plan.plan import sha256_of
 from aigo_bridge.results.reading import LogReader
+from aigo_bridge.text.json_text import sha256_of
 
 SUFFIX = ".tasklog.json"
 

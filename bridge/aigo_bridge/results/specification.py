@@ -25,6 +25,7 @@ from aigo_bridge.dtypes import (
     TaskResultSpecification,
     TrialsConfig,
 )
+from aigo_bridge.dtypes.chat import LATE
 from aigo_bridge.dtypes.task_result import LATER_PARAMETER_FIELDS
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def stored_dataset(key: str, display_name: str) -> StoredDataset:
     return StoredDataset.model_validate(dataset_entity(key, display_name))
 
 
-_ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset)
+_ENTITY: TypeAdapter[StoredModel | StoredDataset] = TypeAdapter(StoredModel | StoredDataset, config=LATE)
 
 KEY = r"[a-zA-Z0-9_\-]{1,250}"
 """Pattern of dataset keys in AI GO."""

@@ -21,8 +21,8 @@ from aigo_bridge.scoring.scorer import RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import last_call
 from aigo_bridge.snippets import Snippet, SnippetHost
 from aigo_bridge.snippets.snippet import has_old_scores
-from aigo_bridge.spec import SystemDefinition
 from aigo_bridge.spec.scorers import PythonAllSamplesScorer, PythonScorer
+from aigo_bridge.spec.task import SystemDefinition
 from aigo_bridge.text.plurals import plural
 
 SCORER_KEY = "compute_evidence"

@@ -20,7 +20,8 @@ from aigo_bridge.scoring.scorer import CodeRunner, RunContext, ScoreFunction, Sc
 from aigo_bridge.scoring.strings import SENTENCE_BLEU, STRING_EQUALS, STRING_EQUALS_MCQA
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec import task
-from aigo_bridge.spec.scorer import SCORERS, ScorerSpec, default_keys
+from aigo_bridge.spec.scorer import ScorerSpec, default_keys
+from aigo_bridge.spec.scorers import SCORERS
 
 SCORER_TYPES: dict[type[ScorerSpec], ScorerType[Any]] = {}
 """Specification class → scorer type."""

@@ -20,6 +20,7 @@ from aigo_bridge.dtypes import (
     TraceItem,
     make_explicit,
 )
+from aigo_bridge.dtypes.chat import LATE
 from aigo_bridge.dtypes.validation import problems
 from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.models.protocol import GENERATION_OPTIONS, Model, ModelRequest, Models
@@ -35,7 +36,7 @@ from aigo_bridge.solving.solver import Place, SolverType
 from aigo_bridge.spec.solvers import Postprocessor as PostprocessorSpec
 from aigo_bridge.spec.solvers import PythonSolver
 
-_ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
+_ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=LATE)
 
 
 class PythonRun:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from aigo_bridge.errors import Issue
-from aigo_bridge.spec.base import Key, Path, TypedSpec, TypeTable
+from aigo_bridge.spec.base import Key, Path, TypedSpec
 from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import Metric
 
@@ -131,10 +131,6 @@ class ScorerSpec(TypedSpec):
     def weighs_unconditioned(self) -> bool:
         """Whether the likelihoods behind the unconditioned query are needed, too."""
         return self.normalisation == "pmi"
-
-
-SCORERS: TypeTable[ScorerSpec] = TypeTable("scorers", ScorerSpec)
-"""Scorer type → its specification: those of `spec.scorers`, and of plug-ins."""
 
 
 def default_keys(scorers: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:

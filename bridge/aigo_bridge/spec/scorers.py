@@ -14,13 +14,14 @@ from aigo_bridge.spec.base import (
     SpecModel,
     Templated,
     TemplatedModelKey,
+    TypeTable,
     has_marker,
     not_finite,
     number,
     texts,
 )
 from aigo_bridge.spec.metrics import FrequencyMetric, MeanMetric
-from aigo_bridge.spec.scorer import SCORERS, Normalisation, ScorerSpec
+from aigo_bridge.spec.scorer import Normalisation, ScorerSpec
 
 RagScore = Literal[
     "recall",
@@ -445,6 +446,9 @@ def _check_letters(value: Any, path: Path) -> Iterator[Issue]:
             message = f"choice {choice!r} can never match: answers are compared by their first character"
             yield Issue(message, path=(*path, index), code=Code.WRONG_CHOICES)
 
+
+SCORERS: TypeTable[ScorerSpec] = TypeTable("scorers", ScorerSpec)
+"""Scorer types of this module and of plug-ins, by name."""
 
 SCORERS |= {
     spec.type_name(): spec

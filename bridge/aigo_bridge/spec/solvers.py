@@ -154,10 +154,6 @@ MessageBuilder = Annotated[
 ]
 
 
-# It names itself: without this its fields are known only after the first validation.
-LoopBuilder.model_rebuild()
-
-
 def _below(key: str | int, templates: Iterator[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
     return (((key, *path), text) for path, text in templates)
 

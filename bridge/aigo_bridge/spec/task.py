@@ -21,8 +21,7 @@ from aigo_bridge.spec.base import (
 )
 from aigo_bridge.spec.metric import METRICS
 from aigo_bridge.spec.parameters import Parameter
-from aigo_bridge.spec.scorer import SCORERS
-from aigo_bridge.spec.scorers import Scorer
+from aigo_bridge.spec.scorers import SCORERS, Scorer
 from aigo_bridge.spec.solvers import SOLVERS, Solver
 
 SOLVER_WITHOUT_DATASET = "a task with a solver needs 'dataset', found none"

@@ -216,3 +216,10 @@ def key_of(name: object) -> str:
 
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', text).strip('-')[:200] or 'x'}-{digest}"
+
+
+def sha256_of(content: Any) -> str:
+    """Return the SHA-256 checksum of a value as JSON with sorted keys."""
+    import hashlib
+
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

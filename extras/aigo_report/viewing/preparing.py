@@ -225,9 +225,9 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
     from aigo_report.page.pairs import comparison_content
     from aigo_stats.comparison.columns import read_columns
     from aigo_stats.comparison.comparing import compare
-    from aigo_stats.statistics.quantiles import special_functions
+    from aigo_stats.statistics.quantiles import require_scipy
 
-    special_functions()
+    require_scipy()
     for _ in range(_TRIES):
         stamps = {path: stamp_at(path) for path in (base, new)}
         if None in stamps.values():

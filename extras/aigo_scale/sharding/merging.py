@@ -31,7 +31,7 @@ from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.results.result_files import identity_of, result_file, with_logs
 from aigo_bridge.results.specification import specification_of
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_scale.sharding.evidence import (
     Identity,
     check_seen_together,

@@ -62,7 +62,8 @@ def divergences(base: ResultColumns, new: ResultColumns) -> list[Divergence]:
         # A parameter that names the dataset also changes the task.
         of_config = path[:3] == ("task", "definition", "dataset") and (one, other) in explained.values()
         if path[0] != "evaluated_entity" and not follows and not of_config:
-            differing.append(Divergence(_kind(path), dotted(path), _shown(one), _shown(other)))
+            kind = next((kind for start, kind in _KINDS if path[: len(start)] == start), "evaluation")
+            differing.append(Divergence(kind, dotted(path), _shown(one), _shown(other)))
     versions = [frame.app_version.partition(" (")[0] for frame in (base.frame, new.frame)]
     if engines[0] == engines[1]:
         versions = [base.frame.app_version, new.frame.app_version]
@@ -126,10 +127,6 @@ def _entity_name(entity: Any) -> str:
     if not isinstance(entity, Mapping):
         return "none"
     return str(entity.get("display_name") or entity.get("key"))
-
-
-def _kind(path: tuple[str | int, ...]) -> str:
-    return next((kind for start, kind in _KINDS if path[: len(start)] == start), "evaluation")
 
 
 class _Absent:

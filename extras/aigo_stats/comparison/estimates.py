@@ -233,7 +233,9 @@ def interval_of(
     quantity: Quantity, groups: NDArray[np.int64] | None = None, level: float = LEVEL
 ) -> Estimate:
     """Return the interval of a metric. `groups` contains a group number for every sample of the result."""
-    numbers = None if groups is None else _renumbered(groups[quantity.positions])
+    numbers = None
+    if groups is not None:
+        numbers = np.unique(groups[quantity.positions], return_inverse=True)[1].astype(np.int64)
     match quantity.content:
         case Ratio():
             return ratio_interval(quantity.content, numbers, level)
@@ -241,10 +243,6 @@ def interval_of(
             return smooth_interval(quantity.content, numbers, level)
         case NoInterval():
             return quantity.content
-
-
-def _renumbered(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
 def denominator_of(columns: ResultColumns, quantity: Quantity) -> Denominator:

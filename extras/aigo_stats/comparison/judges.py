@@ -110,7 +110,8 @@ def judge_quality(
     """
     groups = columns.groups(cluster)
     values = columns.values[labels]
-    has_label = np.array([not _is_empty(value) for value in values], dtype=bool)
+    is_empty = [is_missing(value) or (isinstance(value, str) and not value.strip()) for value in values]
+    has_label = ~np.array(is_empty, dtype=bool)
     return [_quality(columns, score, labels, has_label, groups, level) for score in columns.scores]
 
 
@@ -166,10 +167,6 @@ def _floats(scores: list[Any], *, graded: bool) -> Numbers | NoInterval:
 
 
 _TEXTS = NoInterval("labels or scores are text, which has no mean")
-
-
-def _is_empty(value: Any) -> bool:
-    return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
 def _numbers(values: list[Any]) -> Numbers | None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from aigo_bridge.jsonl_spec.conversion import scorer_snippet
-from aigo_bridge.metrics.trials import aggregated_name
-from aigo_bridge.spec.scorer import SCORERS, default_keys
-from aigo_bridge.spec.task import ScoreOfTrials
+from aigo_bridge.spec.scorer import default_keys
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_stats.comparison.columns import GRADE, ResultColumns
 from aigo_stats.statistics.ratios import FRACTION, RIGHT_OR_WRONG, UNDECLARED, Scale
 
@@ -61,6 +59,11 @@ def _score_of_trials(columns: ResultColumns, field: str) -> tuple[str, bool]:
     """Return the trial score from which a score is aggregated, and whether an aggregator is used."""
     trials = columns.definition.get("trials")
     written = (trials.get("score_aggregators") if isinstance(trials, dict) else None) or ()
+    if not written:
+        return field, False
+    from aigo_bridge.metrics.trials import aggregated_name
+    from aigo_bridge.spec.task import ScoreOfTrials
+
     for entry in written:
         aggregator = ScoreOfTrials.model_validate(entry)
         if aggregated_name(aggregator) == field:
@@ -73,8 +76,11 @@ def _of_scorer(definition: Mapping[str, Any], name: str) -> Scale | None:
     spec = SCORERS.get(str(definition.get("type")))
     if spec is None:
         return None
-    if spec.snippet is not None and definition.get(spec.snippet) == scorer_snippet():
-        return _OF_RECORDS.get(name)
+    if spec.snippet is not None:
+        from aigo_bridge.jsonl_spec.conversion import scorer_snippet
+
+        if definition.get(spec.snippet) == scorer_snippet():
+            return _OF_RECORDS.get(name)
     if name in spec.right_or_wrong:
         return RIGHT_OR_WRONG
     return Scale(spec.ranges[name]) if name in spec.ranges else None

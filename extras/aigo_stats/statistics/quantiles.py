@@ -24,17 +24,22 @@ class MissingScipyError(UsageError):
     usual_code = Code.MISSING_PACKAGE
 
 
-def special_functions() -> Any:
-    """Return `scipy.special`.
+def require_scipy(module: str = "scipy") -> Any:
+    """Return scipy. Its functions (`special_functions`) load slowly, and most results do not need them.
 
     Raises:
         MissingScipyError: scipy is not installed.
     """
     try:
-        return importlib.import_module("scipy.special")
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         hint = install_command("stats") or "pip install scipy"
         raise MissingScipyError(f"statistics need scipy, which is not installed; run: {hint}") from error
+
+
+def special_functions() -> Any:
+    """Return `scipy.special` (see `require_scipy`)."""
+    return require_scipy("scipy.special")
 
 
 def normal_quantile(probability: float) -> float:

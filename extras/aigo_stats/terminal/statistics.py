@@ -32,9 +32,9 @@ def read_result(source: ResultSource, names: Sequence[str] = ()) -> ResultColumn
         UsageError: the file does not exist, scipy is missing, or all samples lack a requested column.
         EvidenceError: the file is damaged or is not a result log.
     """
-    from aigo_stats.statistics.quantiles import special_functions
+    from aigo_stats.statistics.quantiles import require_scipy
 
-    special_functions()
+    require_scipy()
     from aigo_stats.comparison.columns import read_columns
 
     assert source.path is not None

@@ -121,9 +121,9 @@ _Spreads = list[tuple[str, "_Known | NoInterval", bool]]
 def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
     from aigo_bridge.errors import UsageError
     from aigo_stats.statistics.planning import spread_of_shares
-    from aigo_stats.statistics.quantiles import special_functions
+    from aigo_stats.statistics.quantiles import require_scipy
 
-    special_functions()
+    require_scipy()
     try:
         base, new = (float(part) for part in text.split(","))
     except ValueError as error:
@@ -241,14 +241,10 @@ def _show(plan: dict[str, Any], difference: float, chance: float, alpha: float) 
     rows = []
     for row in plan["plan"]:
         power = ABSENT if row["power"] is None else f"{row['power']:.0%}"
-        needed = _count(row["samples_needed"])
+        needed = "more than 1e9" if row["samples_needed"] is None else shown_number(row["samples_needed"])
         rows.append((str(row["trials"]), needed, shown_number(row["smallest_difference"]), power))
     print_cells(screen, headers, ((row, None) for row in rows), slice(None))
     if len(plan["plan"]) == 1:
         screen.print(
             "To see the effect of more trials per sample, use results with several trials.", style="dim"
         )
-
-
-def _count(samples: int | None) -> str:
-    return "more than 1e9" if samples is None else shown_number(samples)

@@ -76,7 +76,7 @@ def check_answers(
         return level(
             "answers", [], unchecked=f"{recording.name} lacks a run of this task; its runs are of {names}"
         )
-    if _has_postprocessor(frame):
+    if _definition(frame).get("postprocessor") is not None:
         return level("answers", [], unchecked="a post-processor makes the samples of this task")
     return _compared(reader, recorded, tasks, recording.name, is_code=_has_code(frame))
 
@@ -111,10 +111,6 @@ def _texts(value: Any) -> Iterator[str]:
 def _definition(frame: TaskResultLog) -> Mapping[str, Any]:
     solver = frame.specification.task.definition.model_dump().get("solver")
     return solver if isinstance(solver, Mapping) else {}
-
-
-def _has_postprocessor(frame: TaskResultLog) -> bool:
-    return _definition(frame).get("postprocessor") is not None
 
 
 def _has_code(frame: TaskResultLog) -> bool:

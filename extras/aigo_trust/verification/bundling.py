@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -28,9 +28,6 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.exporting.manifest import manifest_of
-from aigo_bridge.exporting.packing import pack
-from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.reading import LogReader
@@ -48,6 +45,9 @@ from aigo_trust.verification.levels import Finding
 from aigo_trust.verification.materials import Materials
 from aigo_trust.verification.recordings import check_cassette
 from aigo_trust.verification.user_plan import own_task
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.plan import TaskPlan
 
 FORMAT = "aigo-bridge/bundle/v1"
 MANIFEST = "bundle.json"
@@ -181,19 +181,24 @@ def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
 
 
 def _task_members(plan: TaskPlan, folder: Path, *, with_data: bool) -> dict[str, Path]:
+    from aigo_bridge.exporting.manifest import manifest_of
+    from aigo_bridge.exporting.packing import pack
+
     manifest = manifest_of(plan, "task", "hosted", engine="", requirements=(), commands=())
     pack(plan, folder, manifest).write(folder)
     if not with_data:
         for file in folder.glob("samples*.jsonl"):
             file.unlink()
-        rows = [{"id": sample.id, "sha256": digest_or_none(_plain(sample.data))} for sample in plan.samples]
+        rows = [
+            {
+                "id": sample.id,
+                "sha256": digest_or_none(orjson.loads(orjson.dumps(dict(sample.data), default=str))),
+            }
+            for sample in plan.samples
+        ]
         (folder / ROWS).write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {f"task/{file.relative_to(folder).as_posix()}": file for file in files}
-
-
-def _plain(data: Mapping[str, Any]) -> Any:
-    return orjson.loads(orjson.dumps(dict(data), default=str))
 
 
 def _pack(out: Path, members: Mapping[str, Path], names: Mapping[str, Any]) -> None:

@@ -7,11 +7,10 @@ import mmap
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.text.plurals import plural
@@ -29,7 +28,10 @@ from aigo_trust.provenance.record import row_of, sample_id
 from aigo_trust.provenance.texts import ResultTexts, SampleText
 from aigo_trust.verification.levels import Finding
 from aigo_trust.verification.numbers import same
-from aigo_trust.verification.user_plan import OwnTask
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_trust.verification.user_plan import OwnTask
 
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*+"|(?P<digits>\d++\.\d++)(?![eE])', re.DOTALL)
 

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from aigo_bridge.codes import Code
-from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
-from aigo_bridge.exporting.manifest import read_manifest
-from aigo_bridge.exporting.packing import packed_plan, task_digest
 from aigo_bridge.process.temporary import temporary_folder
-from aigo_bridge.reading import read
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.sources import ResultSource, one_result
-from aigo_bridge.spec import TaskSpec
 from aigo_bridge.text.json_text import read_json
 from aigo_bridge.version import __version__
 from aigo_trust.provenance.definitions import digest_or_none
@@ -44,6 +39,7 @@ from aigo_trust.verification.verifying import verify as verify_log
 
 if TYPE_CHECKING:
     from aigo_bridge.api.planning import StrPath
+    from aigo_bridge.spec.task import TaskSpec
 
 
 def verify(
@@ -207,11 +203,16 @@ def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
 
 
 def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
+    from aigo_bridge.exporting.manifest import read_manifest
+    from aigo_bridge.exporting.packing import packed_plan, task_digest
+    from aigo_bridge.reading import read
+    from aigo_bridge.spec.task import TaskSpec
+
     assert bundle.task is not None
     texts = read_texts(bundle.result)
     frame = LogReader(bundle.result).frame()
     if bundle.rows is None:
-        plan = packed_plan(bundle.task, _config(frame))
+        plan = packed_plan(bundle.task, dict(frame.specification.config))
         entity = frame.specification.evaluated_entity
         complete = frame.status == "success"
         own = OwnTask(plan, plan, complete=complete)
@@ -232,10 +233,6 @@ def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
             yield Finding(
                 "its row has another digest than that of the dataset", sample.path, name, field="data"
             )
-
-
-def _config(frame: TaskResultLog) -> dict[str, Any]:
-    return dict(frame.specification.config)
 
 
 def _definition_findings(frame: Mapping[str, Any], spec: TaskSpec) -> Iterator[Finding]:

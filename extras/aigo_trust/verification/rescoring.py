@@ -229,16 +229,8 @@ def _rows_of(plan: TaskPlan) -> Mapping[str, Mapping[str, Any]]:
 
 def _row(trial: SampleTrialEvidence, rows: Mapping[str, Mapping[str, Any]]) -> ScorerRow:
     """Return the row that was scored in a trial."""
-    data = rows.get(str(trial.sample_id), _data(trial))
-    return ScorerRow(Sample(trial.sample_id, data), _output(trial))
-
-
-def _data(trial: SampleTrialEvidence) -> dict[str, Any]:
-    return {} if trial.sample is None else dict(trial.sample.data)
-
-
-def _output(trial: SampleTrialEvidence) -> Any:
-    return None if trial.solver is None else trial.solver.output
+    data = rows.get(str(trial.sample_id), {} if trial.sample is None else dict(trial.sample.data))
+    return ScorerRow(Sample(trial.sample_id, data), None if trial.solver is None else trial.solver.output)
 
 
 def _stored(scorer: CompiledScorer, trial: SampleTrialEvidence) -> ScoresData | None:

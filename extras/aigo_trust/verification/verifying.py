@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
 from aigo_bridge.errors import BridgeError, EvidenceError, Issue, UsageError, dotted
-from aigo_bridge.execution.permissions import confined, snippet_host
-from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.reading import FramePart, LogReader
 from aigo_bridge.results.validating import validate_log
 from aigo_bridge.text.plurals import plural
 from aigo_trust.provenance.record import provenance_file, read_provenance
 from aigo_trust.provenance.texts import ResultTexts, read_texts
-from aigo_trust.recording.replay import Cassette
 from aigo_trust.verification.answers import check_answers
 from aigo_trust.verification.contents import compare_task, provenance_findings, unaltered_samples
 from aigo_trust.verification.levels import TITLES, Finding, Level, Name, Verification, level, merged
@@ -26,9 +23,12 @@ from aigo_trust.verification.materials import Materials
 from aigo_trust.verification.native import check_native
 from aigo_trust.verification.numbers import check_numbers
 from aigo_trust.verification.recordings import check_cassette
-from aigo_trust.verification.rescoring import check_scores
 from aigo_trust.verification.signature import check_signature
-from aigo_trust.verification.user_plan import OwnTask, own_task
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.plan import TaskPlan
+    from aigo_trust.recording.replay import Cassette
+    from aigo_trust.verification.user_plan import OwnTask
 
 
 def verify(result: Path, materials: Materials) -> Verification:
@@ -56,7 +56,11 @@ def verify(result: Path, materials: Materials) -> Verification:
     texts = read_texts(result)
     frame, raw = _frames(reader)
     record, damage = _record(result, materials)
-    own = None if materials.task is None else own_task(materials.task, result, frame, record, materials)
+    own = None
+    if materials.task is not None:
+        from aigo_trust.verification.user_plan import own_task
+
+        own = own_task(materials.task, result, frame, record, materials)
     plan = None if own is None else own.plan
     levels = [
         level("log", [], notes=[plural(len(texts.samples), "sample")]),
@@ -131,6 +135,9 @@ def _computed(
         of_own = None if own is None or own.entity == "system" else own
         numbers = check_numbers(reader, frame, raw, of_own, None)
         return numbers, level("scores", [], unchecked=reason)
+    from aigo_bridge.execution.permissions import confined, snippet_host
+    from aigo_trust.verification.rescoring import check_scores
+
     own = confined(own)
     with closing(snippet_host(own)) as host, _cassette(materials.replay) as cassette:
         numbers = check_numbers(reader, frame, raw, None if own.entity == "system" else own, host)
@@ -140,14 +147,12 @@ def _computed(
 @contextmanager
 def _cassette(path: Path | None) -> Iterator[Cassette | None]:
     """Yield the readable part of a cassette. Its damaged lines are reported together with its digests."""
-    try:
-        cassette = None if path is None else Cassette(path)
-    except EvidenceError:
+    from aigo_trust.recording.replay import Cassette
+
+    with ExitStack() as stack:
         cassette = None
-    if cassette is None:
-        yield None
-        return
-    with closing(cassette):
+        with suppress(EvidenceError):
+            cassette = None if path is None else stack.enter_context(closing(Cassette(path)))
         yield cassette
 
 

@@ -10,7 +10,7 @@ import pytest
 from aigo_bridge.access.in_memory import editing, unsaved
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
-from aigo_bridge.spec import DatasetSpec
+from aigo_bridge.spec.datasets import DatasetSpec
 
 TEXT = "key: rows\ndisplay_name: {name}\nsource: {{type: local, file_path: rows.csv}}\n"
 

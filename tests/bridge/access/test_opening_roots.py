@@ -9,7 +9,7 @@ import pytest
 from aigo_bridge.access.opening import naming, root_of
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 TASK = "key: a\ndisplay_name: A\ndescription: !include ../parts/x.md\ndefinition: {scorers: []}\n"
 RUN = "run_config: {}\nevaluation: {key: e, display_name: E, task_specifications: []}\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import MetricData
 from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdicts
-from aigo_bridge.spec import PolicySpec
+from aigo_bridge.spec.evaluations import PolicySpec
 
 
 def measured(specification: str, evaluation: str = "ev", **values: float) -> ResultMetrics:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.bridge.jsonl_spec.jsonl_records import made, tasks
 from tests.support.commands import Run
 
-from aigo_bridge import spec
 from aigo_bridge.dtypes import SolverTrace, Trace
 from aigo_bridge.errors import UsageError
 from aigo_bridge.jsonl_spec import (
@@ -30,6 +29,7 @@ from aigo_bridge.jsonl_spec import (
 from aigo_bridge.jsonl_spec.conversion import PROMPT_TEMPLATE, scorer_snippet
 from aigo_bridge.plan.plan import document_of
 from aigo_bridge.reading import read
+from aigo_bridge.spec import task as task_spec
 from aigo_bridge.templates import SampleTemplate
 
 Load = Callable[[Path], dict[str, Any]]
@@ -122,7 +122,7 @@ def test_written_files_are_a_valid_task_that_leads_back(fixture_file: Path, tmp_
     path = write_aigo(
         to_aigo(ten, key="ten", display_name="Ten: «tasks»", description="a\nb"), tmp_path / "new"
     )
-    document = read(spec.TaskSpec, path)
+    document = read(task_spec.TaskSpec, path)
     assert document.issues == ()
     rows = [json.loads(line) for line in (tmp_path / "new" / "ten-records.jsonl").read_bytes().splitlines()]
     assert from_aigo(document_of(document.spec), rows).tasks == ten

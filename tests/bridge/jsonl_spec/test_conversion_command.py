@@ -12,7 +12,7 @@ from tests.support.commands import TASKS, Finished
 from aigo_bridge.jsonl_spec import validate_file, write_records
 from aigo_bridge.reading import read
 from aigo_bridge.reading.locating import find_task
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 
 def convert(*args: object) -> Finished:

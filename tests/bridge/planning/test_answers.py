@@ -16,7 +16,7 @@ from aigo_bridge.evaluation.validation import planning_issues
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.planning.answers import MOST_RENDERINGS, answer_issues
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 TASK = """key: t
 display_name: T

@@ -14,7 +14,7 @@ from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 SCORERS = """
     - {type: string_equals, ground_truth: "{{ sample.a }}"}

@@ -15,7 +15,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.planning.checks import definition_issues
 from aigo_bridge.planning.planning import plan_origin
 from aigo_bridge.redaction.secrets import MASK
-from aigo_bridge.spec import BenchmarkDefinition
+from aigo_bridge.spec.task import BenchmarkDefinition
 
 TASK = """\
 key: t

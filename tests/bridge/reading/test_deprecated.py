@@ -11,7 +11,7 @@ from tests.bridge.reading.reading_examples import EXAMPLES, errors_of, issues_of
 
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read, upgrade_text
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 OLD_TASK = dedent(
     """\

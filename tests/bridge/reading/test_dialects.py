@@ -23,7 +23,7 @@ from tests.bridge.reading.reading_examples import (
 
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
-from aigo_bridge.spec import RunSpec
+from aigo_bridge.spec.evaluations import RunSpec
 
 BASE = (
     'key: t\ndisplay_name: T\ndescription: ""\nconfig_spec: [{type: dataset, key: d, display_name: D}, {type: model, key: m, display_name: M}]\n'

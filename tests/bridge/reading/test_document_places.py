@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec
+from aigo_bridge.spec.task import TaskSpec
 
 HEAD = 'key: a\ndisplay_name: A\ndescription: ""\n'
 TAIL = "definition: {scorers: []}\n"

@@ -16,7 +16,10 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading import Dialect, read
 from aigo_bridge.reading.variables import environment, expand, is_candidate, parse_env
-from aigo_bridge.spec import DatasetSpec, ModelSpec, RunSpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.evaluations import RunSpec
+from aigo_bridge.spec.models import ModelSpec
+from aigo_bridge.spec.task import TaskSpec
 
 TASK = 'key: a\ndisplay_name: A\ndescription: ""\n'
 END = "definition: {scorers: []}\n"

@@ -23,7 +23,9 @@ from tests.bridge.reading.reading_examples import (
 
 from aigo_bridge.reading import read
 from aigo_bridge.reading.kinds import KINDS
-from aigo_bridge.spec import RunSpec, SpecModel, TaskSpec
+from aigo_bridge.spec.base import SpecModel
+from aigo_bridge.spec.evaluations import RunSpec
+from aigo_bridge.spec.task import TaskSpec
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -14,7 +14,7 @@ from tests.support.scorer_example import KNOWN_WORDS, KnownWordsScorer
 
 from aigo_bridge.scoring.registry import SCORER_TYPES, register
 from aigo_bridge.spec import task
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.scorers import SCORERS
 
 TASK = single_turn({"type": "known_words", "expected": "{{ sample.text }}"}, key="words", question="question")
 

@@ -12,10 +12,13 @@ import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from aigo_bridge import spec
-from aigo_bridge.spec import TaskSpec, has_marker, is_whole_marker, json_schema
-from aigo_bridge.spec.schema import unwrapped
+from aigo_bridge.spec.base import has_marker, is_whole_marker
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.evaluations import AppSpec, EvaluationSpec, PolicySpec, RunSpec
+from aigo_bridge.spec.models import ModelSpec
+from aigo_bridge.spec.schema import json_schema, unwrapped
 from aigo_bridge.spec.scorers import ModelAsAJudgeScorer
+from aigo_bridge.spec.task import TaskSpec
 
 TASK: dict[str, Any] = {
     "key": "t",
@@ -98,13 +101,13 @@ def test_other_values_are_no_parameters(value: object) -> None:
 
 
 KINDS = [
-    spec.TaskSpec,
-    spec.RunSpec,
-    spec.DatasetSpec,
-    spec.ModelSpec,
-    spec.EvaluationSpec,
-    spec.PolicySpec,
-    spec.AppSpec,
+    TaskSpec,
+    RunSpec,
+    DatasetSpec,
+    ModelSpec,
+    EvaluationSpec,
+    PolicySpec,
+    AppSpec,
 ]
 
 
@@ -160,9 +163,10 @@ def test_the_schema_lets_a_part_stand_in_another_file() -> None:
 def test_every_field_is_known_before_a_task_is_read() -> None:
     """Hints for misspelt keys look at annotations, and models are built on first use."""
     code = """
-        from aigo_bridge import spec
+        from aigo_bridge.reading import messages
+        from aigo_bridge.spec.base import SpecModel
 
-        models = [spec.SpecModel]
+        models = [SpecModel]
         for model in models:
             models += model.__subclasses__()
             for name, field in model.model_fields.items():

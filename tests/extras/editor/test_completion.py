@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.support.commands import REPOSITORY
 from tests.support.editor import CURSOR
 
-from aigo_bridge.spec import DatasetSpec, RunSpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.evaluations import RunSpec
+from aigo_bridge.spec.task import TaskSpec
 from aigo_editor.completion import Knowledge, Suggestion, complete
 from aigo_editor.context import context_at
 from aigo_editor.parameters import Parameter

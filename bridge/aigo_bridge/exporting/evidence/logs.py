@@ -17,12 +17,11 @@ from aigo_bridge.dtypes import RunEvidence, TaskResultLog
 from aigo_bridge.errors import Issue
 from aigo_bridge.exporting.evidence.options import AttachmentChoice, EventChoice
 from aigo_bridge.importing.redaction import Redaction
-from aigo_bridge.plan.plan import sha256_of
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.results.validating import validate_log
 from aigo_bridge.results.writing import encoded_frame, encoded_sample, write_log
-from aigo_bridge.text.json_text import dumps, read_json
+from aigo_bridge.text.json_text import dumps, read_json, sha256_of
 
 _DATA_ADDRESS = re.compile(
     r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,(?P<content>[A-Za-z0-9+/=\s]+)"

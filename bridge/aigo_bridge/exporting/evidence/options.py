@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
-from aigo_bridge.plan.plan import sha256_of
 from aigo_bridge.spec.base import KEY_PATTERN, MODEL_KEY_PATTERN
+from aigo_bridge.text.json_text import sha256_of
 
 EventChoice = Literal["all", "main"]
 """Events in the traces: `all`, or `main` for the conversation without its events."""

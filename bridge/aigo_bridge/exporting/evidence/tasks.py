@@ -18,10 +18,10 @@ from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.exporting.evidence.options import parameter_name
 from aigo_bridge.exporting.evidence.yaml_text import Include, yaml_text
 from aigo_bridge.reading import read
-from aigo_bridge.spec import TaskSpec, is_whole_marker
-from aigo_bridge.spec.base import mapping, mappings, walk
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.base import is_whole_marker, mapping, mappings, walk
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_bridge.spec.solvers import SOLVERS
+from aigo_bridge.spec.task import TaskSpec
 from aigo_bridge.text.json_text import key_of
 
 Json = dict[str, Any]

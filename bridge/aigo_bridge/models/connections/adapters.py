@@ -27,7 +27,7 @@ from aigo_bridge.models.connections.calls import (
 from aigo_bridge.models.connections.replies import error_text
 from aigo_bridge.models.connections.streaming import final_response, merged, stream_error, stream_of
 from aigo_bridge.reading import read
-from aigo_bridge.spec import AdapterSpec
+from aigo_bridge.spec.models import AdapterSpec
 
 Json = dict[str, Any]
 

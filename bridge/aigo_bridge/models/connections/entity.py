@@ -32,9 +32,17 @@ from aigo_bridge.models.connections.transports import (
 )
 from aigo_bridge.reading import Document, environment, read, snippet_place
 from aigo_bridge.redaction.secrets import KNOWN, is_credential
-from aigo_bridge.spec import AdapterSpec, AssessmentPlanSpec, ModelSpec, ProviderModel, RunSpec
 from aigo_bridge.spec.base import MLTask
-from aigo_bridge.spec.models import AdapterRef, CustomConnection, CustomInference, ProviderConnection
+from aigo_bridge.spec.evaluations import AssessmentPlanSpec, RunSpec
+from aigo_bridge.spec.models import (
+    AdapterRef,
+    AdapterSpec,
+    CustomConnection,
+    CustomInference,
+    ModelSpec,
+    ProviderConnection,
+    ProviderModel,
+)
 from aigo_bridge.text.plurals import plural
 
 ADAPTER_PATH = ("config", "adapter")

@@ -18,11 +18,12 @@ from typing import Any, TypeGuard
 from pydantic import TypeAdapter, ValidationError
 
 from aigo_bridge.dtypes import TraceItem
+from aigo_bridge.dtypes.chat import LATE
 from aigo_bridge.models.connections.calls import CallError
 from aigo_bridge.spec.base import MLTask
 from aigo_bridge.text.plurals import plural
 
-_ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
+_ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=LATE)
 
 
 @dataclass(frozen=True)

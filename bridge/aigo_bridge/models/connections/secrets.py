@@ -17,8 +17,7 @@ from aigo_bridge.errors import Issue
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.nodes import VariableNode, child
 from aigo_bridge.redaction.secrets import Redactor, address_secrets, redact, redact_value
-from aigo_bridge.spec import ModelSpec
-from aigo_bridge.spec.models import SecretName
+from aigo_bridge.spec.models import ModelSpec, SecretName
 
 T = TypeVar("T")
 

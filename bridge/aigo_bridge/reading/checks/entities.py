@@ -21,8 +21,17 @@ from aigo_bridge.reading.checks.texts import (
 )
 from aigo_bridge.reading.locating import SHIPPED, shipped_tasks
 from aigo_bridge.reading.messages import nearest
-from aigo_bridge.spec import has_marker
-from aigo_bridge.spec.base import Path, duplicates, mapping, mappings, not_finite, texts, texts_of, walk
+from aigo_bridge.spec.base import (
+    Path,
+    duplicates,
+    has_marker,
+    mapping,
+    mappings,
+    not_finite,
+    texts,
+    texts_of,
+    walk,
+)
 
 
 def check_dataset(dataset: dict[str, Any], path: Path) -> Iterator[Issue]:

@@ -17,10 +17,10 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, Severity
 from aigo_bridge.reading.checks.texts import column_of, compiled_template
 from aigo_bridge.reading.messages import nearest
-from aigo_bridge.spec import has_marker
-from aigo_bridge.spec.base import KEY_PATTERN, Path, duplicates, mapping, mappings, number, texts
+from aigo_bridge.spec.base import KEY_PATTERN, Path, duplicates, has_marker, mapping, mappings, number, texts
 from aigo_bridge.spec.metric import METRICS, MetricSpec
-from aigo_bridge.spec.scorer import SCORERS, ScorerSpec, default_keys
+from aigo_bridge.spec.scorer import ScorerSpec, default_keys
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.templates.names import NamePath

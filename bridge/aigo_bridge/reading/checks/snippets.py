@@ -14,7 +14,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.snippets.snippet import MODULES, OLD_SCORES, PACKAGES, is_installed, offered_names
 from aigo_bridge.spec.base import Path
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.scorers import SCORERS
 
 ROOT = "latticeflow"
 """AI GO's top-level package."""

@@ -26,10 +26,10 @@ from aigo_bridge.reading.checks.texts import (
 )
 from aigo_bridge.reading.kinds import Kind
 from aigo_bridge.reading.messages import found_words, nearest
-from aigo_bridge.spec import has_marker
 from aigo_bridge.spec.base import (
     Path,
     duplicates,
+    has_marker,
     mapping,
     mappings,
     not_finite,

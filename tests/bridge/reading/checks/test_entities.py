@@ -9,7 +9,7 @@ from tests.bridge.reading.reading_examples import HERE, RUN_FILES, SINGLE_TURN, 
 
 from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.reading import read
-from aigo_bridge.spec import RunSpec
+from aigo_bridge.spec.evaluations import RunSpec
 
 
 def run_issues(folder: Path, old: str = "", new: str = "", file: str = "run.yaml") -> list[Issue]:

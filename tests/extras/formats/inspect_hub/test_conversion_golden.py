@@ -11,7 +11,8 @@ import pytest
 from aigo_bridge.errors import BridgeError, SpecError, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.conversion import task_yaml
 from aigo_bridge.reading import read
-from aigo_bridge.spec import DatasetSpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.task import TaskSpec
 from aigo_formats.conversions import ConvertedTask
 from aigo_formats.inspect_hub.files import converted_tasks
 

@@ -16,7 +16,7 @@ from tests.support.metric_example import AT_LEAST, AtLeastMetric
 from aigo_bridge.metrics.registry import METRIC_TYPES, register
 from aigo_bridge.spec import task
 from aigo_bridge.spec.metric import METRICS
-from aigo_bridge.spec.scorer import SCORERS
+from aigo_bridge.spec.scorers import SCORERS
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.comparing import compare
 from aigo_stats.comparison.estimates import Denominator, MetricEstimate, estimates

@@ -12,7 +12,8 @@ import yaml
 from aigo_bridge.errors import Issue, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.conversion import task_yaml
 from aigo_bridge.reading import read
-from aigo_bridge.spec import DatasetSpec, TaskSpec
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.task import TaskSpec
 from aigo_formats.conversions import ConvertedTask
 from aigo_formats.lm_eval.tasks.files import converted_tasks
 from aigo_formats.lm_eval.tasks.scorers import snippet
