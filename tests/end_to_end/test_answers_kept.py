@@ -19,7 +19,7 @@ from tests.support.forked import start
 from tests.support.loggers import heard
 from tests.support.running import wait_until
 
-from aigo_bridge.execution.journal import Journal
+from aigo_bridge.execution.checkpoint import Checkpoint
 
 Load = Callable[[Path], dict[str, Any]]
 SAMPLES = 100
@@ -96,8 +96,8 @@ def test_a_killed_run_asks_for_no_answer_again(
     wait_until(process, lambda: len(endpoint.requests) >= SAMPLES * 3 // 4)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    (journal,) = (folder / "out").glob(".answers-*")
-    kept = len(journal.read_bytes().splitlines())
+    (checkpoint,) = (folder / "out").glob(".answers-*")
+    kept = len(checkpoint.read_bytes().splitlines())
     time.sleep(0.2)
     before = len(endpoint.requests)
     assert before < SAMPLES
@@ -128,13 +128,13 @@ BOTH = ("--model", "openai-api/local/m", "--model-map", "j=openai-api/local/m")
 
 @pytest.fixture
 def killed(folder: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A run of which a kill left the journal, and nothing else."""
+    """A run of which a kill left the checkpoint, and nothing else."""
     (folder / "task.yaml").write_text(TASK + TRIALS)
     (folder / "rows.jsonl").write_text("".join(f'{{"q": "q{n}", "right": "even"}}\n' for n in range(FEW)))
 
     def run(*words: str, out: str = "out") -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(Journal, "remove", Journal.close)
+            patched.setattr(Checkpoint, "remove", Checkpoint.close)
             aigo("run", "task.yaml", *BOTH, *words, "--out", out)
         for path in sorted((folder / out).rglob("*"), reverse=True):
             if path.is_file() and not path.name.startswith(".answers"):
@@ -163,8 +163,8 @@ def test_trials_and_scorers_keep_their_own_answers(
     words = ("--num-trials", "3", "--engine", engine)
     killed(*words)
     assert len(endpoint.requests) == FEW * 3 * 3
-    (journal,) = (folder / "out").glob(".answers-*")
-    lines = [json.loads(line[9:]) for line in journal.read_text().splitlines()]
+    (checkpoint,) = (folder / "out").glob(".answers-*")
+    lines = [json.loads(line[9:]) for line in checkpoint.read_text().splitlines()]
     by_trial = Counter(line["trial"] for line in lines)
     assert by_trial == {f"{trial}/{n}": 3 for trial in range(3) for n in range(FEW)}
 
@@ -239,7 +239,7 @@ def test_a_full_disk_ends_no_run(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The journal is given up, with a word."""
+    """The checkpoint is given up, with a word."""
     endpoint.answer = lambda _: (200, completion("odd"))
     written = os.write
 
@@ -248,8 +248,8 @@ def test_a_full_disk_ends_no_run(
             return written(file, data[:40])
         return written(file, data)
 
-    monkeypatch.setattr("aigo_bridge.execution.journal.os.write", full)
-    with heard("aigo_bridge.execution.journal", caplog, monkeypatch):
+    monkeypatch.setattr("aigo_bridge.execution.checkpoint.os.write", full)
+    with heard("aigo_bridge.execution.checkpoint", caplog, monkeypatch):
         done = aigo("run", "task.yaml", "--model", "openai-api/local/m", "-n", 5, "--json")
     assert done.json["samples"]["scored"] == 5
     (line,) = {line for line in caplog.messages if "when you resume it" in line}

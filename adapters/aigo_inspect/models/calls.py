@@ -1,7 +1,7 @@
-"""Wrappers around a provider's `generate` that connect it to the run's journal
-(`aigo_bridge.execution.journal`) and recordings (`aigo_bridge.engine.tape`).
+"""Wrappers around a provider's `generate` that connect it to the run's checkpoint
+(`aigo_bridge.execution.checkpoint`) and recordings (`aigo_bridge.engine.tape`).
 
-The wrapper is at the provider, so that Inspect logs a journaled answer like any other, with its raw request
+The wrapper is at the provider, so that Inspect logs a stored answer like any other, with its raw request
 and response. It also covers the calls that an agent makes directly.
 """
 
@@ -25,7 +25,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError
-from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
+from aigo_bridge.execution.checkpoint import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.gate import is_gated, passing, paused
 from aigo_bridge.process import steady_time
 from aigo_inspect.models.cassettes import CassetteAPI, native_request, outcome_of
@@ -69,7 +69,7 @@ def failures_kept(call: CheckpointCall | None) -> Iterator[None]:
 
 
 def keep_answers(api: ModelAPI) -> None:
-    """Wrap `generate` of a provider: answer from the journal if possible, add new answers to the journal, and
+    """Wrap `generate` of a provider: answer from the checkpoint if possible, add new answers to it, and
     record all answers.
     """
     if vars(api).get(_KEEPING) or isinstance(api, CassetteAPI):
@@ -142,7 +142,7 @@ class _EventRecord(BaseModel):
 
 
 def _json(result: Generated, event: ModelEvent | None) -> bytes | None:
-    """Return an answer and its log record in the journal's format; `None` for a failure."""
+    """Return an answer and its log record in the checkpoint's format; `None` for a failure."""
     output, call = result if isinstance(result, tuple) else (result, None)
     if isinstance(output, Exception) or output.error:
         return None
@@ -158,7 +158,7 @@ def _json(result: Generated, event: ModelEvent | None) -> bytes | None:
 
 
 def _generated(kept: Any, event: ModelEvent | None) -> Generated | None:
-    """Return an answer from the journal, and complete the event of its call."""
+    """Return an answer from the checkpoint, and complete the event of its call."""
     if not isinstance(kept, dict):
         return None
     try:

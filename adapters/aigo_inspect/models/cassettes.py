@@ -25,7 +25,7 @@ from aigo_bridge.dtypes import TraceItem
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import TapedCall
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
+from aigo_bridge.execution.checkpoint import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.connections import CallError, Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.spec.base import MLTask
 from aigo_inspect.models.answers import answer_items, chat_output

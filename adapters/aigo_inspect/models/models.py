@@ -25,7 +25,7 @@ from aigo_bridge.access.opening import in_words
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ModelResponse
 from aigo_bridge.errors import BridgeError, SampleError, Stage, UsageError
-from aigo_bridge.execution.journal import ASKER
+from aigo_bridge.execution.checkpoint import ASKER
 from aigo_bridge.models.connections import CallError, MLTask, is_model_file
 from aigo_bridge.models.connections.transports import ANSWER
 from aigo_bridge.models.protocol import ModelRequest

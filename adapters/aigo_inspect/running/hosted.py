@@ -28,8 +28,8 @@ from inspect_ai.util import LimitExceededError, span
 
 from aigo_bridge.dtypes import GroupedSolverTrace, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
+from aigo_bridge.execution.checkpoint import asking
 from aigo_bridge.execution.codec import Replay
-from aigo_bridge.execution.journal import asking
 from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution, contained
 from aigo_bridge.execution.progress import ProgressCounter, Spent
 from aigo_bridge.models.protocol import Models

@@ -77,7 +77,7 @@ def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
 
     Inspect treats a sample with a failed scorer as finished; aigo-bridge runs it again. After a killed run, a
     few trials may not be in the file yet. Inspect can only recover a part of their data, so they run again
-    with the answers in the journal. Agents are the exception, because the journal does not contain their
+    with the answers in the checkpoint. Agents are the exception, because the checkpoint does not have their
     calls.
 
     Raises:

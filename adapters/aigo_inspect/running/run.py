@@ -42,6 +42,7 @@ from aigo_bridge.access.display_paths import display_path
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, Retry, RunSettings
 from aigo_bridge.errors import EngineError
+from aigo_bridge.execution.checkpoint import Checkpoint
 from aigo_bridge.execution.jobs import (
     Identity,
     JobModels,
@@ -52,7 +53,6 @@ from aigo_bridge.execution.jobs import (
     progress_of,
     start_jobs,
 )
-from aigo_bridge.execution.journal import Journal
 from aigo_bridge.execution.permissions import SharedHosts
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Tolerance
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
@@ -109,8 +109,8 @@ class _Work:
 
     start: PlannedJob[EvalLog]
     models: JobModels[Model]
-    journal: Journal
-    """Journal of the model answers."""
+    checkpoint: Checkpoint
+    """Checkpoint of the model answers."""
 
     @property
     def plan(self) -> TaskPlan:
@@ -131,8 +131,8 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
             refuse_unfit(job.plan, of_job.evaluated)
     starts = start_jobs(jobs, [of_job.names(str) for of_job in models], settings, EARLIER_LOGS)
     works = [
-        # Older releases used the name `None` for the evaluated model in the journal.
-        _Work(start, of_job, start.journal("inspect", {"": "None", **of_job.names(str)}, settings.out))
+        # Older releases used the name `None` for the evaluated model in the checkpoint.
+        _Work(start, of_job, start.checkpoint("inspect", {"": "None", **of_job.names(str)}, settings.out))
         for start, of_job in zip(starts, models, strict=True)
     ]
     todo = [work for work in works if not work.start.is_complete]
@@ -149,7 +149,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
         # An interruption is visible in the logs.
         problem = explained(error) if isinstance(error, Exception) else None
     finally:
-        _close_journals(works, logs)
+        _close_checkpoints(works, logs)
     # Even after a signal, finished samples are converted to evidence.
     with contextlib.suppress(KeyboardInterrupt), finishing():
         for path in set(settings.out.glob("*.eval")) - earlier_logs:
@@ -159,14 +159,14 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     return results
 
 
-def _close_journals(works: Sequence[_Work], logs: Sequence[EvalLog]) -> None:
+def _close_checkpoints(works: Sequence[_Work], logs: Sequence[EvalLog]) -> None:
     headers = [(log.eval.metadata or {}).get(HEADER_KEY) for log in logs if log.status == "success"]
     ended = {identity_of(header) for header in headers if isinstance(header, dict)}
     for work in works:
         if work.start.is_complete or identity_of(work.plan.header()) in ended:
-            work.journal.remove()
+            work.checkpoint.remove()
         else:
-            work.journal.close()
+            work.checkpoint.close()
 
 
 def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
@@ -183,7 +183,9 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
             _native(
                 work,
                 work.start.counter(
-                    progress, work.journal, work.start.tape("inspect", work.models.names(str), settings.tape)
+                    progress,
+                    work.checkpoint,
+                    work.start.tape("inspect", work.models.names(str), settings.tape),
                 ),
                 hosts.of_plan(work.plan),
             )

@@ -23,7 +23,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, Message, ReasoningTextContent
 from aigo_bridge.dtypes import ModelResponse as Answered
 from aigo_bridge.errors import SampleError, UsageError
-from aigo_bridge.execution.journal import asking
+from aigo_bridge.execution.checkpoint import asking
 from aigo_bridge.execution.program import SampleFailure, contained
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.models.protocol import ModelRequest

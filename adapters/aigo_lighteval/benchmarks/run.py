@@ -20,8 +20,8 @@ from aigo_bridge.engine.benchmarks import BenchmarkListing, BenchmarkRun, Conver
 from aigo_bridge.engine.outcome import Outcome, errors_by_kind, uncomputed
 from aigo_bridge.engine.protocol import LogRef
 from aigo_bridge.errors import EngineError, UsageError
+from aigo_bridge.execution.checkpoint import Checkpoint
 from aigo_bridge.execution.jobs import make_folder
-from aigo_bridge.execution.journal import Journal
 from aigo_bridge.execution.progress import ProgressCounter, Tolerance, allowed
 from aigo_bridge.process import steady_time
 from aigo_bridge.redaction.secrets import learn_environment
@@ -85,24 +85,24 @@ def run(request: BenchmarkRun) -> list[Outcome]:
         splits = splits_of(tasks, request)
         refuse_resuming(request, caller)
         make_folder(request.out)
-        journals = [journal_of(task, request) for task in tasks]
+        checkpoints = [checkpoint_of(task, request) for task in tasks]
         with start_blocking_portal() as portal:
             try:
                 if isinstance(caller, BackendCaller):
                     caller.load()
                 outcomes = [
-                    _run_one(task, rows, request, caller, portal, journal, alone=len(tasks) == 1)
-                    for task, rows, journal in zip(tasks, splits, journals, strict=True)
+                    _run_one(task, rows, request, caller, portal, checkpoint, alone=len(tasks) == 1)
+                    for task, rows, checkpoint in zip(tasks, splits, checkpoints, strict=True)
                 ]
-                # Remove journals only at the end, so that a run stopped in a later task can resume earlier
+                # Remove checkpoints only at the end, so that a run stopped in a later task can resume earlier
                 # ones.
-                for outcome, journal in zip(outcomes, journals, strict=True):
+                for outcome, checkpoint in zip(outcomes, checkpoints, strict=True):
                     if outcome.status == "success" and not outcome.num_failed:
-                        journal.remove()
+                        checkpoint.remove()
                 return outcomes
             finally:
-                for journal in journals:
-                    journal.close()
+                for checkpoint in checkpoints:
+                    checkpoint.close()
                 portal.call(caller.aclose)
 
 
@@ -121,10 +121,10 @@ def splits_of(tasks: Sequence[SelectedTask], request: BenchmarkRun) -> list[Mapp
     return [_splits(task, request.data_dir, alone=len(tasks) == 1) for task in tasks]
 
 
-def journal_of(task: SelectedTask, request: BenchmarkRun) -> Journal:
-    """Return the journal that stores a task's answers as they arrive."""
+def checkpoint_of(task: SelectedTask, request: BenchmarkRun) -> Checkpoint:
+    """Return the checkpoint that stores a task's answers as they arrive."""
     identity = ["lighteval benchmark", task.name, request.model]
-    return Journal(request.out, identity, goes_on=request.resume)
+    return Checkpoint(request.out, identity, goes_on=request.resume)
 
 
 def refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
@@ -221,7 +221,7 @@ def _run_one(
     request: BenchmarkRun,
     caller: Caller,
     portal: BlockingPortal,
-    journal: Journal,
+    checkpoint: Checkpoint,
     *,
     alone: bool,
 ) -> Outcome:
@@ -234,14 +234,14 @@ def _run_one(
         )
         documents = pipeline.documents_dict[task.name]
         settle(documents, task, caller)
-        watch(documents, task, request, told, journal)
+        watch(documents, task, request, told, checkpoint)
         finished = finish(pipeline, task, request.out)
     except (EngineError, UsageError) as error:
         if alone:
             raise
         return _broken(task, request, caller, str(error))
     times = (started, steady_time())
-    return concluded(task, finished, told, request.out, caller.name, times, num_reused=journal.num_given)
+    return concluded(task, finished, told, request.out, caller.name, times, num_reused=checkpoint.num_given)
 
 
 def settle(documents: Sequence[Doc], task: SelectedTask, caller: Caller) -> None:
@@ -255,13 +255,17 @@ def settle(documents: Sequence[Doc], task: SelectedTask, caller: Caller) -> None
 
 
 def watch(
-    documents: Sequence[Doc], task: SelectedTask, request: BenchmarkRun, told: DocumentNotes, journal: Journal
+    documents: Sequence[Doc],
+    task: SelectedTask,
+    request: BenchmarkRun,
+    told: DocumentNotes,
+    checkpoint: Checkpoint,
 ) -> None:
     """Count finished documents and store their answers as they arrive."""
     number = len(documents)
     counter = ProgressCounter(request.on_progress, number)
     tolerance = Tolerance(allowed(request.fail_on_error, number))
-    told.progress = counter.of_task(task.name, tolerance, journal)
+    told.progress = counter.of_task(task.name, tolerance, checkpoint)
 
 
 def concluded(

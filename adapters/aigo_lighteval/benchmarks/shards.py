@@ -28,8 +28,8 @@ from aigo_lighteval.benchmarks.pipeline import NativePipeline, folder_name, make
 from aigo_lighteval.benchmarks.requests import apply_settings
 from aigo_lighteval.benchmarks.run import (
     MAX_ERRORS,
+    checkpoint_of,
     concluded,
-    journal_of,
     model_of,
     refuse_options,
     refuse_tasks,
@@ -129,9 +129,9 @@ def _asked(
     notes = DocumentNotes()
     started = steady_time()
     pipeline.ask_of(model_of(caller, request, portal, notes), notes)
-    journal = journal_of(task, request)
+    checkpoint = checkpoint_of(task, request)
     try:
-        watch(documents, task, request, notes, journal)
+        watch(documents, task, request, notes, checkpoint)
         responses = _responses(pipeline, task)
         settings = {name: caller.settings[name] for name in _SETTINGS if name in caller.settings}
         config = plain(pipeline.model.config.model_dump())
@@ -139,9 +139,9 @@ def _asked(
         path = request.out / f"answers-{folder_name(task.name)}.jsonl"
         write_answers(path, head, pipeline.sampling_docs, responses, notes)
         if notes.stopped is None:
-            journal.remove()
+            checkpoint.remove()
     finally:
-        journal.close()
+        checkpoint.close()
     failures = [(name, notes.failures[name].message) for name in sorted(notes.failures, key=int)]
     return PartRun(
         path,
@@ -149,7 +149,7 @@ def _asked(
         num_failed=len(failures),
         status="success" if notes.stopped is None else "error",
         error=notes.stopped,
-        num_reused=journal.num_given,
+        num_reused=checkpoint.num_given,
         first_errors=tuple(errors_by_kind(failures, MAX_ERRORS)),
     )
 

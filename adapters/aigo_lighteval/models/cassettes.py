@@ -14,7 +14,7 @@ import anyio
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
 from aigo_bridge.engine.tape import CANCELLED, TapedCall
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, CALL, CheckpointCall
+from aigo_bridge.execution.checkpoint import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.connections import Exchange, MLTask, Reply
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.process import steady_time

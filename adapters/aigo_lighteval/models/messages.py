@@ -33,7 +33,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.dtypes.base import maker
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import CheckpointCall
+from aigo_bridge.execution.checkpoint import CheckpointCall
 from aigo_bridge.models.connections import (
     Choice,
     Exchange,

@@ -25,7 +25,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine.protocol import Retry
 from aigo_bridge.errors import SampleError, Stage
-from aigo_bridge.execution.journal import ASKER, CheckpointCall, asked_for
+from aigo_bridge.execution.checkpoint import ASKER, CheckpointCall, asked_for
 from aigo_bridge.execution.progress import ATTEMPTS, wait_after
 from aigo_bridge.models.connections import (
     Exchange,

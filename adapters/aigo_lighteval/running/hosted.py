@@ -27,8 +27,8 @@ from lighteval.models.model_output import ModelResponse
 
 from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.errors import Stage
+from aigo_bridge.execution.checkpoint import asking
 from aigo_bridge.execution.codec import Json, Replay, dump_result, load_solution
-from aigo_bridge.execution.journal import asking
 from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution, contained
 from aigo_bridge.execution.progress import ProgressCounter, Spent
 from aigo_bridge.plan.plan import Sample, TaskPlan

@@ -187,16 +187,16 @@ def _log_of(
     work: _Work, settings: RunSettings, portal: BlockingPortal, progress: ProgressCounter
 ) -> tuple[LogRef | EngineError, bool]:
     """Run one plan. Return its log or an error, and whether the run was interrupted."""
-    journal = work.start.journal("lighteval", work.names(), settings.out)
+    checkpoint = work.start.checkpoint("lighteval", work.names(), settings.out)
     try:
         tape = work.start.tape("lighteval", work.names(), settings.tape)
-        path, interrupted = _run_one(work, settings, portal, work.start.counter(progress, journal, tape))
+        path, interrupted = _run_one(work, settings, portal, work.start.counter(progress, checkpoint, tape))
     except Exception as error:
         if isinstance(error, BridgeError) and not isinstance(error, EngineError):
             raise
         return EngineError(explained(error), code=Code.FAILED_ENGINE), False
     finally:
-        journal.close()
+        checkpoint.close()
     return work.start.log_ref("lighteval", path), interrupted
 
 
@@ -250,8 +250,8 @@ def _run_one(
         config = to_task_config(plan, [aigo_metric(run, lambda: _contained(partial(_summary, run)))])
         with fewer_collections(*COLLECTIONS):
             path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
-        if not (run.interrupted or run.stopped or run.fault) and progress.journal is not None:
-            progress.journal.remove()
+        if not (run.interrupted or run.stopped or run.fault) and progress.checkpoint is not None:
+            progress.checkpoint.remove()
     finally:
         host.close()
     return path, run.interrupted

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.execution.checkpoint import Checkpoint
 from aigo_bridge.execution.earlier_runs import EarlierLogs, EarlierRun, F, restart_reason
-from aigo_bridge.execution.journal import Journal
 from aigo_bridge.execution.progress import ProgressCounter, Tolerance
 from aigo_bridge.plan.logged_plan import is_intact, logged_plan
 from aigo_bridge.plan.plan import TaskPlan, mixed
@@ -68,19 +68,19 @@ class PlannedJob(Generic[F]):
             error=error,
         )
 
-    def journal(self, engine: str, models: Mapping[str, str], out: Path) -> Journal:
-        """Return the journal of model answers. If the job resumes, it contains the answers of the killed
+    def checkpoint(self, engine: str, models: Mapping[str, str], out: Path) -> Checkpoint:
+        """Return the checkpoint of model answers. If the job resumes, it contains the answers of the killed
         run.
         """
         identity = [engine, identity_of(self.plan.header()), dict(models), dict(self.fingerprints)]
-        return Journal(out, identity, goes_on=self.job.earlier == "resume")
+        return Checkpoint(out, identity, goes_on=self.job.earlier == "resume")
 
     def counter(
-        self, progress: ProgressCounter, journal: Journal | None, tape: TaskTape | None = None
+        self, progress: ProgressCounter, checkpoint: Checkpoint | None, tape: TaskTape | None = None
     ) -> ProgressCounter:
         """Return the counter for the trials of this job within the whole run."""
         tolerance = Tolerance(self.job.tolerated, self.plan.num_trials)
-        return progress.of_task(self.plan.name, tolerance, journal, tape)
+        return progress.of_task(self.plan.name, tolerance, checkpoint, tape)
 
     def tape(self, engine: str, models: Mapping[str, str], tape: Tape | None) -> TaskTape | None:
         """Return the tape for the model calls of this job; see `Tape.of_task`."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.errors import UsageError
-from aigo_bridge.execution.journal import Asker, Journal
+from aigo_bridge.execution.checkpoint import Asker, Checkpoint
 from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
@@ -188,8 +188,8 @@ class ProgressCounter:
         self._task: str | None = None
         self.tolerance = Tolerance()
         """Failed samples of the task, and the number that may fail."""
-        self.journal: Journal | None = None
-        """Journal for the model answers of the task."""
+        self.checkpoint: Checkpoint | None = None
+        """Checkpoint for the model answers of the task."""
         self._tape: TaskTape | None = None
         """Tape for the model calls of the task."""
         self._say()
@@ -198,29 +198,29 @@ class ProgressCounter:
         self,
         name: str,
         tolerance: Tolerance | None = None,
-        journal: Journal | None = None,
+        checkpoint: Checkpoint | None = None,
         tape: TaskTape | None = None,
     ) -> ProgressCounter:
         """Return a counter for one task of the run, which names the task and counts its failures."""
         part = object.__new__(ProgressCounter)
         part._tell, part._counts, part._trials, part._task = self._tell, self._counts, self._trials, name
         part.tolerance = tolerance or Tolerance()
-        part.journal = journal
+        part.checkpoint = checkpoint
         part._tape = tape
         return part
 
     def asker(self, sample_id: str | int, trial: int, who: str) -> Asker | None:
         """Return the caller for one trial (numbered from 0): the solver or a scorer. Return `None` without a
-        journal or tape.
+        checkpoint or tape.
         """
-        if self.journal is None and self._tape is None:
+        if self.checkpoint is None and self._tape is None:
             return None
         tape: TrialTape | None = None
         if self._tape is not None:
             from aigo_bridge.engine.tape import TrialTape
 
             tape = TrialTape(self._tape, sample_id, trial, who)
-        return Asker(self.journal, tape, sample_id, trial, who)
+        return Asker(self.checkpoint, tape, sample_id, trial, who)
 
     def retrying(self, retry: Retry) -> None:
         """Report that a model call failed and will be repeated."""
@@ -235,8 +235,8 @@ class ProgressCounter:
         self._counts.add(self._task, spent)
         self._counts.failed += failure is not None
         self.tolerance.note(sample_id, failed=failure is not None)
-        if failure is not None and self.journal is not None:
-            self.journal.forget(sample_id, trial)
+        if failure is not None and self.checkpoint is not None:
+            self.checkpoint.forget(sample_id, trial)
         self._say(sample_id, trial if self._trials else None, failure)
 
     def _say(

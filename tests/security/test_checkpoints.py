@@ -1,4 +1,4 @@
-"""The journal of answers in a folder that others have been to: it is a file of its own, and lines of strangers are none."""
+"""The checkpoint of answers in a folder that others have been to: it is a file of its own, and lines of strangers are none."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from aigo_bridge.execution.journal import Journal
+from aigo_bridge.execution.checkpoint import Checkpoint
 
 NAME = {"plan": 1}
 
 
 def name_of(folder: Path) -> Path:
-    """Where the journal of a plan is."""
-    journal = Journal(folder, NAME, goes_on=False)
-    journal.remove()
-    return journal.path
+    """Where the checkpoint of a plan is."""
+    checkpoint = Checkpoint(folder, NAME, goes_on=False)
+    checkpoint.remove()
+    return checkpoint.path
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
@@ -33,9 +33,9 @@ def test_a_link_in_its_place_is_not_written_through(
     out.mkdir()
     link(other, name_of(out))
 
-    journal = Journal(out, NAME, goes_on=goes_on)
-    journal.put("0/a", "key", b'"an answer"')
-    journal.close()
+    checkpoint = Checkpoint(out, NAME, goes_on=goes_on)
+    checkpoint.put("0/a", "key", b'"an answer"')
+    checkpoint.close()
 
     assert other.read_text() == "precious"
 
@@ -44,16 +44,16 @@ def test_a_link_to_nothing_makes_no_file_elsewhere(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     name_of(out).symlink_to(tmp_path / "new.txt")
-    Journal(out, NAME, goes_on=False).close()
+    Checkpoint(out, NAME, goes_on=False).close()
     assert not (tmp_path / "new.txt").exists()
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path, goes_on: bool) -> None:
     os.mkfifo(name_of(tmp_path))
-    journal = Journal(tmp_path, NAME, goes_on=goes_on)
-    journal.put("0/a", "key", b'"an answer"')
-    assert journal.get("key") is None
+    checkpoint = Checkpoint(tmp_path, NAME, goes_on=goes_on)
+    checkpoint.put("0/a", "key", b'"an answer"')
+    assert checkpoint.get("key") is None
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path, goes_on: bool) ->
 )
 def test_a_line_of_another_shape_is_no_line(tmp_path: Path, content: bytes) -> None:
     """Its checksum is right, and it ended the run with a traceback."""
-    first = Journal(tmp_path, NAME, goes_on=False)
+    first = Checkpoint(tmp_path, NAME, goes_on=False)
     first.put("0/a", "key", b"1")
     first.close()
     with first.path.open("ab") as file:
         file.write(b"%08x %s\n" % (zlib.crc32(content), content))
 
-    journal = Journal(tmp_path, NAME, goes_on=True)
+    checkpoint = Checkpoint(tmp_path, NAME, goes_on=True)
 
-    assert journal.num_answers == 1
-    assert journal.get("key") == 1
+    assert checkpoint.num_answers == 1
+    assert checkpoint.get("key") == 1

@@ -1,9 +1,9 @@
-"""Journal of model answers during a run, so that a killed run does not repeat finished calls when it is
+"""Checkpoint of model answers during a run, so that a killed run does not repeat finished calls when it is
 resumed.
 
 Each answer is one line with a checksum and JSON, written before the answer is used. A truncated or damaged
-line is ignored without affecting others. The journal is a convenience and never makes a run fail: if it
-cannot be written (on a full disk), the run continues without it. After a kill, the journal is complete up
+line is ignored without affecting others. The checkpoint is a convenience and never makes a run fail: if it
+cannot be written (on a full disk), the run continues without it. After a kill, the checkpoint is complete up
 to the last answer. It does not use `fsync`, so a power failure may lose the last seconds.
 
 A call is identified by the trial, the caller (the solver or a scorer), the model, the request, and the
@@ -41,7 +41,7 @@ FORMAT = 1
 _LOGGER = logging.getLogger(__name__)
 
 
-class Journal:
+class Checkpoint:
     """Model answers of one plan's run in a folder.
 
     Args:
@@ -162,7 +162,7 @@ class Asker:
     """Caller of models within one trial: the solver, or a scorer by its key. Each attempt has a new caller.
 
     Args:
-        journal: stores the answers during the run; `None` to store nothing.
+        checkpoint: stores the answers during the run; `None` to store nothing.
         tape: records or replays the calls; `None` to do neither.
         sample_id: id of the sample.
         trial: number of the trial, from 0.
@@ -170,9 +170,14 @@ class Asker:
     """
 
     def __init__(
-        self, journal: Journal | None, tape: TrialTape | None, sample_id: str | int, trial: int, who: str
+        self,
+        checkpoint: Checkpoint | None,
+        tape: TrialTape | None,
+        sample_id: str | int,
+        trial: int,
+        who: str,
     ):
-        self._journal = journal
+        self._checkpoint = checkpoint
         self.sample_id = str(sample_id)
         self._trial = _trial(sample_id, trial)
         self._who = who
@@ -188,35 +193,35 @@ class Asker:
             model_key: AI GO key of the model.
             model: model name for the engine.
             request: request to the model.
-            continuations: texts whose likelihoods are requested, which the journal does not store; `None`
+            continuations: texts whose likelihoods are requested, which the checkpoint does not store; `None`
                 for an answer.
         """
         tape = None if self.tape is None else self.tape.call(model_key, model, request, continuations)
-        if self._journal is None or continuations is not None:
+        if self._checkpoint is None or continuations is not None:
             return CheckpointCall(None, self._trial, "", tape)
         content = [self._trial, self._who, model, _asked(request)]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
         self._times[digest] += 1
-        return CheckpointCall(self._journal, self._trial, f"{digest[:32]}.{self._times[digest]}", tape)
+        return CheckpointCall(self._checkpoint, self._trial, f"{digest[:32]}.{self._times[digest]}", tape)
 
 
 class CheckpointCall:
     """Model call with its earlier answer and its tape."""
 
-    def __init__(self, journal: Journal | None, trial: str, key: str, tape: TapedCall | None):
-        self._journal = journal
+    def __init__(self, checkpoint: Checkpoint | None, trial: str, key: str, tape: TapedCall | None):
+        self._checkpoint = checkpoint
         self._trial = trial
         self._key = key
         self.tape = tape
 
     def answer(self) -> Any:
         """Return the answer of the interrupted run as JSON; `None` if it is not stored."""
-        return None if self._journal is None else self._journal.get(self._key)
+        return None if self._checkpoint is None else self._checkpoint.get(self._key)
 
     def keep(self, answer: bytes) -> None:
         """Store an answer, given as JSON."""
-        if self._journal is not None:
-            self._journal.put(self._trial, self._key, answer)
+        if self._checkpoint is not None:
+            self._checkpoint.put(self._trial, self._key, answer)
 
 
 ASKER: ContextVar[Asker | None] = ContextVar("asker", default=None)
@@ -243,8 +248,8 @@ def asking(asker: Asker | None) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int:
-    """Return a file descriptor of the journal. The file must be new or a regular file, because a link or pipe
-    may belong to another user.
+    """Return a file descriptor of the checkpoint. The file must be new or a regular file, because a link or
+    pipe may belong to another user.
 
     Raises:
         OSError: the file cannot be opened.
