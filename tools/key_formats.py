@@ -1,4 +1,4 @@
-"""Write `bridge/aigo_bridge/importing/key_formats.json` from a release of gitleaks (MIT): `python
+"""Write `bridge/aigo_bridge/redaction/key_formats.json` from a release of gitleaks (MIT): `python
 tools/key_formats.py gitleaks.toml VERSION`.
 
 Taken are the rules whose keys begin with letters of their own: such a rule needs no words around the key, and
@@ -14,7 +14,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parents[1] / "bridge" / "aigo_bridge" / "importing" / "key_formats.json"
+TARGET = Path(__file__).resolve().parents[1] / "bridge" / "aigo_bridge" / "redaction" / "key_formats.json"
 LEAST = 4
 """Letters that a key must begin with."""
 OURS = (

@@ -18,7 +18,7 @@ MIRRORS = {
     },
 }
 EXCEPTIONS = {
-    "tests/bridge/importing/test_key_formats.py": "the forms of keys, beside samples of each: SECURITY.md names it",
+    "tests/bridge/redaction/test_key_formats.py": "the forms of keys, beside samples of each: SECURITY.md names it",
     "tests/bridge/models/connections/test_endpoint.py": "the whole room against a server: SECURITY.md names it",
     "tests/bridge/snippets/test_forged_lines.py": "the room against a hostile worker: SECURITY.md names it",
 }

@@ -159,7 +159,7 @@ SAMPLE = {"id": 1, "epoch": 1, "input": "a", "target": "b", "messages": [], "eve
 PARSE = textwrap.dedent(
     """
     import sys
-    from aigo_bridge.importing.redaction import NO_REDACTION
+    from aigo_bridge.redaction.rules import NO_REDACTION
     from aigo_inspect.mapping.records import Constants, parse_sample
     from aigo_inspect.mapping.events import _NAMES
     sample = parse_sample(sys.argv[1].encode(), NO_REDACTION, Constants())

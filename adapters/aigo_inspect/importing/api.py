@@ -17,7 +17,8 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog, Trace, make_explicit
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import LossReport
-from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import NO_REDACTION
 from aigo_bridge.text.json_text import without_non_finite
 from aigo_bridge.text.plurals import plural
 from aigo_inspect.exporting.log import carried_frame, carried_samples, carries_evidence
@@ -39,7 +40,7 @@ def import_log(
     *,
     keep: EventChoice = "default",
     bounds: Bounds = DEFAULT_BOUNDS,
-    redaction: Redaction = NO_REDACTION,
+    redaction: Redactor = NO_REDACTION,
     loss: LossReport | None = None,
 ) -> TaskResultLog:
     """Read a whole Inspect log as AI GO evidence.
@@ -80,7 +81,7 @@ def iter_samples(
     *,
     keep: EventChoice = "default",
     bounds: Bounds = DEFAULT_BOUNDS,
-    redaction: Redaction = NO_REDACTION,
+    redaction: Redactor = NO_REDACTION,
     loss: LossReport | None = None,
 ) -> Iterator[SampleEvidence]:
     """Yield the samples of an Inspect log one at a time, with their epochs as trials. The arguments are the

@@ -32,7 +32,7 @@ from aigo_bridge.importing.log_import import (
     not_recomputed,
     unmapped,
 )
-from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.superseded_results import superseded_by
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.ranges import UnsuitableForRangesError, plan_ranges, write_ranges
@@ -248,7 +248,7 @@ def import_file(
     return _unread(location, reason, secrets)
 
 
-def _unread(location: str, reason: str, secrets: Redaction) -> ImportReport:
+def _unread(location: str, reason: str, secrets: Redactor) -> ImportReport:
     """Return the report of a log whose import wrote no files."""
     reason = secrets.text(reason)
     damage = (Damage("", None, reason),)
@@ -384,7 +384,7 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
     return write_import_provenance(report, "inspect", [local_path(log) or log], options)
 
 
-def _own_evidence(log: str, redaction: Redaction) -> tuple[Evidence, LoggedPlan] | None:
+def _own_evidence(log: str, redaction: Redactor) -> tuple[Evidence, LoggedPlan] | None:
     """Return the evidence and the unredacted plan of a log that aigo-bridge wrote.
 
     Return `None` for other logs, and for damaged logs, which are imported like other logs.
@@ -402,7 +402,7 @@ def _own_evidence(log: str, redaction: Redaction) -> tuple[Evidence, LoggedPlan]
     from aigo_bridge.plan.logged_plan import logged_plan
     from aigo_inspect.running.evidence import read
 
-    # Redaction changes the digest, so edits of the plan are detected before it.
+    # Redactor changes the digest, so edits of the plan are detected before it.
     plan = logged_plan(carried)
     evidence = read(Path(path), bounds=DEFAULT_BOUNDS, redaction=redaction)
     return replace(evidence, plan=replace(evidence.plan, damage=plan.damage)), plan

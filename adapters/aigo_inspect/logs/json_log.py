@@ -23,7 +23,8 @@ from aigo_bridge.access.bounds import Bounds, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage
-from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import NO_REDACTION
 from aigo_inspect.logs.json_salvage import IDENTITY, Span, pieces, whole
 from aigo_inspect.logs.parsing import ParsedDocument, parse_json
 from aigo_inspect.logs.shapes import STATUS_UNKNOWN
@@ -50,7 +51,7 @@ class JsonLog:
         TooLargeError: the log exceeds the bounds.
     """
 
-    def __init__(self, source: ByteSource, bounds: Bounds, redaction: Redaction):
+    def __init__(self, source: ByteSource, bounds: Bounds, redaction: Redactor):
         if source.size > bounds.member_bytes:
             raise LogTooLargeError(
                 f"{source.name!r} is {source.size:,} bytes,"
@@ -62,7 +63,7 @@ class JsonLog:
         self._source = source if local else BytesSource(source.read_at(0, source.size), source.name)
         self._bounds = bounds
         self._redaction = redaction
-        """Redaction for the samples, which are unchanged unless the log is broken."""
+        """Redactor for the samples, which are unchanged unless the log is broken."""
         self._spans: list[Span] = []
         self._raws: list[Raw] | None = None
         """Samples without known spans."""
@@ -98,7 +99,7 @@ class JsonLog:
         header = source.read_at(0, rows.begin) + rest
         name = "the log without its samples"
         self._bounds.check_document(name, header)
-        header = self._redaction.apply(header)
+        header = self._redaction.json(header)
         parsed = self._parsed(header, name)
         if parsed is None:
             return self._mend(header, self._spans)
@@ -112,7 +113,7 @@ class JsonLog:
         members = self._members(data)
         if members is None:
             self._bounds.check_document(source.name, data)
-            data = self._redaction.apply(data)
+            data = self._redaction.json(data)
             self._redaction = NO_REDACTION
             self._source = BytesSource(data, source.name)
             members = self._walked(data)
@@ -122,7 +123,7 @@ class JsonLog:
         header = b"{%b}" % b",".join(members)
         name = "the log without its samples"
         self._bounds.check_document(name, header)
-        clean = self._redaction.apply(header)
+        clean = self._redaction.json(header)
         parsed = self._parsed(clean, name)
         if parsed is None:
             return self._mend(clean, self._spans)

@@ -20,7 +20,8 @@ import msgspec
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import NO_REDACTION
 
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _SURROGATE_ESCAPE = rb"\\u[dD][89a-fA-F]"
@@ -38,7 +39,7 @@ class ParsedDocument:
     """Kind of change → number of changes."""
 
 
-def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> ParsedDocument:
+def parse_json(data: bytes, name: str, redaction: Redactor = NO_REDACTION) -> ParsedDocument:
     """Parse one JSON document.
 
     Args:
@@ -53,11 +54,11 @@ def parse_json(data: bytes, name: str, redaction: Redaction = NO_REDACTION) -> P
     try:
         value = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        clean = redaction.apply(data)
+        clean = redaction.json(data)
         return _parse_leniently(data, name, error) if clean is data else parse_json(clean, name)
     # Checked after parsing, because the parser also validates UTF-8, which takes longer than the search for
     # secrets.
-    if redaction.suspects(data) and (clean := redaction.apply(data)) is not data:
+    if redaction.suspects(data) and (clean := redaction.json(data)) is not data:
         del value
         return parse_json(clean, name)
     return ParsedDocument(value)

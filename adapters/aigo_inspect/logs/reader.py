@@ -24,7 +24,8 @@ from aigo_bridge.access.display_paths import display_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage, kind_of
-from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import NO_REDACTION
 from aigo_bridge.text.json_text import DEEPEST, without_depths
 from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.index import (
@@ -91,7 +92,7 @@ def open_log(
     location: str | os.PathLike[str],
     *,
     bounds: Bounds = DEFAULT_BOUNDS,
-    redaction: Redaction = NO_REDACTION,
+    redaction: Redactor = NO_REDACTION,
 ) -> InspectLogReader:
     """Open an Inspect log, `.eval` or `.json`, at a local path or fsspec URL. The format is detected from the
     content.
@@ -106,7 +107,7 @@ class InspectLogReader:
     """An open log. Use it in a `with` statement."""
 
     def __init__(
-        self, source: ByteSource, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redaction = NO_REDACTION
+        self, source: ByteSource, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redactor = NO_REDACTION
     ):
         self.location = redaction.text(display_path(source.name))
         """Location as given by the user, without secrets. For a downloaded copy, this is the original URL."""

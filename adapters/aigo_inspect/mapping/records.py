@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, field
 
-from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_inspect.logs.pools import has_references
 from aigo_inspect.logs.shapes import MALFORMED
 
@@ -473,7 +473,7 @@ _PLAIN = tuple(
 )
 
 
-def parse_sample(data: bytes, redaction: Redaction, constants: Constants) -> SampleRecord | None:
+def parse_sample(data: bytes, redaction: Redactor, constants: Constants) -> SampleRecord | None:
     """Return the sample in `data`; `None` if it needs `lenient` or may contain a secret."""
     try:
         sample = _DECODER.decode(data)

@@ -29,10 +29,11 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.codec import Json, exchanges, first_trace, scorers_of, solved_records
 from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.importing.log_import import LossReport
-from aigo_bridge.importing.redaction import NO_REDACTION, Redaction
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.outline import TaskOutline
 from aigo_bridge.plan.plan import Sample
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import NO_REDACTION
 from aigo_bridge.results.counts import CANCELLED, RUNNING
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring.scorer import Score
@@ -56,7 +57,7 @@ TRUSTED = Bounds(ratio=math.inf)
 bomb."""
 
 
-def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redaction = NO_REDACTION) -> Evidence:
+def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redactor = NO_REDACTION) -> Evidence:
     """Return the evidence in a log that aigo-bridge wrote, without the secrets that `redaction` finds.
 
     Raises:

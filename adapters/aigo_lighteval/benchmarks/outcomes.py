@@ -24,9 +24,8 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EngineError, UsageError
 from aigo_bridge.execution.program import SampleFailure
-from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import Damage, ImportOptions
-from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.redaction.rules import redaction
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.summaries import named_summary_of
@@ -67,7 +66,7 @@ def write_result(
         for document in _documents(finished.measured, notes):
             sample = mapper.sample(document)
             _complete(sample, document.sample_id, notes)
-            yield redacted([dumps(sample)], secrets)
+            yield secrets.joined([dumps(sample)])
 
     def amend(frame: Json) -> None:
         frame["evidence"]["failures"]["num_errors"] = len(notes.failures)

@@ -12,9 +12,8 @@ from typing import Any
 from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.places import FileLocation
-from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.text.json_text import DEEPEST, dumps, without_depths
 
 Json = dict[str, Any]
@@ -125,7 +124,7 @@ def own_part(table: Any, name: str) -> Any:
     return table[same[0]] if len(same) == 1 else None
 
 
-def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> tuple[Json, Header]:
+def read_header(location: str, bounds: Bounds, redaction: Redactor, *, redact: bool) -> tuple[Json, Header]:
     """Return the content of the results file, and its parts.
 
     Raises:
@@ -137,7 +136,7 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
     except OSError as error:
         raise EvidenceError(f"cannot read the results file: {error}", code=Code.UNREADABLE_LOG) from error
     bounds.check_document(location, data)
-    data = redaction.apply(data)
+    data = redaction.json(data)
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -151,7 +150,7 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
             f"the results file is nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG
         )
     if redact:
-        content = without_secrets(content, redaction.found)
+        content = redaction.settings(content)
     parts = {name: content.pop(name, None) for name in ("config_general", "results", "config_tasks")}
     objects = {name: part if isinstance(part, dict) else {} for name, part in parts.items()}
     odd = {name: part for name, part in parts.items() if part is not None and not isinstance(part, dict)}

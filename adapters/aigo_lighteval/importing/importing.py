@@ -18,7 +18,6 @@ from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, U
 from aigo_bridge.evaluation.own_logs import own_report
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import (
     UNMAPPED,
     Damage,
@@ -28,9 +27,9 @@ from aigo_bridge.importing.log_import import (
     not_recomputed,
     unmapped,
 )
-from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.process import no_collections
 from aigo_bridge.process.pool import Worker
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
@@ -232,7 +231,7 @@ def _write_task(
     details: str | None,
     target: Path,
     options: ImportOptions,
-    redaction: Redaction,
+    redaction: Redactor,
     damage: list[Damage],
     worker: Worker,
 ) -> ImportReport:
@@ -260,14 +259,14 @@ def _write_task(
                     place = f"{details}: document {document.sample_id}"
                     damage.append(Damage(place, None, unmapped("the document", error), UNMAPPED))
                 if len(pending) == _MANY:
-                    yield redacted(pending, redaction)
+                    yield redaction.joined(pending)
                     pending = []
             if rows.renamed:
                 mapper.loss.changed["document with the id of another: numbered"] += rows.renamed
         except EvidenceError as error:
             damage.append(Damage(details, None, str(error)))
         if pending:
-            yield redacted(pending, redaction)
+            yield redaction.joined(pending)
         if len(damage) == num_damage:
             results, declared = own_part(header.results, task), own_part(header.tasks, task)
             reasons = mapper.scores.disagreements(results, functions_of(declared))
@@ -289,7 +288,7 @@ def write_documents(
     samples: Samples,
     target: Path,
     options: ImportOptions,
-    redaction: Redaction,
+    redaction: Redactor,
     damage: list[Damage],
     *,
     amend: Callable[[dict[str, Any]], None] = lambda frame: None,
@@ -332,7 +331,7 @@ def write_documents(
         evidence = frame.pop("evidence")
         if not writer.num_samples:
             evidence = {"samples": [] if len(damage) == unread else None, **evidence}
-        writer.finish(*(redacted([dumps(part)], redaction) for part in (evidence, frame)))
+        writer.finish(*(redaction.joined([dumps(part)]) for part in (evidence, frame)))
     return ImportReport(
         log=f"{run.location} ({task})",
         output=output,

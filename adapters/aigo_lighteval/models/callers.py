@@ -35,7 +35,6 @@ from aigo_bridge.models.connections import (
     load_model,
 )
 from aigo_bridge.models.connections.adapters import SHIPPED
-from aigo_bridge.models.connections.secrets import Mask
 from aigo_bridge.models.connections.transports import TLS, Endpoint, header_value
 from aigo_bridge.models.gate import pace
 from aigo_bridge.models.protocol import ModelRequest
@@ -350,7 +349,6 @@ def _endpoint(
         info=ModelInfo("chat_completion", model),
         adapter=SHIPPED["latticeflow$openai_chat_completion"],
         transport=Endpoint(address, headers, TLS()),
-        mask=Mask(hidden),
         digest=address,
         rate_limit=None if target is None else target.rate_limit,
         max_concurrent=None if target is None else target.max_concurrent,

@@ -15,7 +15,8 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS, Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode, of_import
-from aigo_bridge.importing.redaction import Redaction, redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import redaction
 from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.plurals import plural
@@ -73,7 +74,7 @@ class ImportOptions:
         taken.add(self.name)
         return self.name
 
-    def redaction(self) -> Redaction:
+    def redaction(self) -> Redactor:
         """Return the redaction to apply, with separate counts.
 
         Raises:

@@ -11,8 +11,8 @@ from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, make_explici
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportReport, LossReport, file_stem, unmapped
-from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.log_files import COMPRESSIONS
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import dumps
@@ -20,7 +20,7 @@ from aigo_bridge.text.json_text import dumps
 Json = dict[str, Any]
 
 
-def import_result_log(location: str, out: Path, secrets: Redaction, taken: set[str]) -> ImportReport:
+def import_result_log(location: str, out: Path, secrets: Redactor, taken: set[str]) -> ImportReport:
     """Write the tables of a result log to `<name>.tables` in a folder.
 
     Args:
@@ -67,7 +67,7 @@ def _unreadable(location: str, reason: str) -> ImportReport:
 
 
 def _write(
-    reader: LogReader, folder: Path, secrets: Redaction, loss: LossReport, counts: dict[str, int]
+    reader: LogReader, folder: Path, secrets: Redactor, loss: LossReport, counts: dict[str, int]
 ) -> str:
     frame = reader.frame()
     aggregated: dict[str, list[Json]] = {}
@@ -76,11 +76,11 @@ def _write(
             counts["samples"] += 1
             if sample.trials and sample.scores:
                 scores = [score.model_dump(mode="json", exclude_unset=True) for score in sample.scores]
-                aggregated[str(sample.sample_id)] = _clean(scores, secrets)
+                aggregated[str(sample.sample_id)] = secrets.value(scores)
             for parts in _trials(sample, secrets):
                 counts["trials"] += 1
                 tables.add(parts)
-        frame_data = _clean(frame.model_dump(mode="json", exclude_unset=True), secrets)
+        frame_data = secrets.value(frame.model_dump(mode="json", exclude_unset=True))
         (frame_data.get("evidence") or {}).pop("samples", None)
         if aggregated:
             frame_data["reduced_scores"] = aggregated
@@ -88,7 +88,7 @@ def _write(
     return str(frame.status)
 
 
-def _trials(sample: SampleEvidence, secrets: Redaction) -> Iterator[TrialParts]:
+def _trials(sample: SampleEvidence, secrets: Redactor) -> Iterator[TrialParts]:
     trials = sample.trials or [
         # In legacy evidence and the evidence of one run, the sample is its only trial.
         SampleTrialEvidence(
@@ -101,7 +101,7 @@ def _trials(sample: SampleEvidence, secrets: Redaction) -> Iterator[TrialParts]:
         )
     ]
     for trial in trials:
-        yield _parts(_clean(make_explicit(trial).model_dump(mode="json"), secrets))
+        yield _parts(secrets.value(make_explicit(trial).model_dump(mode="json")))
 
 
 def _parts(trial: Json) -> TrialParts:
@@ -144,14 +144,3 @@ def _usages(output: Json) -> Iterator[Json]:
     raw = output.get("raw_outputs") or [output.get("output")]
     for source in calls or [each for each in raw if isinstance(each, dict)]:
         yield source.get("usage") or {}
-
-
-def _clean(value: Any, secrets: Redaction) -> Any:
-    data = dumps(value)
-    clean = secrets.apply(data)
-    if clean is data:
-        return value
-    # Import late, because few logs contain a secret.
-    import json
-
-    return json.loads(clean)

@@ -1,18 +1,22 @@
-"""Masking of a set of secrets in texts, documents and plain data, in all spellings.
+"""Removal of secrets from texts, JSON documents and plain data.
 
-First, a pattern in Rust checks whether a text may contain a secret: a longer part of a spelling, or an escape
-of a character that needs none. Almost no text does. Then common spellings are replaced. Finally, remaining
-suspicious parts are checked by decoding all escapes around them.
+`Redactor` masks known values in all spellings, and it applies rules such as formats of keys (`rules.py`). For
+known values, a pattern in Rust first checks whether a text may contain a secret: a longer part of a spelling,
+or an escape of a character that needs none. Almost no text does. Then common spellings are replaced. Finally,
+remaining suspicious parts are checked by decoding all escapes around them.
 """
 
 from __future__ import annotations
 
 import base64
 import html
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from pydantic_core import SchemaValidator
@@ -28,6 +32,8 @@ from aigo_bridge.text.escapes import (
     undone,
 )
 
+T = TypeVar("T")
+
 MASK = "[secret]"
 """Text that replaces a secret."""
 
@@ -39,6 +45,9 @@ WORD = re.compile(r"[a-z_]{1,32}|(?=.*\D)[\d.,:+\sTZeE-]+|\d+000")
 least twelve digits may be keys.
 """
 
+_SECRET_NAME = re.compile(r"(?i)(^|_|-)(api[_-]?key|token|secret|password|authorization|credentials?)$")
+_LEAST_VALUE = 12
+"""Minimum characters of a value under the name of a secret; `eos_token: </s>` is too short."""
 _LEAST_LINE = 16
 """Minimum characters of one line of a multi-line secret that is itself a secret."""
 _PART = re.compile(r"[A-Za-z0-9]{6,24}")
@@ -49,13 +58,33 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<field>\s*:)?', re.DOTALL)
 _COLOURED = re.compile(rb'(?P<name>"traceback_ansi"\s*:\s*)"(?P<text>(?:[^"\\]|\\.)*+)"')
 _BREAKS = re.compile(r"\\u001b\[[0-9;]*m|\x1b\[[0-9;]*m|\\[nrt]|\s|[│╭╮╰╯─]|\\u25[0-9a-f]{2}")
 """Characters within words of a colored traceback: colors, line breaks and frame borders."""
-_UTF8 = SchemaValidator({"type": "str"})
+_UTF8 = SchemaValidator({"type": "str", "pattern": ""})
+"""Validator of text and bytes without lone surrogates. Without a pattern it accepts every text."""
+
+
+class Rules(Protocol):
+    """Search for secrets by patterns, which counts replacements by their names."""
+
+    def suspects(self, data: bytes) -> bool:
+        """Return whether a JSON document may contain a secret."""
+        ...
+
+    def in_text(self, text: str, counts: Counter[str]) -> str:
+        """Return a text with secrets replaced; `text` itself if it contains none."""
+        ...
+
+    def in_json(self, data: bytes, counts: Counter[str]) -> bytes:
+        """Return a JSON document with secrets replaced; `data` itself if it contains none."""
+        ...
 
 
 class Redactor:
-    """Masks a set of secrets in texts."""
+    """Removal of secrets: known values, and everything that rules find."""
 
-    def __init__(self, secrets: Iterable[str]):
+    def __init__(self, secrets: Iterable[str] = (), rules: Rules | None = None):
+        self.found: Counter[str] = Counter()
+        """Name of a rule → number of replacements."""
+        self.rules = rules
         values = {part for secret in secrets for part in parts(secret)}
         forms = {form for secret in values for form in _forms(secret)}
         # Longer forms first, so that a form inside another one leaves no remainder.
@@ -71,19 +100,93 @@ class Redactor:
         self._words = _Search(list(map(re.escape, words)), words, document=False)
         self._closed = [closed for form in longest_first if len(closed := _BREAKS.sub("", form)) >= SHORTEST]
 
-    def __call__(self, text: str) -> str:
+    def suspects(self, data: bytes) -> bool:
+        """Return whether a JSON document, which must be UTF-8, may contain a secret."""
+        return not self._finds_nothing(data) or (self.rules is not None and self.rules.suspects(data))
+
+    def text(self, text: str) -> str:
         """Return a text with secrets masked; the same object if it contains none."""
-        return self._text.replaced(text)
+        clean = self._text.replaced(text)
+        return clean if self.rules is None else self.rules.in_text(clean, self.found)
+
+    def texts(self, texts: list[str]) -> list[str]:
+        """Return several short texts with secrets masked; the same list if they contain none. It searches
+        them together and does not count replacements: names are counted in other places.
+        """
+        counts = Counter(self.found)
+        together = "\n".join(texts)
+        clean = texts if self.text(together) == together else [self.text(text) for text in texts]
+        self._set_counts(counts)
+        return clean
 
     def on_screen(self, text: str) -> str:
         """Return a text for a screen with secrets masked, even if line breaks split them."""
-        return self._text.replaced_on_screen(self(text))
+        return self._text.replaced_on_screen(self.text(text))
 
     def json(self, data: bytes) -> bytes:
-        """Return a valid JSON document with secrets masked; `data` itself if it contains none."""
-        if b"traceback_ansi" in data:
+        """Return a JSON document with secrets masked; `data` itself if it contains none."""
+        clean = self._json_without_values(data)
+        return clean if self.rules is None else self.rules.in_json(clean, self.found)
+
+    def joined(self, documents: Sequence[bytes]) -> bytes:
+        """Return JSON documents with secrets masked, joined by commas.
+
+        A secret that contains only digits may be part of a number. The replacement text then replaces the
+        whole number.
+        """
+        data = b",\n".join(documents)
+        counts = Counter(self.found)
+        clean = self.json(data)
+        if clean is data or clean == data:
+            return data
+        try:
+            json.loads(b"[" + clean + b"]")
+        except ValueError:
+            from aigo_bridge.text.json_text import dumps  # few texts contain a secret
+
+            self._set_counts(counts)
+            return b",\n".join(dumps(self._cleaned(json.loads(document))) for document in documents)
+        return clean
+
+    def value(self, value: T) -> T:
+        """Return plain data or frozen dataclasses with secrets masked in all texts and keys; `value` itself
+        if it contains none. Other objects are unchanged.
+        """
+        if self.rules is None:
+            clean: Any = self._cleaned(value)
+            return value if clean == value else clean
+        from aigo_bridge.text.json_text import dumps  # loads packages that few commands need
+
+        data = dumps(value)  # as a document, because rules also search for names next to values
+        clean = self.joined([data])
+        return value if clean == data else json.loads(clean)
+
+    def settings(self, value: Any, name: str = "") -> Any:
+        """Return a copy of settings in which values under names of secrets are masked. The configuration of a
+        model contains its API key.
+        """
+        if isinstance(value, dict):
+            return {key: self.settings(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.settings(item) for item in value]
+        is_text = isinstance(value, str) and len(value) >= _LEAST_VALUE and not value.startswith("[redacted:")
+        if not is_text or not _SECRET_NAME.search(name):
+            return value
+        kind = f"value of {name}"
+        self.found[kind] += 1
+        return f"[redacted: {kind}]"
+
+    def _set_counts(self, counts: Counter[str]) -> None:
+        self.found.clear()
+        self.found.update(counts)
+
+    def _finds_nothing(self, data: bytes) -> bool:
+        return self._json.finds_nothing(data) and self._words.finds_nothing(data)
+
+    def _json_without_values(self, data: bytes) -> bytes:
+        if self._closed and b"traceback_ansi" in data:
             data = self._without_coloured(data)
-        if self._json.finds_nothing(data) and self._words.finds_nothing(data):
+        if self._finds_nothing(data):
             return data
         text = data.decode("utf-8", "surrogateescape")
         clean = self._without_words(self._json.replaced(text))
@@ -101,8 +204,6 @@ class Redactor:
 
     def _without_coloured(self, data: bytes) -> bytes:
         """Remove colored tracebacks that contain a secret split by line breaks."""
-        if not self._closed:
-            return data
 
         def clean(match: re.Match[bytes]) -> bytes:
             shown = _BREAKS.sub("", match["text"].decode("utf-8", "replace"))
@@ -113,20 +214,30 @@ class Redactor:
     def _closed_up(self, text: str) -> bool:
         return any(form in text for form in self._closed)
 
-    def value(self, value: Any) -> Any:
-        """Mask secrets in the texts and keys of plain data; other objects are unchanged."""
+    def _cleaned(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self(value)
+            return self.text(value)
         if isinstance(value, bytes):
-            return self(value.decode("latin-1")).encode("latin-1")
+            return self.text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         if isinstance(value, Mapping):
-            return {self._key(key): self.value(part) for key, part in value.items()}
+            return {self._cleaned_key(key): self._cleaned(part) for key, part in value.items()}
         if type(value) in (list, tuple):
-            return type(value)(map(self.value, value))
+            return type(value)(map(self._cleaned, value))
+        if self.rules is not None and isinstance(value, int | float) and not isinstance(value, bool):
+            number = json.dumps(value).encode()
+            clean = self.rules.in_json(number, self.found)
+            return value if clean == number else clean.decode()
+        if is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            parts_by_name = {part.name: getattr(value, part.name) for part in fields(value)}
+            clean_parts = {name: self.value(part) for name, part in parts_by_name.items()}
+            changed = {name: part for name, part in clean_parts.items() if part is not parts_by_name[name]}
+            return replace(value, **changed) if changed else value
         return value
 
-    def _key(self, key: Any) -> Any:
-        return self._json.replaced(key) if isinstance(key, str) else self.value(key)
+    def _cleaned_key(self, key: Any) -> Any:
+        if isinstance(key, str) and self.rules is None:
+            return self._json.replaced(key)
+        return self._cleaned(key)
 
 
 class _Search:

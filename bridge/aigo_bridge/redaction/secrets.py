@@ -221,7 +221,7 @@ def learn_arguments(arguments: Mapping[str, Any]) -> None:
 
 def redact(text: str) -> str:
     """Return a text with the known secrets masked."""
-    return KNOWN.redactor(text)
+    return KNOWN.redactor.text(text)
 
 
 def redact_on_screen(text: str) -> str:
@@ -235,7 +235,7 @@ def redact_json(data: bytes) -> bytes:
 
 
 def redact_value(value: Any) -> Any:
-    """Return plain data with the known secrets masked."""
+    """Return plain data with the known secrets masked; `value` itself if it contains none."""
     return KNOWN.redactor.value(value)
 
 
@@ -287,7 +287,7 @@ class _CleanFile:
 
     def write(self, data: bytes) -> int:
         """Write whole values, or the text between them, with secrets masked."""
-        self._file.write(redact_json(data) if self._document else _redacted(data))
+        self._file.write(redact_json(data) if self._document else redact_value(data))
         return len(data)
 
     def __getattr__(self, name: str) -> Any:
@@ -305,7 +305,3 @@ def open_clean(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing with secrets masked, replacing an existing one."""
     with path.open("wb") as file:
         yield clean_file(file, path)
-
-
-def _redacted(data: bytes) -> bytes:
-    return redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

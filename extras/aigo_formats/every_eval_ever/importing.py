@@ -18,7 +18,6 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import (
     Damage,
     ImportOptions,
@@ -27,8 +26,8 @@ from aigo_bridge.importing.log_import import (
     not_recomputed,
 )
 from aigo_bridge.importing.places import FileLocation
-from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.process import no_collections
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
@@ -245,7 +244,7 @@ def _samples(
     samples: dict[str, list[tuple[int, int]]],
     mapper: InstanceMapper,
     options: ImportOptions,
-    redaction: Redaction,
+    redaction: Redactor,
     damage: list[Damage],
 ) -> Iterator[bytes]:
     """Yield the samples as JSON. A sample that cannot be converted is damage."""
@@ -258,7 +257,7 @@ def _samples(
                     object_of(line_at(file, start, options.bounds), location, options.bounds)
                     for start, _ in lines
                 ]
-                yield redacted([dumps(mapper.sample(sample_id, instances))], redaction)
+                yield redaction.joined([dumps(mapper.sample(sample_id, instances))])
             except MALFORMED as error:
                 reason = redaction.text(f"malformed: {error}")
                 damage.append(Damage(f"{location}: sample {sample_id}", lines[0][0], reason))
@@ -271,7 +270,7 @@ def _write(
     samples: dict[str, list[tuple[int, int]]],
     target: Path,
     options: ImportOptions,
-    redaction: Redaction,
+    redaction: Redactor,
     damage: list[Damage],
 ) -> ImportReport:
     """Write `<target>.tasklog.<format>` and `<target>.loss.json`."""
@@ -289,7 +288,7 @@ def _write(
         evidence = frame.pop("evidence")
         if not writer.num_samples:
             evidence = {"samples": None, **evidence}
-        writer.finish(*(redacted([dumps(part)], redaction) for part in (evidence, frame)))
+        writer.finish(*(redaction.joined([dumps(part)]) for part in (evidence, frame)))
     report = ImportReport(
         log=f"{pair.location} ({name})",
         output=output,

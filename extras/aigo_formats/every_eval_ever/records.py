@@ -9,11 +9,10 @@ from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import StoredModel
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.log_import import Damage, LossReport
 from aigo_bridge.importing.places import FileLocation
-from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.importing.result_header import ImportedTask, metric_error, result_header
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.specification import custom_model
 from aigo_bridge.text.json_text import (
     DEEPEST,
@@ -99,7 +98,7 @@ def _object(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> AggregateRecord:
+def read_record(location: str, bounds: Bounds, redaction: Redactor, *, redact: bool) -> AggregateRecord:
     """Read the aggregate file.
 
     Raises:
@@ -113,7 +112,7 @@ def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
         raise EvidenceError(f"cannot read the file: {error}", code=Code.UNREADABLE_LOG) from error
     bounds.check_document(location, data)
     try:
-        content = read_json_once(redaction.apply(data))
+        content = read_json_once(redaction.json(data))
     except (ValueError, RecursionError) as error:
         raise EvidenceError(f"no JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("evaluation_results"), list):
@@ -122,7 +121,7 @@ def read_record(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
         )
     if without_depths(content):
         raise EvidenceError(f"nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG)
-    return AggregateRecord(without_secrets(content, redaction.found) if redact else content)
+    return AggregateRecord(redaction.settings(content) if redact else content)
 
 
 def frame_of(

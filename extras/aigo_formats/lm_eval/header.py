@@ -10,9 +10,8 @@ from typing import Any
 from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.cleaning import without_secrets
 from aigo_bridge.importing.places import FileLocation
-from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.text.json_text import DEEPEST, dumps, read_json_once, without_depths
 
 Json = dict[str, Any]
@@ -215,7 +214,7 @@ def _seconds(value: Any) -> float | None:
     return seconds if math.isfinite(seconds) and 0 <= seconds < 1e11 else None
 
 
-def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: bool) -> HarnessHeader:
+def read_header(location: str, bounds: Bounds, redaction: Redactor, *, redact: bool) -> HarnessHeader:
     """Read the results file.
 
     Raises:
@@ -228,7 +227,7 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
     except OSError as error:
         raise EvidenceError(f"cannot read the results file: {error}", code=Code.UNREADABLE_LOG) from error
     bounds.check_document(location, data)
-    data = redaction.apply(data)
+    data = redaction.json(data)
     try:
         content = read_json_once(data)
     except (ValueError, RecursionError) as error:
@@ -243,5 +242,5 @@ def read_header(location: str, bounds: Bounds, redaction: Redaction, *, redact: 
             f"the results file is nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG
         )
     if redact:
-        content = without_secrets(content, redaction.found)
+        content = redaction.settings(content)
     return HarnessHeader(content, len(data))

@@ -15,7 +15,6 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
-from aigo_bridge.importing.cleaning import redacted
 from aigo_bridge.importing.log_import import (
     Damage,
     ImportOptions,
@@ -23,8 +22,8 @@ from aigo_bridge.importing.log_import import (
     LossReport,
     not_recomputed,
 )
-from aigo_bridge.importing.redaction import Redaction
 from aigo_bridge.process import no_collections
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
@@ -149,7 +148,7 @@ def _write_task(
     location: str | None,
     target: Path,
     options: ImportOptions,
-    redaction: Redaction,
+    redaction: Redactor,
     damage: list[Damage],
 ) -> ImportReport:
     """Write `<target>.tasklog.<format>` and `<target>.loss.json`. `location` is the samples file, if any."""
@@ -170,7 +169,7 @@ def _write_task(
         evidence = frame.pop("evidence")
         if not writer.num_samples:
             evidence = {"samples": None, **evidence}
-        writer.finish(*(redacted([dumps(part)], redaction) for part in (evidence, frame)))
+        writer.finish(*(redaction.joined([dumps(part)]) for part in (evidence, frame)))
     report = ImportReport(
         log=f"{run.location} ({task})",
         output=output,
@@ -195,7 +194,7 @@ def _samples(
     location: str | None,
     mapper: HarnessMapper,
     options: ImportOptions,
-    redaction: Redaction,
+    redaction: Redactor,
     damage: list[Damage],
 ) -> Iterator[bytes]:
     """Yield the documents as JSON, several at a time. Damage skips a document or ends the iteration."""
@@ -219,12 +218,12 @@ def _samples(
                 place = f"{location}: document {document.sample_id}"
                 damage.append(Damage(place, None, redaction.text(f"malformed: {error}")))
             if len(pending) == _MANY:
-                yield redacted(pending, redaction)
+                yield redaction.joined(pending)
                 pending = []
     except EvidenceError as error:
         damage.append(Damage(location, None, str(error)))
     if pending:
-        yield redacted(pending, redaction)
+        yield redaction.joined(pending)
     if file.renamed:
         mapper.loss.changed["document with the id of another: numbered"] += file.renamed
     if len(damage) == num_damage and run.results is not None:

@@ -17,7 +17,8 @@ from aigo_bridge.access.opening import IrregularFileError, OutsideRootError, ope
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import Damage, LossReport
-from aigo_bridge.importing.redaction import Redaction, redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import redaction
 from aigo_bridge.text.json_text import TOO_DEEP, read_json, without_depths, without_non_finite
 
 LARGEST_FILE = 2 << 30
@@ -33,8 +34,8 @@ class ReadContext:
     root: Path | None = None
     """Folder that files must not leave, also through symbolic links."""
     bounds: Bounds = DEFAULT_BOUNDS
-    redaction: Redaction = field(default_factory=redaction)
-    """Redaction of secrets, applied to the text before parsing."""
+    redaction: Redactor = field(default_factory=redaction)
+    """Redactor of secrets, applied to the text before parsing."""
     loss: LossReport = field(default_factory=LossReport)
     damage: list[Damage] = field(default_factory=list)
     """Parts of files that are missing in the traces."""
@@ -63,7 +64,7 @@ class ReadContext:
         """
         self.bounds.check_document(file.name, data)
         try:
-            value = read_json(self.redaction.apply(data))
+            value = read_json(self.redaction.json(data))
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         value, odd = without_non_finite(value)

@@ -11,7 +11,6 @@ from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.text.json_text import dumps, read_json
 from aigo_formats.traces import claude_code, langsmith, recordings
 from aigo_formats.traces.assembling import nanoseconds
 from aigo_formats.traces.attributes import mapping, parsed
@@ -108,19 +107,8 @@ def read_traces(location: Path, source: str, reading: ReadContext | None = None)
         )
     reading = reading or ReadContext()
     for trace in kind.read(location, reading):
-        yield _without_secrets(trace, reading)
-
-
-def _without_secrets(trace: dict[str, Any], reading: ReadContext) -> dict[str, Any]:
-    """Redact a trace again. OTLP stores names and values separately, so only a converted trace shows which
-    values are secrets.
-    """
-    text = dumps(trace)
-    clean = reading.redaction.apply(text)
-    if clean is text:
-        return trace
-    cleaned: dict[str, Any] = read_json(clean)
-    return cleaned
+        # OTLP stores names and values separately, so only a converted trace shows which values are secrets.
+        yield reading.redaction.value(trace)
 
 
 @dataclass(frozen=True)

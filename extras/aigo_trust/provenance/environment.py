@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aigo_bridge.importing.redaction import redaction
 from aigo_bridge.process import DISTRIBUTION
+from aigo_bridge.redaction.rules import redaction
 from aigo_bridge.redaction.secrets import MASK, SECRET_NAMES, redact
 from aigo_bridge.version import __version__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from aigo_bridge.redaction.rules import redaction
 from aigo_bridge.redaction.secrets import (
     MASK,
+    SHORTEST,
     Redactor,
     environment_secrets,
     learn_arguments,
@@ -67,7 +70,7 @@ SPELLINGS = {
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("before", ["", "x", "xy", "\\", "ß"])
 def test_every_spelling_is_found(name: str, before: str) -> None:
-    done = Redactor([KEY])(f"{before}{SPELLINGS[name]} is wrong")
+    done = Redactor([KEY]).text(f"{before}{SPELLINGS[name]} is wrong")
 
     assert MASK in done
     assert done.endswith(" is wrong")
@@ -122,6 +125,26 @@ def test_nothing_is_found_across_the_texts_of_a_document() -> None:
     assert Redactor(['abc"defghijk', 'bc", "b": "defghijk', 'abc", "defghijk']).json(text) == text
 
 
+@given(st.text(min_size=SHORTEST), st.text(), st.text())
+def test_no_form_of_a_secret_survives(secret: str, before: str, after: str) -> None:
+    mask = Redactor([secret]).text
+    for shown in (secret, json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
+        assert secret not in mask(before + shown + after).replace(MASK, "") or secret in (before + after)
+    assert json.loads(mask(json.dumps({"echo": secret, "n": 1})))["n"] == 1
+
+
+@given(st.text(max_size=SHORTEST - 1), st.text())
+def test_short_values_are_words_of_answers_and_stay(short: str, text: str) -> None:
+    assert Redactor([short]).text(text) == text
+
+
+def test_a_secret_inside_of_another_does_not_uncover_it() -> None:
+    assert (
+        Redactor(["abcdefgh-ijkl", "abcdefgh-ijkl-mnop"]).text("abcdefgh-ijkl-mnop abcdefgh-ijkl")
+        == f"{MASK} {MASK}"
+    )
+
+
 def test_a_screen_breaks_lines_in_the_midst_of_words() -> None:
     learn_environment({"MY_API_KEY": "abcdefgh-1234-ijklmnop"})
 
@@ -164,7 +187,7 @@ PEM = "\n".join(
     ],
 )
 def test_no_line_of_a_key_of_several_lines_is_shown(shown: str) -> None:
-    done = Redactor([f"\n{PEM}\n"])(f"x {shown} y")
+    done = Redactor([f"\n{PEM}\n"]).text(f"x {shown} y")
 
     assert "BADANBgkqhk" not in done
     assert "ASCBKcwgg" not in done
@@ -248,7 +271,7 @@ def test_what_an_environment_has_of_secrets(tmp_path: Path) -> None:
         "sk-1234567890ab", "key-of-the-test", "0123456789abcdef", "correct horse battery",
         "s3cret%2Fproxy-word", "s3cret/proxy-word", "me:s3cret%2Fproxy-word", "me:s3cret/proxy-word",
     }  # fmt: skip
-    assert Redactor(found)(" ".join(harmless.values())) == " ".join(harmless.values())
+    assert Redactor(found).text(" ".join(harmless.values())) == " ".join(harmless.values())
 
 
 def test_what_is_learned_is_hidden_everywhere() -> None:
@@ -296,3 +319,53 @@ def test_an_exception_that_cannot_be_changed_is_left_out_of_the_chain() -> None:
     redact_error(error)
 
     assert error.__cause__ is None
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str
+    parts: tuple[object, ...] = ()
+
+
+def test_texts_in_frozen_dataclasses_are_masked() -> None:
+    redactor = Redactor([KEY])
+    clean = Reply("plain", (Reply("x"), 1))
+
+    assert redactor.value(clean) is clean
+    assert redactor.value((Reply("x", (Reply(f"<{KEY}>"),)), 2)) == (Reply("x", (Reply(f"<{MASK}>"),)), 2)
+
+
+def test_values_under_names_of_secrets_are_masked_and_counted() -> None:
+    redactor = Redactor()
+    settings: dict[str, object] = {
+        "args": [{"api_key": "not-in-any-format", "eos_token": "</s>", "model": "m"}],
+        "Token": 5,
+    }
+
+    assert redactor.settings(settings) == {
+        "args": [{"api_key": "[redacted: value of api_key]", "eos_token": "</s>", "model": "m"}],
+        "Token": 5,
+    }
+    assert redactor.found == {"value of api_key": 1}
+
+
+def test_a_secret_of_digits_replaces_a_whole_number() -> None:
+    redactor = redaction(environment={"MY_API_KEY": "123456789013"}, well_known=False)
+    documents = [b'{"a":[5123456789013,1.5],"b":"x"}', b'{"123456789013":true}']
+
+    clean = json.loads(b"[" + redactor.joined(documents) + b"]")
+
+    assert clean == [
+        {"a": ["5[redacted: value of MY_API_KEY]", 1.5], "b": "x"},
+        {"[redacted: value of MY_API_KEY]": True},
+    ]
+    assert redactor.found == {"value of MY_API_KEY": 2}
+    document: object = {"a": 123456789013}
+    assert redactor.value(document) == {"a": "[redacted: value of MY_API_KEY]"}
+
+
+def test_texts_and_bytes_that_are_not_unicode_are_masked() -> None:
+    redactor = Redactor(["grüße-12345678"])
+    assert redactor.text("\udcff <grüße-12345678>") == f"\udcff <{MASK}>"
+    assert redactor.json('"\udcff grüße-12345678"'.encode("utf-8", "surrogateescape")) == b'"\xff [secret]"'
+    assert redactor.value(b"\xff <" + "grüße-12345678".encode() + b">") == b"\xff <" + MASK.encode() + b">"

@@ -25,7 +25,8 @@ from aigo_bridge.exporting.evidence.options import EvidenceOptions, content_key,
 from aigo_bridge.exporting.evidence.sources import EvidenceSource
 from aigo_bridge.exporting.evidence.tasks import TaskEntity, code_files, dataset_name, task_entity
 from aigo_bridge.exporting.evidence.yaml_text import with_snippet_files, yaml_text
-from aigo_bridge.importing.redaction import Redaction, redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import redaction
 
 LOG = "task_result_log.json"
 """Name of a log in `task_results/KEY/`, as in exports of the platform itself."""
@@ -37,7 +38,7 @@ class Assembly:
 
     folder: Path
     options: EvidenceOptions
-    redaction: Redaction = field(default_factory=redaction)
+    redaction: Redactor = field(default_factory=redaction)
     specifications: dict[str, ResultSpecification] = field(default_factory=dict)
     tasks: dict[str, TaskEntity] = field(default_factory=dict)
     references: dict[str, str] = field(default_factory=dict)

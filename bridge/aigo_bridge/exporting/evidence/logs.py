@@ -16,7 +16,7 @@ from typing import Any
 from aigo_bridge.dtypes import RunEvidence, TaskResultLog
 from aigo_bridge.errors import Issue
 from aigo_bridge.exporting.evidence.options import AttachmentChoice, EventChoice
-from aigo_bridge.importing.redaction import Redaction
+from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.results.validating import validate_log
@@ -63,7 +63,7 @@ def write_evidence(
     target: Path,
     rows: Path,
     events: EventChoice,
-    redaction: Redaction,
+    redaction: Redactor,
     attachments: Attachments | None = None,
 ) -> WrittenLog:
     """Write a result log in the form that AI GO accepts, and the rows of its dataset.
@@ -80,7 +80,7 @@ def write_evidence(
         EvidenceError: the log cannot be read.
     """
     reader = LogReader(path)
-    frame = TaskResultLog.model_validate(read_json(redaction.apply(encoded_frame(reader.frame()))))
+    frame = TaskResultLog.model_validate(read_json(redaction.json(encoded_frame(reader.frame()))))
     with open_for_replacing(rows) as file:
         work = _Samples(reader, events, redaction, file, attachments)
         runs = frame.evidence.runs if frame.evidence is not None else None
@@ -122,7 +122,7 @@ class _Samples:
         self,
         reader: LogReader,
         events: EventChoice,
-        redaction: Redaction,
+        redaction: Redactor,
         rows: Any,
         attachments: Attachments | None,
     ):
@@ -148,7 +148,7 @@ class _Samples:
     def _written(self, part: SamplePart) -> bytes:
         if self._events == "main":
             self._drop_events(part.value)
-        data = self._redaction.apply(encoded_sample(self._reader.typed_sample(part)))
+        data = self._redaction.json(encoded_sample(self._reader.typed_sample(part)))
         value = read_json(data)
         trials = value.get("trials") or []
         self._add_row(part.run, trials)

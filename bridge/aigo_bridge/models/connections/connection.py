@@ -23,10 +23,9 @@ from aigo_bridge.models.connections.calls import (
     unreadable,
 )
 from aigo_bridge.models.connections.replies import Reply, parse_reply
-from aigo_bridge.models.connections.secrets import Mask
 from aigo_bridge.models.connections.streaming import is_cut_off, joined_texts, stream_error, stream_of, tokens
 from aigo_bridge.models.connections.transports import Response, Transport
-from aigo_bridge.redaction.secrets import MASK
+from aigo_bridge.redaction.secrets import MASK, redact, redact_value
 from aigo_bridge.spec.base import MLTask
 
 WINDOW = 60.0
@@ -109,7 +108,6 @@ class Connection:
     info: ModelInfo
     adapter: Adapter
     transport: Transport = field(repr=False)
-    mask: Mask = field(repr=False)
     digest: str = ""
     """Checksum of everything that may change an answer; contains no secret."""
     rate_limit: int | None = None
@@ -148,14 +146,14 @@ class Connection:
                 "the request contains half of a surrogate pair, which is not valid text", "invalid"
             )
             raise self._failed(problem, None) from None
-        exchange = Exchange(self.mask(body))
+        exchange = Exchange(redact(body))
         try:
             response = await self.transport.send(body, call.sample)
         except CallError as error:
             raise self._failed(error, exchange) from None
         # From here on no variable contains a secret, even if the endpoint repeats one.
-        response = replace(response, text=self.mask(response.text))
-        request_id = response.request_id and self.mask(response.request_id)
+        response = replace(response, text=redact(response.text))
+        request_id = response.request_id and redact(response.request_id)
         shown = MASKED_PIECES if self._is_in_pieces(response) else response.text
         exchange = replace(exchange, response=shown, status=response.status, request_id=request_id)
         try:
@@ -165,8 +163,8 @@ class Connection:
         except _UNFORESEEN as error:
             message = f"its answer cannot be read: {type(error).__name__}: {error}"[:MOST_TOLD]
             raise self._failed(CallError(message, "invalid"), exchange) from None
-        headers = {name: self.mask(value) for name, value in response.headers.items()}
-        clean = self.mask.value(reply)
+        headers = {name: redact(value) for name, value in response.headers.items()}
+        clean = redact_value(reply)
         if clean is not reply or shown is MASKED_PIECES:
             # The answer arrived in pieces, or its adapter decoded it. Therefore the exchange must not show
             # the pieces.
@@ -182,7 +180,7 @@ class Connection:
         """Return whether the joined pieces of a stream, or the tokens of an answer, contain a secret."""
         stream = stream_of(response.text)
         joined = [tokens(response.text)] if stream is None else joined_texts(stream)
-        return any(self.mask(text) != text for text in joined)
+        return any(redact(text) != text for text in joined)
 
     def _check(self, call: CallInput) -> None:
         if self.task == "embeddings" and not _is_texts(call.input):
@@ -230,8 +228,8 @@ class Connection:
         """Return the error of an unreadable answer with the start of the answer. Secrets are masked before
         truncation, so that half a secret never remains.
         """
-        page = page_message(self.mask(response.text), response.status)
-        start = MASKED_PIECES if self._is_in_pieces(response) else self.mask(response.text).strip()
+        page = page_message(redact(response.text), response.status)
+        start = MASKED_PIECES if self._is_in_pieces(response) else redact(response.text).strip()
         shown = start if len(start) <= SHOWN else start[:SHOWN] + "…"
         began = f"the response begins {shown!r}" if shown else "the response is empty"
         if page is not None:
@@ -245,13 +243,13 @@ class Connection:
         return CallError(f"{error} ({began})", error.kind, hint=error.hint)
 
     def _failed(self, error: CallError | ValueError, exchange: Exchange | None) -> CallError:
-        message = self.mask(str(error))
+        message = redact(str(error))
         if not isinstance(error, CallError):
             return CallError(f"model {self.key!r}: {message}", "invalid", exchange=exchange)
         return CallError(
             f"model {self.key!r}: {message}",
             error.kind,
-            hint=error.hint and self.mask(error.hint),
+            hint=error.hint and redact(error.hint),
             retry_after=error.retry_after,
             exchange=exchange,
         )

@@ -20,7 +20,7 @@ from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.models.connections.adapters import SHIPPED, adapter_of, find_adapter
 from aigo_bridge.models.connections.calls import Adapter, ModelInfo, TemplateAdapter
 from aigo_bridge.models.connections.connection import Connection
-from aigo_bridge.models.connections.secrets import SENSITIVE, Mask, SecretValues
+from aigo_bridge.models.connections.secrets import SENSITIVE, SecretValues
 from aigo_bridge.models.connections.transports import (
     MOST_WORKERS,
     READ_SECONDS,
@@ -167,8 +167,7 @@ class _Making:
         if isinstance(transport, Inference) and most is None:
             most = MOST_WORKERS
         facts |= {"model_key": model_key, "adapter": _identity(adapter)}
-        hidden = set(filter(is_credential, self._values.hidden))
-        KNOWN.learn(hidden)
+        KNOWN.learn(filter(is_credential, self._values.hidden))
         text = json.dumps(facts, sort_keys=True, ensure_ascii=False)
         return Connection(
             key=self._spec.key,
@@ -176,7 +175,6 @@ class _Making:
             info=ModelInfo(self._spec.task, model_key),
             adapter=adapter,
             transport=transport,
-            mask=Mask(hidden),
             digest=hashlib.sha256(text.encode()).hexdigest(),
             rate_limit=self._spec.rate_limit,
             max_concurrent=most,

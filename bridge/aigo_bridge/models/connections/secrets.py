@@ -1,4 +1,4 @@
-"""Secrets of a model file: look-up, and masking in all output.
+"""Secrets of a model file.
 
 A secret is written as `<< secrets.NAME >>` or `{name: NAME}` and looked up in the `secrets:` of the same file
 or of the surrounding run file. It can also come from an environment variable (`$NAME`), which is replaced
@@ -8,19 +8,14 @@ while the file is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.nodes import VariableNode, child
-from aigo_bridge.redaction.secrets import Redactor, address_secrets, redact, redact_value
+from aigo_bridge.redaction.secrets import address_secrets
 from aigo_bridge.spec.models import ModelSpec, SecretName
-
-T = TypeVar("T")
-
 
 _REFERENCE = re.compile(r"\s*<<\s*secrets\.([A-Za-z0-9_-]+)\s*>>\s*")
 _UNSET = re.compile(r"\$(?:\w+|\{[^}]*\})")
@@ -66,30 +61,6 @@ def checked(value: str) -> str:
     if _UNSET.fullmatch(value.strip()):
         raise MissingSecretError(f"environment variable {value.strip()[1:].strip('{}')!r} is not set")
     return value
-
-
-class Mask:
-    """Masks the secrets of one connection in texts, and all secrets that the process knows."""
-
-    def __init__(self, secrets: Iterable[str]):
-        self._redactor = Redactor(secrets)
-
-    def __call__(self, text: str) -> str:
-        return redact(self._redactor(text))
-
-    def value(self, value: T) -> T:
-        """Mask secrets in plain data or frozen dataclasses; return `value` itself if it contains none."""
-        if is_dataclass(value) and not isinstance(value, type):
-            parts_by_name = {part_field.name: getattr(value, part_field.name) for part_field in fields(value)}
-            clean = {name: self.value(part) for name, part in parts_by_name.items()}
-            changed = {name: part for name, part in clean.items() if part is not parts_by_name[name]}
-            return replace(value, **changed) if changed else value
-        if isinstance(value, tuple) and any(is_dataclass(part) for part in value):
-            parts: Any = tuple(self.value(part) for part in value)
-            same = all(clean_part is part for clean_part, part in zip(parts, value, strict=True))
-            return value if same else cast("T", parts)
-        masked: Any = redact_value(self._redactor.value(value))
-        return value if masked == value else masked
 
 
 class SecretValues:

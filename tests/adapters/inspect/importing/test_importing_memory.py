@@ -15,7 +15,7 @@ import pytest
 
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.importing.log_import import LossReport
-from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.redaction.rules import redaction
 from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import import_file
 from aigo_inspect.logs.parsing import parse_json

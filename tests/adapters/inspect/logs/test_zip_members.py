@@ -7,7 +7,7 @@ import zstandard
 from tests.support.inspect_logs import malformed
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.redaction.rules import redaction
 from aigo_inspect.logs.archive import Archive
 from aigo_inspect.logs.parsing import parse_json
 from aigo_inspect.logs.sources import BytesSource

@@ -14,7 +14,8 @@ from tests.support.inspect_logs.malformed import ODD_VALUES, changed
 from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.importing.log_import import LossReport
-from aigo_bridge.importing.redaction import NO_REDACTION, Redaction, redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import NO_REDACTION, redaction
 from aigo_inspect.importing.importing import ImportOptions, import_file
 from aigo_inspect.importing.writing import trial_pieces
 from aigo_inspect.logs.index import SampleRef, is_settled
@@ -53,7 +54,7 @@ def lenient(log: InspectLogReader, ref: SampleRef, data: bytes) -> Written:
     return written(log, ref, map_raw(log.parse_sample(ref, data), loss, header=log.header), loss)
 
 
-def parsed(data: bytes, redaction: Redaction = NO_REDACTION) -> SampleRecord | None:
+def parsed(data: bytes, redaction: Redactor = NO_REDACTION) -> SampleRecord | None:
     return parse_sample(data, redaction, Constants())
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.redaction import NO_REDACTION
+from aigo_bridge.redaction.rules import NO_REDACTION
 from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import read_traces
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ import pytest
 
 from aigo_bridge.dtypes import FunctionCall, FunctionCallOutput, MessageEvent, ModelCallEvent, Trace
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import redaction
 from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import SOURCES, TraceQuery, read_traces, row_of, source_of
 
@@ -27,7 +26,7 @@ REDACTION = redaction(environment={})
 
 
 def reading() -> ReadContext:
-    return ReadContext(redaction=replace(REDACTION, found=Counter()))
+    return ReadContext(redaction=Redactor(rules=REDACTION.rules))
 
 
 def result_of(case: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,8 @@ import pytest
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.dtypes import Trace
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.redaction.redactor import Redactor
+from aigo_bridge.redaction.rules import redaction
 from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import SOURCES, read_traces
 
@@ -35,7 +35,7 @@ ODD: list[Any] = [
 
 
 def reading(**changes: Any) -> ReadContext:
-    return ReadContext(redaction=replace(REDACTION, found=Counter()), **changes)
+    return ReadContext(redaction=Redactor(rules=REDACTION.rules), **changes)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aigo_bridge.importing.redaction import redaction
+from aigo_bridge.redaction.rules import redaction
 
 LETTERS = string.ascii_letters + string.digits
 KEYS = {
@@ -40,7 +40,7 @@ def test_a_key_is_replaced_whatever_stands_before_it(
     document = json.dumps({"text": text}, ensure_ascii=ascii_only).encode()
     found = redaction(environment={})
 
-    done = found.apply(document)
+    done = found.json(document)
 
     assert KEYS[name].encode() not in done
     assert f"[redacted: {name}]" in json.loads(done)["text"]
@@ -51,14 +51,14 @@ def test_a_key_is_replaced_whatever_stands_before_it(
 def test_words_that_end_like_a_key_begins_stay(word: str) -> None:
     """A tab and `ask-…`: the letters before decide, not the escape before them."""
     document = json.dumps(f"do {word}{LETTERS[:40].upper()}").encode()
-    assert redaction(environment={}).apply(document) == document
+    assert redaction(environment={}).json(document) == document
 
 
 @pytest.mark.parametrize("slash", ["/", "\\/"])
 def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) -> None:
     secret = "abc/def/ghi+jkl="
     found = redaction(environment={"MY_API_KEY": secret})
-    done = found.apply(b'{"text": "key ' + secret.replace("/", slash).encode() + b' end"}')
+    done = found.json(b'{"text": "key ' + secret.replace("/", slash).encode() + b' end"}')
     assert json.loads(done)["text"] == "key [redacted: value of MY_API_KEY] end"
 
 
@@ -66,7 +66,7 @@ def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) ->
 def test_a_key_behind_a_dash_is_one(before: str) -> None:
     """Ids and tags are put together with dashes, and keys with them."""
     key = KEYS["openai or anthropic key"]
-    done = redaction(environment={}).apply(json.dumps({"id": before + key}).encode())
+    done = redaction(environment={}).json(json.dumps({"id": before + key}).encode())
     assert json.loads(done) == {"id": f"{before}[redacted: openai or anthropic key]"}
 
 
@@ -94,7 +94,7 @@ def test_a_value_of_the_environment_is_found_however_json_spells_it(
     for ascii_only in spellings:
         text = json.dumps(text, ensure_ascii=ascii_only)
 
-    done = found.apply(text.encode())
+    done = found.json(text.encode())
 
     assert f"[redacted: {name}]" in json.loads(done)
     assert found.found[name] >= 1
@@ -104,7 +104,7 @@ def test_a_value_of_the_environment_is_found_however_json_spells_it(
 @pytest.mark.parametrize("secret", ["é" * 5_000, '"' * 5_000, "a\n" * 3_000, "\\" * 5_000, "x" * 100_000])
 def test_a_value_may_be_long(secret: str) -> None:
     found = redaction(environment={"MY_SECRET": secret})
-    done = found.apply(json.dumps([f"<{secret}>"]).encode())
+    done = found.json(json.dumps([f"<{secret}>"]).encode())
     assert json.loads(done) in (["<[redacted: value of MY_SECRET]>"], ["<[redacted: value of MY_SECRET]\n>"])
 
 
@@ -116,4 +116,4 @@ def test_variables_that_are_no_secrets_stay() -> None:
     }
     data = json.dumps(["false", "  short  ", "/home/somebody-else", "\udcff"]).encode()
     found = redaction(environment={**environment, "BAD_SECRET": "not utf-8 \udcff\udcff\udcff"})
-    assert found.apply(data) is data
+    assert found.json(data) is data

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import pytest
 
-from aigo_bridge.importing.redaction import formats, redaction
+from aigo_bridge.redaction.rules import formats, redaction
 
 _random = random.Random(14)  # examples, no keys
 LETTERS, LOWER, HEX = (
@@ -178,7 +178,7 @@ FORMS = placed()
 
 def taken(document: bytes) -> tuple[bytes, dict[str, int]]:
     found = redaction(environment={})
-    return found.apply(document), dict(found.found)
+    return found.json(document), dict(found.found)
 
 
 @pytest.mark.parametrize("name", FORMS)
