@@ -1,1 +1,1 @@
-"""What holds untrusted code on this system: Linux namespaces and limits around a command."""
+"""Sandbox for untrusted code: Linux namespaces, limits and filters around a command."""

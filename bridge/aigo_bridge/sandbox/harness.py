@@ -97,7 +97,7 @@ class Originals:
         self._values = [
             (owner, name, value)
             for module in _imported_modules(trees)
-            for owner in (module, *(each for each in vars(module).values() if isinstance(each, type)))
+            for owner in (module, *(kind for kind in vars(module).values() if isinstance(kind, type)))
             for name, value in list(vars(owner).items())
             if callable(value) or isinstance(value, classmethod | staticmethod)
         ]

@@ -1,14 +1,13 @@
 # ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH112, PTH118, PTH120, PTH123, PTH208, PTH211
-# It starts for every program, and the language of the kernel's files is that of `os`.
-"""A program in Linux namespaces of its own; run as a script, with nothing but the standard library.
+# It starts for every program, and `os` has the kernel's own calls.
+"""Program in its own Linux namespaces. It runs as a script, with only the standard library.
 
-The process that is started enters new namespaces (user, mount, pid, network, ipc, uts) and starts two others:
-the first process of the new pid namespace, which builds the root folder and watches over the program, and
-from that the program, without a single privilege. When the watcher ends, the kernel kills whatever is left in
-the namespace.
+The script enters new namespaces (user, mount, pid, network, ipc, uts) and starts the watcher, the first
+process of the new pid namespace. The watcher builds the root folder, starts the program without privileges
+and enforces the limits. When the watcher ends, the kernel kills all other processes in the namespace.
 
-Argument: a descriptor to read the settings from, as JSON (`jailing` makes them). How it ended is written as
-JSON to the descriptor `report`.
+Argument: a descriptor with the settings as JSON (see `jailing`). The result is written as JSON to the
+descriptor `report`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ LIBRARIES = 32 << 20
 
 
 def main() -> None:
-    """Build the jail, run the program in it, end as it ended."""
+    """Build the jail and run the program in it."""
     with open(int(sys.argv[1]), "rb") as file:
         settings = json.load(file)
     report: int = settings["report"]
@@ -62,14 +61,14 @@ def main() -> None:
 
 
 def check(result: int, what: str) -> None:
-    """Raise what the C library says went wrong."""
+    """Raise the error of the C library if a call failed."""
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
 
 
 def enter_namespaces() -> int:
-    """Enter new namespaces; returns the user id that the program has inside."""
+    """Enter new namespaces, and return the user id of the program inside."""
     if os.geteuid() != 0:
         user, group = os.geteuid(), os.getegid()
         check(LIBC.unshare(NEW_ALL), "unshare")
@@ -96,7 +95,7 @@ def enter_namespaces() -> int:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file in one call, as the kernel's own files want it."""
+    """Write a file in one call, as the kernel's files require."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.write(descriptor, text.encode())
@@ -107,16 +106,16 @@ def write(path: str, text: str) -> None:
 
 
 def tell(report: int, **content: Any) -> None:
-    """Say how it ended."""
+    """Write a report of how the program ended."""
     os.write(report, json.dumps(content).encode() + b"\n")
 
 
 def watch(settings: dict[str, Any], report: int, inner: int) -> None:
-    """The first process of the new pid namespace: never returns."""
+    """Run as the first process of the new pid namespace. Never returns."""
     try:
         LIBC.prctl(PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         build(settings, inner)
-        # Another user namespace would give the program new privileges to play with.
+        # In another user namespace the program would have new privileges.
         write("/proc/sys/user/max_user_namespaces", "0")
         LIBC.prctl(DUMPABLE, 0, 0, 0, 0)
     except OSError as error:
@@ -148,7 +147,7 @@ def watch(settings: dict[str, Any], report: int, inner: int) -> None:
 
 
 def build(settings: dict[str, Any], inner: int) -> None:
-    """Make the new root folder, and leave the old one for good."""
+    """Build the new root folder, and remove the old one."""
     root = settings["root"]
     check(LIBC.mount(b"none", b"/", None, REC | PRIVATE, None), "private mounts")
     tmpfs(root, 1 << 20, NOSUID | NODEV)
@@ -166,7 +165,7 @@ def build(settings: dict[str, Any], inner: int) -> None:
     for folder, _, names in os.walk(f"{root}/work"):
         for path in (folder, *(os.path.join(folder, name) for name in names)):
             os.chown(path, inner, -1)
-    for name in ("tmp", "work"):  # copying has given it the mode of the folder that was copied
+    for name in ("tmp", "work"):  # the copy has the mode of the original folder
         os.chmod(f"{root}/{name}", 0o1777)  # noqa: S103  # only the program uses them
     os.mkdir(f"{root}/proc")
     check(
@@ -185,12 +184,12 @@ def build(settings: dict[str, Any], inner: int) -> None:
 
 
 def tmpfs(path: str, size: int, flags: int) -> None:
-    """A folder in memory, of limited size."""
+    """Mount a folder in memory with a limited size."""
     check(LIBC.mount(b"tmpfs", path.encode(), b"tmpfs", flags, f"size={size},mode=755".encode()), path)
 
 
 def bind(path: str, target: str) -> None:
-    """Let a path of the old root show in the new one."""
+    """Mount a path of the old root in the new one."""
     if os.path.isdir(path):
         os.makedirs(target, exist_ok=True)
     else:
@@ -200,10 +199,10 @@ def bind(path: str, target: str) -> None:
 
 
 def show(path: str, target: str) -> None:
-    """As `bind`, but read-only."""
+    """Mount a path of the old root in the new one, read-only."""
     bind(path, target)
     flags = os.statvfs(target).f_flag & (NOSUID | NODEV | NOEXEC | 1024 | 2048 | 4096)
-    atime = {1024: 1024, 2048: 2048, 4096: 1 << 21}  # as statvfs says it → as mount wants it
+    atime = {1024: 1024, 2048: 2048, 4096: 1 << 21}  # flag of statvfs → flag of mount
     kept_flags = flags & 15 | sum(flag for bit, flag in atime.items() if flags & bit)
     remounted = BIND | REMOUNT | RDONLY | NOSUID | NODEV | kept_flags
     check(LIBC.mount(None, target.encode(), None, remounted, None), path)
@@ -248,7 +247,7 @@ def start(settings: dict[str, Any], report: int, inner: int) -> None:
 
 
 def confine(program: str | None) -> None:
-    """Put this process under a filter of system calls, as text; `None`: there is none for this machine."""
+    """Apply a filter of system calls, as hexadecimal text; `None`: this machine has no filter."""
     if program is None:
         return
 
@@ -261,7 +260,7 @@ def confine(program: str | None) -> None:
 
 
 def memory_used() -> int:
-    """Bytes of memory that belong to the processes inside, without this one, and to files in memory."""
+    """Return the bytes of memory of all processes inside, without this one, and of files in memory."""
     pages = shared_bytes = 0
     for name in os.listdir("/proc"):
         if name.isdigit() and name != "1":
@@ -269,7 +268,7 @@ def memory_used() -> int:
                 with open(f"/proc/{name}/statm") as file:
                     resident, shared = map(int, file.read().split()[1:3])
                 pages += resident - shared
-                # Mostly libraries; where it is more, it may be memory that processes share.
+                # Shared pages are mostly libraries. A larger part can be memory that processes share.
                 if shared * resource.getpagesize() > LIBRARIES:
                     shared_bytes += shared_memory(name)
     files = sum((usage.f_blocks - usage.f_bfree) * usage.f_frsize for usage in map(os.statvfs, FOLDERS))
@@ -277,7 +276,7 @@ def memory_used() -> int:
 
 
 def shared_memory(process: str) -> int:
-    """Bytes that a process has in memory without a file, its part of those that it shares with others."""
+    """Return a process's bytes of shared memory without a file, divided by the processes that share it."""
     with open(f"/proc/{process}/smaps_rollup") as file:
         for line in file:
             if line.startswith("Pss_Shmem:"):

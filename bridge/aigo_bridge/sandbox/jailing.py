@@ -1,6 +1,4 @@
-"""Running a command in the local sandbox: its settings, its pipes, its limits; and whether that works
-here.
-"""
+"""Commands in the local sandbox: settings, pipes and limits."""
 
 from __future__ import annotations
 
@@ -25,18 +23,18 @@ from aigo_bridge.sandbox.seccomp import PROGRAMS, filter_program
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN = 96 << 20
-"""Bytes for the processes of the sandbox itself."""
+"""Bytes for the sandbox's own processes."""
 
 
 class MemoryGroup:
-    """A group of processes with one limit."""
+    """Control group: processes with one memory limit."""
 
     def __init__(self, folder: Path):
         self._folder = folder
 
     @classmethod
-    def made(cls, memory_bytes: int) -> MemoryGroup | None:
-        """A new group, below that of this process; `None`: it may make none."""
+    def create(cls, memory_bytes: int) -> MemoryGroup | None:
+        """Create a group below the group of this process; `None` if that is not allowed."""
         for parent, name in parents():
             _sweep(parent)
             folder = parent / f"aigo-{os.getpid()}-{os.urandom(6).hex()}"
@@ -45,7 +43,7 @@ class MemoryGroup:
             except OSError:
                 continue
             try:
-                # No O_CREAT: without the controller there is no such file.
+                # Without O_CREAT, because the file is missing if the controller is.
                 _write(folder / name, str(memory_bytes + OWN))
             except OSError:
                 with suppress(OSError):
@@ -57,12 +55,12 @@ class MemoryGroup:
         return None
 
     def add(self, process: int) -> None:
-        """Put a process into it; what that starts from then on is in it, too."""
+        """Add a process. Its later child processes are also in the group."""
         with suppress(OSError):
             _write(self._folder / "cgroup.procs", str(process))
 
     def overran(self) -> bool:
-        """Whether the kernel has killed one of its processes."""
+        """Return whether the kernel has killed a process of the group."""
         for name in ("memory.events", "memory.oom_control"):
             with suppress(OSError):
                 for line in (self._folder / name).read_text().splitlines():
@@ -71,8 +69,8 @@ class MemoryGroup:
         return False
 
     async def remove(self) -> None:
-        """Remove it; its processes were killed, but may give their memory back for a while. Where one still
-        does after a second, the next runner removes it.
+        """Remove the group. Killed processes may take a while to free their memory; after a second, the
+        removal is left to the next runner.
         """
         for _ in range(50):
             try:
@@ -87,7 +85,7 @@ class MemoryGroup:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove groups of runners that were killed."""
+    """Remove groups of killed runners."""
     for folder in parent.glob("aigo-*-*"):
         if not Path(f"/proc/{folder.name.split('-')[1]}").exists():
             with suppress(OSError):
@@ -95,7 +93,7 @@ def _sweep(parent: Path) -> None:
 
 
 def parents() -> list[tuple[Path, str]]:
-    """Folders of this process's own groups, and the file of the limit there."""
+    """Return the folders of this process's groups, each with the name of its limit file."""
     folders = []
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -117,34 +115,34 @@ def _write(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class JailLimits:
-    """What one command may use."""
+    """Limits of one command."""
 
     seconds: float = 30.0
     """Wall-clock time."""
     memory_bytes: int = 1 << 30
-    """Of all its processes and files together, and address space of each process."""
+    """Memory of all processes and files together, and address space of each process."""
     processes: int = 32
-    """Processes and threads at once."""
+    """Processes and threads at the same time."""
     disk_bytes: int = 64 << 20
-    """In `/work`, and as much in `/tmp`; both are in memory, and gone when the command ends."""
+    """Bytes of `/work`, and the same of `/tmp`. Both are in memory until the command ends."""
     output_bytes: int = 1 << 20
-    """Of each of standard output and standard error; with more the command is killed."""
+    """Bytes of standard output and of standard error; the command is killed if it writes more."""
 
 
 @dataclass(frozen=True)
 class JailResult:
-    """How a command ended."""
+    """Result of a command."""
 
     ended: str
-    """`exit`, `time`, `memory` or `output`: which limit ended it."""
+    """`exit`, or the limit that ended the command: `time`, `memory` or `output`."""
     code: int | None
-    """Exit code; minus the signal that killed it; `None` when a limit ended it."""
+    """Exit code; negative for the signal that killed the command; `None` if a limit ended it."""
     stdout: bytes
     stderr: bytes
 
 
 class JailRefusedError(UnsupportedPlanError):
-    """The system does not allow the namespaces that the sandbox is made of."""
+    """Error if the system does not allow the namespaces of the sandbox."""
 
     usual_code = Code.NO_SANDBOX
 
@@ -159,26 +157,26 @@ async def run_jailed(
     limits: JailLimits | None = None,
     descriptors: Sequence[int] = (),
 ) -> JailResult:
-    """Run a command without network, with a read-only root and nothing of the runner's but Python itself.
+    """Run a command without a network, with a read-only root and without the runner's files except Python.
 
     Args:
-        command: found in the usual folders and in those of the Python that runs this.
-        stdin: its standard input.
-        folder: what it finds in `/work`, as a copy.
-        cwd: where it starts, below `/work`.
-        environment: its variables, beside `PATH`, `HOME` and `LANG`.
-        limits: what it may use.
-        descriptors: open files that it has besides, under the same numbers.
+        command: program and arguments. Programs are found in the usual folders and next to Python.
+        stdin: standard input.
+        folder: folder to copy to `/work`.
+        cwd: folder below `/work` in which the command starts.
+        environment: variables in addition to `PATH`, `HOME` and `LANG`.
+        limits: limits of the command.
+        descriptors: further open files, with the same numbers inside.
 
     Raises:
-        JailRefusedError: there can be no sandbox here.
+        JailRefusedError: the sandbox does not work on this system.
     """
     limits = limits or JailLimits()
     if sys.platform != "linux":
         raise JailRefusedError(f"the local sandbox needs Linux, found {sys.platform}")
     reading, writing = os.pipe()
     settings_pipe, giving = os.pipe()
-    memory = MemoryGroup.made(limits.memory_bytes)
+    memory = MemoryGroup.create(limits.memory_bytes)
     killed = False
     base = make_folder("aigo-jail-")
     try:
@@ -192,7 +190,7 @@ async def run_jailed(
             "command": list(command),
             "environment": {
                 "PATH": f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin",
-                "HOME": "/tmp",  # noqa: S108  # its own
+                "HOME": "/tmp",  # noqa: S108  # the jail's
                 "LANG": "C.UTF-8",
                 **(environment or {}),
             },
@@ -209,10 +207,10 @@ async def run_jailed(
         os.close(writing)
         os.close(settings_pipe)
         writing = settings_pipe = -1
-        # It waits for its settings, so that all that it starts will be in the group.
+        # It waits for its settings, so all its child processes are in the group.
         if memory is not None:
             memory.add(process.pid)
-        with suppress(BrokenPipeError), os.fdopen(giving, "wb") as file:  # it may have ended already
+        with suppress(BrokenPipeError), os.fdopen(giving, "wb") as file:  # it may already have ended
             giving = -1
             file.write(content)
         outputs = {1: bytearray(), 2: bytearray()}
@@ -224,7 +222,7 @@ async def run_jailed(
                 await process.stdin.send(stdin)
                 await process.stdin.aclose()
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                return  # it does not read its input, or has ended
+                return  # the command does not read its input, or has ended
 
         async def collect(stream: ByteReceiveStream, into: bytearray) -> None:
             nonlocal flooded
@@ -245,7 +243,7 @@ async def run_jailed(
                 group.start_soon(collect, process.stderr, outputs[2])
                 await process.wait()
         finally:
-            # Killed, if this is a cancellation; its watcher dies with it, and all that is inside with that.
+            # After a cancellation the jail is killed, with its watcher and all processes inside.
             with anyio.CancelScope(shield=True):
                 if process.returncode is None:
                     process.kill()
@@ -265,7 +263,7 @@ async def run_jailed(
 
 
 def _limits(limits: JailLimits) -> dict[str, Any]:
-    """Settings that are those of the system, and of the limits."""
+    """Return the settings of the system and of the limits."""
     visible, links = _system_folders()
     return {
         "visible": visible,
@@ -279,10 +277,10 @@ def _limits(limits: JailLimits) -> dict[str, Any]:
 
 
 def _result(report: bytes, outputs: tuple[bytes, bytes], limit: str | None) -> JailResult:
-    """How it ended: by a limit that was seen from outside, or as the jail reports it.
+    """Return the result: a limit that was exceeded outside the jail, or the report of the jail.
 
     Raises:
-        JailRefusedError: it never began.
+        JailRefusedError: the command did not start.
     """
     if limit is not None:
         return JailResult(limit, None, *outputs)
@@ -297,7 +295,7 @@ def _result(report: bytes, outputs: tuple[bytes, bytes], limit: str | None) -> J
 
 @cache
 def _filter() -> str | None:
-    """The filter of system calls; `None` where the calls of the machine are not known."""
+    """Return the filter of system calls; `None` if the system calls of this machine are unknown."""
     try:
         return filter_program(PROGRAMS).hex()
     except OSError:
@@ -306,7 +304,7 @@ def _filter() -> str | None:
 
 @cache
 def _system_folders() -> tuple[list[str], list[tuple[str, str]]]:
-    """What a program sees of the system, read-only, and the symbolic links beside it."""
+    """Return the system folders that a program sees, and symbolic links with their targets."""
     visible: list[str] = []
     links: list[tuple[str, str]] = []
     for name in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):

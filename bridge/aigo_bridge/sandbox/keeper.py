@@ -1,12 +1,12 @@
-# ruff: noqa: PTH118  # the paths are a program's, which may name its files as it likes
-"""A command in the files that the one before it has left; run as a script inside of the jail, with nothing
-but the standard library.
+# ruff: noqa: PTH118  # programs may give their files any name
+"""Command with the files of the previous command. It runs as a script inside the jail, with only the standard
+library.
 
-Arguments: the descriptor of an archive to unpack into `/work` first (-1: there is none), that of the file to
-pack `/work` into when the command has ended, the most files and bytes that are packed, the folder to start
-in, the command. It ends with the command's exit code.
+Arguments: descriptor of an archive to unpack into `/work` (-1: no archive), descriptor of the file for the
+packed `/work` after the command, maximum files and bytes to pack, folder of the command, command. The exit
+code is the command's.
 
-It has no right that the command has not: what a command makes of it, it does to its own files.
+The script has the same rights as the command, so a command that changes it can only damage its own files.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from typing import Any
 
 WORK = "/work"
 TRAILER = b"packed to the end"
-"""Behind a whole archive; without it the files stay as they were before the command."""
+"""End of a complete archive. Without it, the files of the previous command are kept."""
 
 
 def main() -> int:
-    """Unpack, run, pack."""
+    """Unpack the files, run the command, and pack the files."""
     earlier, later, most_files, most_bytes = map(int, sys.argv[1:5])
     folder, command = sys.argv[5], sys.argv[6:]
     if earlier >= 0:
         trusted: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "data_filter") else {}
         with os.fdopen(earlier, "rb") as file, tarfile.open(fileobj=file) as archive:
-            archive.extractall(WORK, **trusted)  # noqa: S202  # its own files, in a jail of its own
+            archive.extractall(WORK, **trusted)  # noqa: S202  # the sample's own files, in its own jail
     code = run(command, os.path.join(WORK, folder))
     with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)  # all that it has started
+        os.kill(-1, signal.SIGKILL)  # all processes that the command started
     with os.fdopen(later, "wb") as target:
         try:
             pack(target, most_files, most_bytes)
         except (OSError, ValueError, tarfile.TarError, RecursionError) as error:
-            sys.stderr.write(f"what this command wrote is lost: {error}\n")
+            sys.stderr.write(f"the files that this command wrote are lost: {error}\n")
             return code or 1
         target.write(TRAILER)
     return code
 
 
 def run(command: list[str], folder: str) -> int:
-    """The command's exit code, as a shell has it."""
+    """Run the command and return its exit code, as a shell does."""
     try:
         code = subprocess.run(command, cwd=folder, check=False).returncode
     except OSError as error:
@@ -57,7 +57,7 @@ def run(command: list[str], folder: str) -> int:
 
 
 def pack(file: Any, most_files: int, most_bytes: int) -> None:
-    """Write the archive; files that their own rights hide are left out."""
+    """Write the archive, without files that the command cannot read."""
     num_files = num_bytes = 0
     with tarfile.open(fileobj=file, mode="w") as archive:
         for path in paths():
@@ -70,12 +70,12 @@ def pack(file: Any, most_files: int, most_bytes: int) -> None:
             if not entry.isreg():
                 archive.addfile(entry)
                 continue
-            with contextlib.suppress(PermissionError), open(path, "rb") as content:  # noqa: PTH123  # a program's path, too
+            with contextlib.suppress(PermissionError), open(path, "rb") as content:  # noqa: PTH123  # a path of the program
                 archive.addfile(entry, content)
 
 
 def paths() -> Iterator[str]:
-    """Everything below `/work`."""
+    """Yield all paths below `/work`."""
     for folder, folders, names in os.walk(WORK):
         for name in (*folders, *names):
             yield os.path.join(folder, name)

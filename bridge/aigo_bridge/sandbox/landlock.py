@@ -1,10 +1,10 @@
 # ruff: noqa: PTH110, PTH112, PTH118, PTH119, PTH120, PTH208
-# It starts in every worker before anything else, and pathlib is not worth its import there.
-"""A process confined to a few folders by itself, without any privilege (Landlock). Nothing but the standard
+# Every worker starts with it, and importing pathlib is too slow.
+"""Confinement of a process to a few folders, without privileges (Landlock). It uses only the standard
 library.
 
-The kernel denies what is not allowed here, for good, to the process and to all that it starts. It also denies
-each look into the memory and the environment of processes outside.
+The kernel permanently denies all other access to the process and its child processes. It also denies access
+to the memory and the environment of processes outside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
-"""System calls; they have the same numbers on all kinds of machines."""
+"""System calls, with the same numbers on all machines."""
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_BLOCK = 1 << 6, 1 << 9, 1 << 11
@@ -26,37 +26,37 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _BIND, _CONNECT = 1, 2
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 _NUM_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""Release of the interface → rights about files that it knows; 16 from the fifth on."""
+"""Release of the interface → number of file rights that it supports; 16 since the fifth."""
 
 SIGNALS_SINCE = 6
-"""Release of the interface from which signals to processes outside are denied, too (Linux 6.12)."""
+"""First release of the interface that also denies signals to processes outside (Linux 6.12)."""
 
 READ = _EXECUTE | _READ_FILE | _READ_DIR
 LIST = _READ_DIR
 USE = _READ_FILE | _WRITE_FILE | _TRUNCATE
-"""Of a device."""
+"""Rights to a device."""
 OWN = 0xFFFF & ~(_MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK)
-"""Everything in a folder but new devices and sockets."""
+"""All rights to a folder except new devices and sockets."""
 
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 
 
 def release() -> int:
-    """Release of the interface that this kernel has; 0 where there is none, or it may not be used."""
+    """Return the release of the kernel's interface; 0 if it is missing or forbidden."""
     libc = ctypes.CDLL(None, use_errno=True)
     release: int = libc.syscall(_CREATE, None, ctypes.c_size_t(0), 1)
     return max(release, 0)
 
 
 def confine(allowed: Iterable[tuple[str, int]], *, network: bool) -> None:
-    """Deny this thread, and all that it starts from now on, everything but what is allowed.
+    """Deny this thread, and all processes that it starts later, every access that is not allowed.
 
     Args:
-        allowed: paths and the rights to them and what stands below; a path that does not exist is left out.
-        network: whether it may connect, where the kernel can deny that at all.
+        allowed: paths with the rights to them and everything below. Missing paths are ignored.
+        network: whether connections are allowed, if the kernel can deny them.
 
     Raises:
-        OSError: the kernel does not do it.
+        OSError: the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     interface = release()
@@ -75,9 +75,7 @@ def confine(allowed: Iterable[tuple[str, int]], *, network: bool) -> None:
             except OSError:
                 continue
             try:
-                known_rights = (
-                    rights & files & (0xFFFF if os.path.isdir(path) else _OF_FILES)
-                )  # as everywhere here
+                known_rights = rights & files & (0xFFFF if os.path.isdir(path) else _OF_FILES)
                 rule = struct.pack("=Qi", known_rights, place)
                 _checked(libc.syscall(_ADD, rules, 1, rule, 0), path)
             finally:
@@ -101,7 +99,7 @@ SETTINGS = (
     *("ssl", "pki", "ca-certificates", "passwd", "group", "nsswitch.conf", "locale.alias", "locale.conf"),
     *("fonts",),
 )  # fmt: skip
-"""Below `/etc`."""
+"""Names below `/etc`."""
 FOR_THE_NETWORK = ("resolv.conf", "hosts", "host.conf", "gai.conf", "services", "protocols")
 FACTS = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/version", "/proc/filesystems"),
@@ -109,14 +107,14 @@ FACTS = (
     *(f"/sys/fs/cgroup/{name}" for name in ("cpu.max", "memory.max", "cpuset.cpus.effective")),
     *(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us" for name in ("quota", "period")),
 )  # fmt: skip
-"""What libraries ask the kernel before they choose a number of threads."""
+"""Files that libraries read before they choose a number of threads."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 OF_PREFIX = ("bin", "lib", "lib64", "libexec", "include", "share", "nltk_data", "pyvenv.cfg", "Frameworks")
-"""Parts of an installation. Not all of its folder: that may be a project's, or a home."""
+"""Parts of an installation. Its folder can also be a project or a home, which stay hidden."""
 
 
 def rules(folder: str, *, network: bool) -> list[tuple[str, int]]:
-    """Paths and the rights to them, for `confine`; `folder` is its own."""
+    """Return the paths and rights for `confine`; `folder` is the process's own."""
     paths = [(path, READ) for path in (*SYSTEM, *FACTS)]
     paths += [(f"/etc/{name}", READ) for name in (*SETTINGS, *(FOR_THE_NETWORK if network else ()))]
     paths += [(path, READ) for path in _installation()]
@@ -126,7 +124,7 @@ def rules(folder: str, *, network: bool) -> list[tuple[str, int]]:
 
 
 def installation() -> list[str]:
-    """Where the interpreter finds what it runs."""
+    """Return the paths that the interpreter needs."""
     return [path for path in (*_installation(), *sys.path) if path and os.path.exists(path)]
 
 
@@ -140,10 +138,10 @@ def _installation() -> Iterator[str]:
 
 
 def _import_folders() -> Iterator[tuple[str, int]]:
-    """Where imports are looked for beside the installation: packages that are installed in place.
+    """Yield folders of imports outside the installation, for packages that are installed in place.
 
-    Their folder may be a project's, with anything in it: its names can be seen, modules and packages in it be
-    read.
+    Such a folder can be a project with other files: the process can list it, but read only modules and
+    packages.
     """
     for entry in dict.fromkeys(sys.path):
         if not os.path.isdir(entry):
@@ -154,7 +152,7 @@ def _import_folders() -> Iterator[tuple[str, int]]:
             yield entry, LIST
             yield from ((path, READ) for path in _modules(entry))
     for finder in sys.meta_path:
-        # What setuptools leaves for packages that are installed in place with another layout.
+        # Finder of setuptools for packages that are installed in place with another layout.
         mapping = getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", None)
         if isinstance(mapping, dict):
             yield from ((path, READ) for path in mapping.values() if isinstance(path, str))

@@ -1,13 +1,14 @@
 # ruff: noqa: PTH112, PTH118, PTH120, PTH123, PTH208
-# It starts in every worker before anything else, and pathlib is not worth its import there.
-"""How far a process of ours is confined before it runs an author's code, and whether that holds: it tries to
-look out itself.
+# Every worker starts with it, and importing pathlib is too slow.
+"""Confinement of a worker process before it runs the code of a task, and tests that the confinement holds.
 
-`jailed`: no network, no files but the system's and the installation's, a folder of its own, no other process.
-`worker`: a process that cannot see the environment and memory of the runner, of what started it, or of the
-user's other processes.
+`jailed`: no network and no other processes; only files of the system, of the installation and of the worker's
+folder.
+`worker`: no access to the environment and memory of the runner, of its ancestors, or of the user's other
+processes.
 
-Every call of the system is checked: what cannot be given up is an `OSError`. Only the standard library.
+Every system call is checked: a right that cannot be dropped raises `OSError`. It uses only the standard
+library.
 """
 
 from __future__ import annotations
@@ -30,32 +31,30 @@ _DAC_OVERRIDE, _DAC_READ_SEARCH, _SETPCAP = 1, 2, 8
 
 
 def keep_memory_private() -> None:
-    """Hide this process's environment and memory from processes that have no more rights than its user, as
-    long as it lives.
+    """Hide this process's environment and memory from other processes of its user.
 
-    Debuggers that attach from outside and core files do not work any more after it. Linux; nothing happens
-    elsewhere.
+    Debuggers and core files do not work afterwards. On other systems than Linux, nothing happens.
 
     Raises:
-        OSError: it cannot be done.
+        OSError: the system refuses.
     """
     if sys.platform == "linux":
         _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def gain_nothing() -> None:
-    """Nothing that this process starts has more rights than itself, whoever owns the program."""
+    """Prevent programs that this process starts from having more rights than the process."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def give_up_capabilities(readable: Iterable[str]) -> bool:
-    """Give up root's powers, in every set; whether all are gone.
+    """Drop root's capabilities in every set, and return whether all are gone.
 
-    Root keeps one power to read others' files if it has it and a path could not be read without it: an
-    installation may belong to another user. It opens no other process's environment.
+    Root keeps one capability to read files of others if a path is unreadable without it, because an
+    installation can belong to another user. This capability does not open another process's environment.
 
     Raises:
-        OSError: they cannot be given up.
+        OSError: capabilities cannot be dropped.
     """
     _, permitted, _ = _capabilities()
     power = 0
@@ -69,11 +68,11 @@ def give_up_capabilities(readable: Iterable[str]) -> bool:
             ]
             power = usable[0] if usable else 0
     if permitted & 1 << _SETPCAP:
-        # Without that power the bound stays; nothing under it can be gained any more.
+        # Without this capability the bounding set stays, but nothing in it can be gained again.
         _set_capabilities(1 << _SETPCAP, permitted)
         for capability in range(64):
             if _libc().prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) < 0:
-                break  # the kernel has no more of them
+                break  # the kernel's last capability
             if not power & 1 << capability:
                 _prctl(_PR_CAPBSET_DROP, capability)
     _prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
@@ -84,7 +83,7 @@ def give_up_capabilities(readable: Iterable[str]) -> bool:
 
 
 def leave_the_users_processes() -> bool:
-    """Give up the kinship with the user's other processes, by a user namespace; whether it could be had."""
+    """Leave the user's other processes by entering a user namespace, and return whether that worked."""
     user, group = os.geteuid(), os.getegid()
     if _libc().unshare(_CLONE_NEWUSER) != 0:
         return False
@@ -107,12 +106,12 @@ def _is_readable(path: str) -> bool:
     except PermissionError:
         return False
     except OSError:
-        return True  # what is not there is not missed
+        return True  # a missing path is not needed
     return True
 
 
 def _capabilities() -> tuple[int, int, int]:
-    """Effective, permitted, inheritable."""
+    """Return the effective, permitted and inheritable capabilities."""
     data = (ctypes.c_uint32 * 6)()
     _check(_libc().capget(_header(), data), "capabilities")
     low, high = data[:3], data[3:]
@@ -148,30 +147,29 @@ HARMLESS = frozenset(
     {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "HOME", "TMPDIR", "PYTHONHASHSEED"}
     | {"PWD", "OLDPWD", "SHLVL", "_"}
 )
-"""Variables of our own workers, and those that a shell adds which a snippet started: who sees only these sees
-nothing."""
+"""Variables of workers, and variables that a shell of a snippet adds. They contain nothing private."""
 
 REFUSED = 97
 """Exit code of a process that could not be confined."""
 
 REFUSAL = "refusal"
-"""File in the folder of such a worker that says why."""
+"""File in the folder of such a worker with the reason."""
 
 
 class NotConfinedError(Exception):
-    """This process cannot be confined as it has to be; the message says by what."""
+    """Error if this process cannot be confined; the message contains the reason."""
 
 
 def confine(level: str, folder: str, *, network: bool = False) -> None:
-    """Confine this process, which has one thread, for good, and make sure of it.
+    """Confine this process, which has one thread, permanently, and test the confinement.
 
     Args:
         level: `jailed` or `worker`.
-        folder: its own folder, the only one that it may write to when it is jailed.
+        folder: the process's own folder, the only one that a jailed process may write to.
         network: whether a jailed process may connect.
 
     Raises:
-        NotConfinedError: it is not confined as the level says.
+        NotConfinedError: the process is not confined as the level requires.
     """
     if sys.platform != "linux":
         if level == "jailed":
@@ -186,7 +184,7 @@ def confine(level: str, folder: str, *, network: bool = False) -> None:
         gain_nothing()
         bare = give_up_capabilities(landlock.installation())
         if not jailed and bare:
-            with suppress(OSError):  # whether it is needed, the look around says
+            with suppress(OSError):  # the tests below show whether it is needed
                 leave_the_users_processes()
         keep_memory_private()
         if jailed:
@@ -200,7 +198,7 @@ def confine(level: str, folder: str, *, network: bool = False) -> None:
 
 
 def _other_processes() -> list[tuple[int, bool]]:
-    """Numbers of all processes but this one, and whether each is an ancestor of it."""
+    """Return the numbers of all other processes, and whether each is an ancestor of this one."""
     ancestors = set(_ancestors())
     try:
         numbers = {int(name) for name in os.listdir("/proc") if name.isdigit()}
@@ -221,7 +219,7 @@ def _ancestors() -> Iterator[int]:
 
 
 def _look_into(processes: list[tuple[int, bool]]) -> None:
-    """Try to see the environment of each process, and the memory of those that started this one."""
+    """Try to read the environment of each process, and the memory of ancestors."""
     for number, is_ancestor in processes:
         try:
             with open(f"/proc/{number}/environ", "rb") as file:
@@ -239,8 +237,8 @@ def _look_into(processes: list[tuple[int, bool]]) -> None:
 
 
 def _look_around(folder: str, rules: list[tuple[str, int]], *, network: bool) -> None:
-    """Try what a jailed process cannot do."""
-    import _socket  # the module `socket` takes longer
+    """Try operations that a jailed process must not be able to do."""
+    import _socket  # the module `socket` is slower to import
 
     families = (seccomp.AF_UNIX,) if network else (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6)
     for family in families:
@@ -249,7 +247,7 @@ def _look_around(folder: str, rules: list[tuple[str, int]], *, network: bool) ->
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EAFNOSUPPORT):
                 continue
-        raise NotConfinedError(f"a socket of family {family} can be made")
+        raise NotConfinedError(f"sockets of family {family} can be created")
     outside = os.path.join(os.path.dirname(folder), f"aigo-outside-{os.getpid()}")
     with suppress(OSError):
         os.close(os.open(outside, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
@@ -272,7 +270,7 @@ def _homes() -> Iterator[str]:
 
 
 def main() -> None:
-    """Try a level: `LEVEL FOLDER`. Says what is wrong on standard output; nothing if it holds."""
+    """Test a level with the arguments `LEVEL FOLDER`. Prints the problem to standard output, or nothing."""
     try:
         confine(sys.argv[1], sys.argv[2])
     except NotConfinedError as error:

@@ -1,9 +1,7 @@
-"""Which system calls a confined process may make, as a filter of the kernel's (seccomp). Nothing but the
-standard library.
+"""Filter of system calls for confined processes (seccomp). It uses only the standard library.
 
-The kernel refuses by default what it has learnt since this was written (calls above `NEWEST`), other kinds of
-machine code, and the calls that are named here. What is refused fails with an error that programs know from
-other systems; only foreign machine code is killed.
+The kernel refuses newer calls than `NEWEST`, other kinds of machine code, and the calls in this module.
+Refused calls fail with an error that programs know from other systems; foreign machine code is killed.
 """
 
 from __future__ import annotations
@@ -16,32 +14,31 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 NEWEST = 450
-"""Later system calls are not there (ENOSYS), as on an older kernel; libraries have other ways then."""
+"""Last known system call. Later ones fail with ENOSYS, as on an older kernel, and libraries use others."""
 
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 SOCK_STREAM = 1
 
 
 class Profile(NamedTuple):
-    """What is allowed beyond computing, files, threads and processes."""
+    """System calls that are allowed in addition to computing, files, threads and processes."""
 
     families: tuple[int, ...] = ()
-    """Families of sockets that can be made. Pairs of connected sockets of the process itself always can."""
+    """Families of sockets that can be created. Pairs of connected sockets are always allowed."""
     metadata: bool = False
-    """Change modes, owners, times and attributes of files by path: no confinement by paths governs that."""
+    """Changing modes, owners, times and attributes of files by path, which Landlock does not restrict."""
     sessions: bool = False
-    """Leave its group of processes, and so outlive it."""
+    """Leaving the process group, and so outliving it."""
 
 
 SNIPPETS = Profile()
-"""For code of a task's author: no sockets."""
+"""Profile of task code: no sockets."""
 
 CONNECTED_SNIPPETS = Profile(families=(AF_INET, AF_INET6))
-"""For code of an author who was allowed the network: it can connect, not listen, and talks to no socket of
-the machine's files."""
+"""Profile of task code with network access: it can connect, but not listen or use Unix sockets."""
 
 PROGRAMS = Profile(families=(AF_UNIX,), metadata=True, sessions=True)
-"""For a program that has namespaces of its own, so files, sockets and processes of its own."""
+"""Profile of a program in its own namespaces, with its own files, sockets and processes."""
 
 _CALLS: dict[str, tuple[int | None, int | None]] = {
     # name: number on x86_64, on aarch64
@@ -162,14 +159,14 @@ _CALLS: dict[str, tuple[int | None, int | None]] = {
 }
 
 MACHINES = {"x86_64": (0xC000003E, 0, 317), "aarch64": (0xC00000B7, 1, 277)}
-"""The kernel's name of a kind of machine code, the column above, and the number of `seccomp` itself."""
+"""Machine → the kernel's number of its machine code, the column in `_CALLS`, the number of `seccomp`."""
 
 _FOR_NOBODY = (
     # other processes: their memory, descriptors, pages, signals by name
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease"),
     *("pidfd_getfd", "kcmp"),
     *("migrate_pages", "move_pages"),
-    # memory that no limit counts, and what processes share by names of the system
+    # memory outside the limits, and objects that processes share by name
     *("memfd_create", "memfd_secret", "shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl"),
     *("semtimedop",),
     *("msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "add_key", "request_key", "keyctl"),
@@ -177,7 +174,7 @@ _FOR_NOBODY = (
     *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen"),
     *("fsconfig",),
     *("fsmount", "fspick", "mount_setattr", "open_by_handle_at"),
-    # the kernel itself: wide interfaces, and what root does to a machine
+    # the kernel itself: wide interfaces, and administration of the machine
     *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
     *("modify_ldt",),
     *("kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot", "swapon"),
@@ -193,10 +190,10 @@ _METADATA = (
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr", "truncate"),
     *("inotify_add_watch",),
 )  # fmt: skip
-"""`utimensat` and emptying by opening are looked at more closely."""
+"""`utimensat` and truncating by `open` have their own rules."""
 
 _BY_PROCESS = ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
-"""They take the number of a process first; 0 is the caller."""
+"""Calls whose first argument is a process number; 0 is the caller."""
 
 _NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _CLONE_PARENT = 0x8000
@@ -210,10 +207,10 @@ _Instruction = tuple[int, int, int, int]
 
 
 def filter_program(profile: Profile, machine: str | None = None) -> bytes:
-    """The filter as the kernel takes it.
+    """Return the filter in the kernel's format.
 
     Raises:
-        OSError: the system calls of this kind of machine are not known.
+        OSError: the system calls of this machine are unknown.
     """
     machine = machine or os.uname().machine
     if machine not in MACHINES:
@@ -230,17 +227,17 @@ def filter_program(profile: Profile, machine: str | None = None) -> bytes:
     for name, rule in _rules(profile):
         number = _CALLS[name][column]
         if number is not None:
-            # Every rule ends with a verdict, so that what follows still has the number at hand.
+            # Every rule ends with a verdict, so the call number is still loaded for the next one.
             program += [(_EQUAL, 0, len(rule), number), *rule]
     program.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
 
 def install(program: bytes) -> None:
-    """Put this thread, and all that it starts from now on, under a filter for good.
+    """Apply a filter permanently to this thread and all processes that it starts later.
 
     Raises:
-        OSError: the kernel does not take it; it wants `no_new_privs` to be set before.
+        OSError: the kernel refuses the filter. It requires `no_new_privs`.
     """
 
     class Program(ctypes.Structure):
@@ -256,14 +253,14 @@ def install(program: bytes) -> None:
 
 
 def _rules(profile: Profile) -> Iterable[tuple[str, list[_Instruction]]]:
-    """What is done about a call, by its name; the first rule for a name counts."""
+    """Yield the rules by the name of the call; the first rule of a name applies."""
     refused = [_error(errno.EPERM)]
     for name in _FOR_NOBODY:
         yield name, refused
-    # Their arguments stand in memory, which a filter cannot see; callers fall back to the older calls.
+    # Their arguments are in memory, which a filter cannot read; callers fall back to the older calls.
     for name in ("clone3", "openat2"):
         yield name, [_error(errno.ENOSYS)]
-    # A child that is its starter's sibling would be the runner's, which waits only for those that it started.
+    # A child with its creator's parent would belong to the runner, which waits only for its own children.
     yield "clone", _unless_bits(0, _NEW_NAMESPACES | _CLONE_PARENT)
     for name in _BY_PROCESS:
         yield name, _if_zero(0)
@@ -290,7 +287,7 @@ def _error(number: int) -> _Instruction:
 
 
 def _argument(index: int, *, high: bool = False) -> _Instruction:
-    """Load half of an argument; machines with other byte orders are not known here."""
+    """Return an instruction that loads half of an argument, on machines with little-endian byte order."""
     return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)
 
 
@@ -315,13 +312,13 @@ def _unless_bits(index: int, bits: int) -> list[_Instruction]:
 
 
 def _unless_emptied(index: int) -> list[_Instruction]:
-    """Opened for reading only, a file can still be emptied."""
+    """Refuse to open a file for reading with truncation, which would empty it."""
     checks = [_argument(index), (_AND, 0, 0, _O_ACCMODE | _O_TRUNC), (_EQUAL, 0, 1, _O_TRUNC)]
     return [*checks, _error(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
 
 
 def _if_pair() -> list[_Instruction]:
-    """A pair of streams: one of packets without connection could be pointed at any socket of the machine."""
+    """Allow pairs of streams only. Datagram sockets could send to any Unix socket of the machine."""
     family = [_argument(0), (_EQUAL, 1, 0, AF_UNIX), _error(errno.EACCES)]
     kind = [_argument(1), (_AND, 0, 0, _SOCK_TYPE), (_EQUAL, 1, 0, SOCK_STREAM), _error(errno.EACCES)]
     return [*family, *kind, (_RETURN, 0, 0, _ALLOW)]

@@ -1,8 +1,8 @@
-"""Files of the local sandbox that last from one command to the next.
+"""Files of the local sandbox that are kept between commands.
 
-Each command has a jail of its own, whose `/work` is in memory. When the command has ended by itself, a
-program inside of the jail (`keeper`) packs the folder; the next jail unpacks it. The runner holds the archive
-and never opens it: what stands in it is of the commands' making.
+Each command has its own jail with `/work` in memory. If the command ends normally, a program inside the jail
+(`keeper`) packs the folder, and the next jail unpacks it. The runner never opens the archive, because
+untrusted commands write it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aigo_bridge.sandbox.jailing import JailLimits, JailResult, run_jailed
 from aigo_bridge.sandbox.keeper import TRAILER
 
 MOST_FILES = 2_000
-"""In `/work` at the end of a command."""
+"""Maximum number of files in `/work` at the end of a command."""
 
 _READ = """
 import sys
@@ -41,12 +41,12 @@ open(sys.argv[1], "wb").write(sys.stdin.buffer.read())
 
 
 class Workspace:
-    """A `/work` that commands have one after the other; it is removed with this object at the latest."""
+    """Folder `/work` of consecutive commands. It is removed with this object at the latest."""
 
     def __init__(self) -> None:
         self._base = Path(make_folder("aigo-sandbox-"))
         self.folder = self._base / "files"
-        """What was written before the first command; all that programs see that run beside the commands."""
+        """Files from before the first command. Tests of the sample see only these."""
         self.folder.mkdir()
         self._archive = self._base / "work.tar"
         self._lock = anyio.Lock()
@@ -65,13 +65,12 @@ class Workspace:
         environment: Mapping[str, str] | None = None,
         limits: JailLimits | None = None,
     ) -> JailResult:
-        """Run a command as `run_jailed` does, in the files that earlier ones have left.
+        """Run a command with `run_jailed` and the files of earlier commands, one command at a time.
 
-        What it writes outside of `/work` is gone when it ends; so is all that it writes when a limit ends it.
-        One command runs at a time.
+        Files outside `/work` are not kept. If a limit ends the command, its changes are not kept.
 
         Raises:
-            JailRefusedError: there can be no sandbox here.
+            JailRefusedError: the sandbox does not work on this system.
         """
         limits = limits or JailLimits()
         async with self._lock:
@@ -80,7 +79,7 @@ class Workspace:
             earlier = -1 if is_first else os.open(self._archive, os.O_RDONLY)
             target = os.open(later, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
-                bounds = (MOST_FILES, limits.disk_bytes * 3 // 4)  # the archive's own parts take some, too
+                bounds = (MOST_FILES, limits.disk_bytes * 3 // 4)  # the archive itself also takes space
                 numbers = map(str, (earlier, target, *bounds))
                 result = await run_jailed(
                     ["python3", "-I", "-S", "-c", _keeper(), *numbers, cwd, *command],
@@ -99,10 +98,10 @@ class Workspace:
         return result
 
     async def write(self, name: str, content: bytes) -> None:
-        """Put a file below `/work`.
+        """Write a file below `/work`.
 
         Raises:
-            PermissionError: it is to stand elsewhere, or cannot be written.
+            PermissionError: the path is outside `/work`, or the file cannot be written.
         """
         path = _inside(name)
         if not self._archive.exists():
@@ -118,19 +117,19 @@ class Workspace:
             raise PermissionError(f"{str(path)!r} cannot be written: {_last_line(result)}")
 
     async def read(self, name: str) -> bytes:
-        """The content of a file below `/work`.
+        """Return the content of a file below `/work`.
 
         Raises:
-            FileNotFoundError: there is none.
-            IsADirectoryError: it is a folder.
-            PermissionError: it is to stand elsewhere, or cannot be read.
+            FileNotFoundError: the file is missing.
+            IsADirectoryError: the path is a folder.
+            PermissionError: the path is outside `/work`, or the file cannot be read.
         """
         path = _inside(name)
         if not self._archive.exists():
             file = self.folder / path.relative_to("/work")
             if file.is_file():
                 return file.read_bytes()
-            # Said by itself: the folder's own name is none of a command's business.
+            # An own message, because commands must not learn the real name of the folder.
             raise _not_a_file(path, is_folder=file.is_dir())
         limits = JailLimits(output_bytes=JailLimits.disk_bytes)
         result = await self.run(["python3", "-I", "-S", "-c", _READ, str(path)], limits=limits)

@@ -207,7 +207,7 @@ def test_memory_of_all_its_processes_counts_together() -> None:
 @pytest.mark.parametrize("by_kernel", [True, False])
 def test_memory_that_processes_share_counts(by_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not by_kernel:  # as where no group of processes can be made
-        monkeypatch.setattr(jailing.MemoryGroup, "made", lambda memory_bytes: None)
+        monkeypatch.setattr(jailing.MemoryGroup, "create", lambda memory_bytes: None)
     source = """
         import mmap, os, time
         for _ in range(8):

@@ -93,7 +93,7 @@ def test_a_limit_leaves_the_files_as_they_were(workspace: Workspace, monkeypatch
     assert said(workspace, "cat a") == "1"
     result = shell(workspace, "echo 2 > a; seq 41 | xargs touch")
     assert result.code == 1
-    assert b"what this command wrote is lost: more than 40 files" in result.stderr
+    assert b"the files that this command wrote are lost: more than 40 files" in result.stderr
     assert said(workspace, "cat a; ls | wc -l").split() == ["1", "1"]
 
 
