@@ -26,7 +26,6 @@ SAMPLE: dict[str, Any] = {
     "answer": 0,
 }
 
-ELSEWHERE = "not plain, so elsewhere"
 TEMPLATES = {
     "two columns": "Answer briefly: {{ sample.question }}\n\n{{ sample.context }}",
     "choices in a loop": (
@@ -37,7 +36,7 @@ TEMPLATES = {
         "{% if sample.answer == 0 %}{{ sample.choices[0] }}{% else %}{{ sample.context }}{% endif %}"
     ),
     "constant": "Answer with one letter.",
-    ELSEWHERE: "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(sample.question) }} {{ m(sample.context) }}",
+    "macro": "{% macro m(x) %}{{ x }}{% endmacro %}{{ m(sample.question) }} {{ m(sample.context) }}",
 }
 
 
@@ -72,8 +71,7 @@ def main() -> None:
             for template in (ours, bare, boxed)
         ]
         print(f"{name:28} {times[0] * 1e6:8.1f} {times[1] * 1e6:8.1f} {times[2] * 1e6:16.1f}")
-        if name != ELSEWHERE:  # whose time passes in another process
-            record(name, times[0] / times[1])
+        record(name, times[0] / times[1])
 
     distinct = iter(range(10**9))
     source = TEMPLATES["choices in a loop"]

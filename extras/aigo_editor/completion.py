@@ -264,9 +264,9 @@ def _variables(context: Context) -> Iterator[Suggestion]:
 
 def filters() -> tuple[str, ...]:
     """Return the names of all template filters."""
-    from aigo_bridge.templates.sample import ENVIRONMENTS
+    from aigo_bridge.templates.sample import STRICT
 
-    return tuple(sorted(ENVIRONMENTS["strict"].filters))
+    return tuple(sorted(STRICT.filters))
 
 
 def _scorers(data: object) -> list[dict[str, Any]]:

@@ -55,7 +55,6 @@ UNIX_NAMES = {
 IN_PROCESSES_OF_THEIR_OWN = {
     "aigo_bridge.sandbox.jail": "started by the jail, which is for Linux",
     "aigo_bridge.sandbox.harness": "runs in the sandbox",
-    "aigo_bridge.templates.worker": "started by `rendering`, which says what it needs",
 }
 """Modules that the runner never loads → why."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.commands import Run
 
-from aigo_bridge.templates import rendering
+from aigo_bridge.templates import budget
 from aigo_bridge.templates.compiling import compile_template
 
 TASK = """
@@ -26,13 +27,12 @@ definition:
   scorers:
     - {{type: string_equals, key: same, ground_truth: "{truth}", value: "{{{{ sample.question }}}}"}}
 """
-ENDLESS = "{{ 5 | round(sample.n) }}"
+ENDLESS = "{% for i in range(sample.n) %}{% for j in range(sample.n) %}{% endfor %}{% endfor %}"
 
 
 @pytest.fixture(autouse=True)
 def quick_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(rendering, "CPU_SECONDS", 0.2)
-    monkeypatch.setattr(rendering, "_POOL", rendering._Pool())
+    monkeypatch.setattr(budget, "SECONDS", 0.2)
     compile_template.cache_clear()
     yield
     compile_template.cache_clear()
@@ -44,7 +44,7 @@ def test_a_template_that_never_ends_fails_its_sample(
     engine: str, field: str, aigo: Run, tmp_path: Path, result_of: Callable[[Path], dict[str, Any]]
 ) -> None:
     (tmp_path / "q.jsonl").write_text(
-        '{"question": "one", "n": -99999999}\n{"question": "two", "n": 1}\n{"question": "three", "n": 2}\n'
+        '{"question": "one", "n": 99999}\n{"question": "two", "n": 1}\n{"question": "three", "n": 2}\n'
     )
     fields = {"prompt": "{{ sample.question }}", "truth": "{{ sample.question }}", field: ENDLESS}
     (tmp_path / "task.yaml").write_text(TASK.format(**fields))
@@ -67,6 +67,6 @@ def test_a_template_that_never_ends_fails_its_sample(
 
     assert done.code == 1, done.err
     first, *others = result_of(tmp_path / "out" / "t.tasklog.json")["evidence"]["samples"]
-    assert "computes for more than 0.2 s" in str(first)
+    assert re.search(r"task\.yaml:\d+: the template computes for more than 0\.2 s", str(first))
     assert "computes for more" not in str(others)
     assert [trial["errors"] for other in others for trial in other["trials"]] == [[], []]

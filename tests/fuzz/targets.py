@@ -72,21 +72,14 @@ def _yaml(data: bytes, folder: Path) -> str:
 
 
 def _templates(data: bytes, folder: Path) -> str:
-    """What the runner renders itself; what it leaves to the killable process is not its business."""
-    from aigo_bridge.templates import SampleTemplate, compiling
-
-    class LeftError(BridgeError):
-        pass
+    from aigo_bridge.templates import SampleTemplate
 
     row = {"question": "What?", "choices": ["a", "b"], "n": 3, "text": "lorem " * 2_000, "map": {"x": None}}
     source = data.decode("utf-8", "replace")
-    with mock.patch.object(compiling.Compiled, "_elsewhere", side_effect=LeftError):
-        template = SampleTemplate(source)
-        rendered = template.render(sample=row)
-        template.evaluate(sample=row)
-        template.exists(sample=row)
-    if " at 0x" not in rendered:
-        assert template._compiled.render_here({"sample": row}) == rendered
+    template = SampleTemplate(source)
+    template.render(sample=row)
+    template.evaluate(sample=row)
+    template.exists(sample=row)
     return "rendered" if "{" in source else "text"
 
 

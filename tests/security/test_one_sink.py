@@ -34,7 +34,6 @@ ELSEWHERE = {
     "bridge/aigo_bridge/sandbox/keeper.py": "an archive that the next jail of the sample unpacks, gone at its end",
     "bridge/aigo_bridge/sandbox/workspace.py": "files of a row for its jail, gone at the end of the sample",
     "bridge/aigo_bridge/sandbox/levels.py": "settings of the kernel",
-    "bridge/aigo_bridge/templates/worker.py": "pipes",
     "extras/aigo_editor/server.py": "the pipe to the editor",
     "extras/aigo_editor/worker.py": "the pipe to the server",
     "bridge/aigo_bridge/execution/permissions.py": "digests of tasks, in the user's own configuration",

@@ -1,8 +1,7 @@
 """Every operator, filter, test, method, global and statement of the templates, with hostile operands.
 
-The lists come from the environment's own tables, so that a new filter cannot be forgotten. What the runner renders itself must be
-quick (the kernel ends the process if one case is not), must cost in proportion to its input, and must be what the killable process
-gives; everything else must be left to that process.
+The lists come from the environment's own tables, so that a new filter cannot be forgotten. Each case must end soon, with a text or
+with an error of a template; the kernel ends the process if it does not.
 """
 
 from __future__ import annotations
@@ -42,20 +41,16 @@ def report() -> list[list[Any]]:
         timeout=150 if STRIDE is None else None,
     )
     lines: list[list[Any]] = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert ran.returncode == 0, (ran.returncode, lines[-1:], ran.stderr[-2000:])
+    assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:].splitlines()[-1:])
     return lines
 
 
-def test_nothing_that_the_runner_renders_is_slow_or_other_than_in_the_process(
-    report: list[list[Any]],
-) -> None:
-    problems = [line for line in report if line[0] == "problem"]
-    assert problems == []
+def test_each_case_ends_soon_with_a_text_or_an_error(report: list[list[Any]]) -> None:
+    assert [line for line in report if line[0] == "problem"] == []
 
 
 def test_every_table_of_the_environment_is_looked_at(report: list[list[Any]]) -> None:
     (counts,) = [line[1] for line in report if line[0] == "counts"]
-    assert counts["forms of the runner"] > 500
-    assert counts["forms left to the process"] > 500
-    assert counts["rendered in the runner"] > 10_000
-    assert counts["left to the process"] > 5_000
+    assert counts["forms"] > 1_000
+    assert counts["rendered"] > 10_000
+    assert counts["refused"] > 5_000

@@ -25,7 +25,7 @@ from aigo_bridge.plan.plan import (
 )
 from aigo_bridge.plan.shards import Shard, ShardRows, parse_shard
 from aigo_bridge.planning.answers import answer_issues
-from aigo_bridge.planning.checks import column_issues, definition_issues, null_issues
+from aigo_bridge.planning.checks import column_issues, definition_issues, null_issues, template_fields
 from aigo_bridge.planning.results import StoredRows, stored_rows
 from aigo_bridge.planning.rows import ALONE, Sibling, Surroundings, pending_result, planned_rows
 from aigo_bridge.reading import Document, issues_from_validation, read, snippet_place
@@ -36,6 +36,7 @@ from aigo_bridge.reading.locating import find_task
 from aigo_bridge.scoring.python import SAMPLE_ID
 from aigo_bridge.spec.parameters import parse_text, resolve_config
 from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition, TaskSpec
+from aigo_bridge.templates import SampleTemplate
 
 SpecPath = tuple[str | int, ...]
 
@@ -55,6 +56,21 @@ def snippet_places(
         if place is not None:
             places[".".join(map(str, path))] = place
     return places
+
+
+def locate_templates(
+    document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
+) -> None:
+    """Set the positions of a task's templates, for errors while it runs.
+
+    Args:
+        document: task after reading.
+        definition: definition with bound config, as it runs.
+    """
+    for field in template_fields(definition) if isinstance(definition, BenchmarkDefinition) else ():
+        place = snippet_place(document, field.path, field.text)
+        if place is not None:
+            SampleTemplate(field.text).locate(*place)
 
 
 def snippet_issues(
@@ -193,6 +209,7 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
     issues += of_code
     if any(issue.severity == "error" for issue in issues):
         raise SpecError(issues)
+    locate_templates(document, definition)
     num_trials = _num_trials(definition, origin) if stored is None else stored.num_trials
     plan = TaskPlan(
         task=task,

@@ -236,7 +236,7 @@ def snippet_place(document: Document[Any], path: tuple[str | int, ...], code: st
         return None
     place = document.locate(path, line=1)
     lines = written.split("\n")
-    file_lines = document.texts.get(place.file, "").split("\n")[place.line - 1 :]
+    file_lines = _lines(document.texts.get(place.file, ""))[place.line - 1 :][: len(lines)]
     if len(lines) > len(file_lines) or not all(map(_holds, file_lines, lines)):
         return None
     return _short(place.file, document.file.parent), place.line

@@ -1,20 +1,20 @@
 """Cost limits of one rendering.
 
 Task files are untrusted. Every template operation whose result can be larger than its input is paid from a
-`Budget` *before* it runs: one unit per character, `ITEM` per container element. The budget counts operations,
-so a template has the same outcome on every machine. Time is only a second limit, for work without output. It
-is measured as processor time of the thread, so that a busy machine does not fail samples.
-
-No cost model is complete. Therefore the process of the evaluation only runs operations that `plain` allows,
-with a small budget. Everything else runs in a process that the kernel can end (`rendering`).
+`Budget`: one unit per character, `ITEM` per container element. Loops, calls, filters and tests pay for each
+step. The budget counts operations, so a template has the same outcome on every machine. Processor time of the
+thread is only a second limit, for work without output. It is checked between steps. An endless template
+therefore ends with an error, but one costly step can take longer than the limit.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
+import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jinja2.exceptions import SecurityError
@@ -30,19 +30,15 @@ ITEM = 64
 POINTER = 8
 """Units for copying one element from a container to another."""
 SECONDS = 0.75
-"""Maximum processor seconds of one rendering with loops or calls."""
-PLAIN_WORK = 10_000_000
-"""Maximum units of a rendering in the runner. More costly templates are rendered in a separate process
-with the full `WORK`.
-"""
-PLAIN_SECONDS = 0.2
-"""Maximum seconds of a rendering in the runner."""
+"""Maximum processor seconds of one rendering, checked between steps."""
 LARGEST_BITS = 100_000
 """Maximum bits of an integer that a template may compute."""
 LARGEST_WIDTH = 10_000
 """Maximum width, indent or count of a formatting function."""
 
 _TICK = 8
+_FEW = 64
+"""Steps between two checks of the time."""
 _FORMAT_NUMBER = re.compile(r"%(?:\(.*?\))?[#0\- +]*(\*|\d*)(?:\.(\*|\d+))?[a-zA-Z]", re.DOTALL)
 
 
@@ -57,13 +53,12 @@ class OutOfTimeError(OverBudgetError):
 class Budget:
     """Remaining budget of one rendering."""
 
-    __slots__ = ("_cpu", "_wall", "left", "plain")
+    __slots__ = ("_start", "_steps", "left")
 
-    def __init__(self, *, plain: bool = False) -> None:
-        self.plain = plain
-        """Whether the rendering runs in the runner, which only allows plain operations."""
-        self.left = PLAIN_WORK if plain else WORK
-        self._wall = 0.0
+    def __init__(self) -> None:
+        self.left = WORK
+        self._steps = 0
+        self._start = 0.0
 
     def spend(self, units: int) -> None:
         """Pay for work before it is done; raise `OverBudgetError` if it is too much."""
@@ -72,22 +67,44 @@ class Budget:
             msg = f"the template creates more than {WORK:,} characters and list items"
             raise OverBudgetError(msg)
 
-    def tick(self) -> bool:
-        """Pay for one step of a loop, one call or one filter. Always return true, so that it can be part
-        of a condition.
-        """
-        self.spend(_TICK)
-        now = time.monotonic()
-        if not self._wall:
-            self._wall = now
-            self._cpu = 0.0 if self.plain else time.thread_time()
-        elif self.plain:
-            # Wall clock time, which is faster to read; slower templates are rendered in the other process.
-            if now - self._wall > PLAIN_SECONDS:
-                raise OutOfTimeError(f"more than {PLAIN_SECONDS:g} s")
-        elif now - self._wall > SECONDS and time.thread_time() - self._cpu > SECONDS:
+    def tick(self, steps: int = 1) -> None:
+        """Pay for steps of a loop, a call or a filter."""
+        self.spend(_TICK * steps)
+        self._steps += steps
+        if self._steps >= _FEW:
+            self.check_time()
+
+    def check_time(self) -> None:
+        """Raise `OutOfTimeError` if the rendering takes too long."""
+        self._steps = 0
+        now = time.thread_time()
+        if not self._start:
+            self._start = now
+        elif now - self._start > SECONDS:
             raise OutOfTimeError(f"the template computes for more than {SECONDS:g} s")
-        return True
+
+    def steps(self, values: Any) -> Any:
+        """Return the values for a loop that pays for each step."""
+        if type(values) in (list, tuple) and len(values) <= _FEW:
+            self.tick(len(values) + 1)
+            return values
+        self.tick()
+        return self.counted(values)
+
+    def counted(self, values: Any) -> Iterator[Any]:
+        """Yield the values; pay for each."""
+        for value in values:
+            self.tick()
+            yield value
+
+    def spend_size(self, value: object) -> None:
+        """Pay for a new value that shares its parts with other values."""
+        if isinstance(value, str | bytes):
+            self.spend(len(value))
+        elif isinstance(value, list | tuple | dict):
+            self.spend(POINTER * len(value))
+        elif isinstance(value, int):
+            check_bits(value.bit_length())
 
     def spend_value(self, value: object) -> None:
         """Pay for the full size of a value; nested content counts as often as it would be printed."""
@@ -123,23 +140,12 @@ def multiply(budget: Budget, left: Any, right: Any) -> None:
         if isinstance(sized, str | bytes | list | tuple) and isinstance(times, int):
             unit = ITEM if isinstance(sized, list | tuple) else 1
             budget.spend(len(sized) * max(times, 0) * unit)
-            return
-    if isinstance(left, int) and isinstance(right, int):
-        _check_bits(left.bit_length() + right.bit_length())
 
 
 def power(_: Budget, left: Any, right: Any) -> None:
     """Pay for `left ** right`."""
-    if isinstance(left, int) and isinstance(right, int) and right > 0:
-        _check_bits(left.bit_length() * right)
-
-
-def add(budget: Budget, left: Any, right: Any) -> None:
-    """Pay for `left + right`."""
-    if isinstance(left, str | bytes) and isinstance(right, str | bytes):
-        budget.spend(len(left) + len(right))
-    elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        budget.spend((len(left) + len(right)) * POINTER)
+    if isinstance(left, int) and isinstance(right, int):
+        check_bits(left.bit_length() * right)
 
 
 def percent_format(budget: Budget, pattern: Any, values: Any) -> None:
@@ -147,31 +153,22 @@ def percent_format(budget: Budget, pattern: Any, values: Any) -> None:
     if not isinstance(pattern, str | bytes):
         return
     text = pattern if isinstance(pattern, str) else pattern.decode("latin-1")
-    budget.spend(len(text))
-    for sizes in _FORMAT_NUMBER.findall(text):
-        for size in sizes:
-            if size == "*" or (size and (len(size) > 5 or int(size) > LARGEST_WIDTH)):
-                message = f"{size!r} is not allowed as a width; the largest is {LARGEST_WIDTH:,}"
-                raise OverBudgetError(message)
-            budget.spend(int(size or 0))
+    for size in filter(None, itertools.chain.from_iterable(_FORMAT_NUMBER.findall(text))):
+        number = sys.maxsize if size == "*" else int(size[:12])
+        width(number)
+        budget.spend(number)
     if isinstance(values, dict):
         # Every slot may refer to the same value.
         budget.spend(text.count("%(") * max(map(_printed, values.values()), default=0))
     else:
-        for value in values if isinstance(values, tuple) else (values,):
-            budget.spend(_printed(value))
+        budget.spend_value(values)
 
 
 def width(number: Any) -> None:
     """Raise an error for an excessive width, indent or count."""
-    if isinstance(number, int) and number > LARGEST_WIDTH:
+    # Also true for NaN.
+    if isinstance(number, int | float) and not abs(number) <= LARGEST_WIDTH:
         raise OverBudgetError(f"{number:,} is not allowed here; the largest is {LARGEST_WIDTH:,}")
-
-
-def replace(budget: Budget, text: str, old: Any, new: Any) -> None:
-    """Pay for `text.replace(old, new)`."""
-    if isinstance(old, str) and isinstance(new, str):
-        budget.spend(len(text) + text.count(old) * len(new))
 
 
 def _printed(value: object) -> int:
@@ -181,7 +178,8 @@ def _printed(value: object) -> int:
     return WORK - purse.left
 
 
-def _check_bits(bits: int) -> None:
+def check_bits(bits: int) -> None:
+    """Raise an error for an integer that is too large."""
     if bits > LARGEST_BITS:
         raise OverBudgetError(f"the template computes an integer of more than {LARGEST_BITS:,} bits")
 
@@ -239,10 +237,14 @@ def pay_for_method(
     # The few text methods with keyword arguments (`expandtabs`, `split`) take them in this order.
     args = (*positional, *named.values())
     if isinstance(owner, str | bytes):
-        _pay_for_text_method(budget, owner, name, args)
+        budget.spend(len(owner) + sum(max(arg, 0) for arg in args if isinstance(arg, int)))
+        if (cost := _METHODS.get(name)) is not None:
+            budget.spend(cost(owner, *args))
+        if name in ("split", "rsplit", "splitlines"):
+            budget.spend(ITEM * _most_pieces(owner, args))
     elif isinstance(owner, list | dict | set):
         # Copies and, in adapters, methods that insert the arguments.
-        budget.spend(POINTER * len(owner) if name == "copy" else 1)
+        budget.spend_size(owner if name == "copy" else "")
         for arg in args:
             budget.spend_value(arg)
     elif name in ("strftime", "__format__") and any(_LONG_NUMBER.search(str(arg)) for arg in args):
@@ -250,27 +252,49 @@ def pay_for_method(
     return positional
 
 
-def _pay_for_text_method(budget: Budget, text: Any, name: str, args: tuple[Any, ...]) -> None:
-    budget.spend(len(text))
-    if name in ("center", "ljust", "rjust", "zfill") and args and isinstance(args[0], int):
-        budget.spend(max(args[0], 0))
-    elif name == "expandtabs":
-        size = args[0] if args else 8
-        width(size)
-        budget.spend(
-            text.count("\t" if isinstance(text, str) else b"\t") * (size if isinstance(size, int) else 8)
-        )
-    elif name == "replace" and len(args) > 1 and isinstance(text, str):
-        replace(budget, text, args[0], args[1])
-    elif name == "join" and args:
-        pay_for_join(budget, args[0], len(text))
-    elif name in ("split", "rsplit", "splitlines"):
-        budget.spend(ITEM * _most_pieces(text, args))
-    elif name == "translate" and args and isinstance(args[0], dict):
-        longest = max((len(new) for new in args[0].values() if isinstance(new, str)), default=1)
-        budget.spend(len(text) * longest)
-    elif name not in ("encode", "decode") and any(isinstance(arg, bytes) for arg in args):
-        budget.spend(len(text))
+def replace_cost(text: Any, old: Any = None, new: Any = None, *_: Any) -> int:
+    """Return the units of `text.replace(old, new)`."""
+    kind = str if isinstance(text, str) else bytes
+    return len(text) + text.count(old) * len(new) if isinstance(old, kind) and isinstance(new, kind) else 0
+
+
+def join_cost(separator: Any, parts: Any = None, *_: Any) -> int:
+    """Return the units of `separator.join(parts)`."""
+    if not isinstance(parts, str | list | tuple | set | frozenset | dict):
+        return 0
+    return len(separator) * len(parts) + sum(len(part) for part in parts if isinstance(part, str | bytes))
+
+
+def _search_cost(text: Any, searched: Any = None, *_: Any) -> int:
+    # The time of these methods can be the product of both lengths.
+    return len(text) * (len(searched) // _SHORT) if isinstance(searched, str | bytes) else 0
+
+
+def _tabs_cost(text: Any, size: Any = 8, *_: Any) -> int:
+    width(size)
+    return len(text) * size if isinstance(size, int) else 0
+
+
+def _translate_cost(text: Any, table: Any = None, *_: Any) -> int:
+    values = table.values() if isinstance(table, dict) else ()
+    return len(text) * max((len(new) for new in values if isinstance(new, str)), default=1)
+
+
+def _codec_cost(text: Any, codec: Any = None, *_: Any) -> int:
+    return len(text) ** 2 if str(codec).lower() in ("idna", "punycode") else 0
+
+
+_METHODS: dict[str, Callable[..., int]] = {
+    **dict.fromkeys(("strip", "lstrip", "rstrip", "rfind", "rindex", "rpartition", "rsplit"), _search_cost),
+    "decode": _codec_cost,
+    "encode": _codec_cost,
+    "expandtabs": _tabs_cost,
+    "join": join_cost,
+    "replace": replace_cost,
+    "translate": _translate_cost,
+}
+"""Text methods whose cost is more than the lengths of text and arguments."""
+_SHORT = 32
 
 
 def _most_pieces(text: str | bytes, args: tuple[Any, ...]) -> int:
@@ -279,14 +303,6 @@ def _most_pieces(text: str | bytes, args: tuple[Any, ...]) -> int:
         return len(text)
     separators = [arg for arg in args if isinstance(arg, str) and arg] or _SPACES
     return 1 + sum(map(text.count, separators))
-
-
-def pay_for_join(budget: Budget, parts: Any, separator: int) -> None:
-    """Pay for joining parts with a separator of this length."""
-    if isinstance(parts, list | tuple | set | frozenset | dict):
-        budget.spend(separator * len(parts) + sum(len(part) for part in parts if isinstance(part, str)))
-    elif isinstance(parts, str):
-        budget.spend((separator + 1) * len(parts))
 
 
 def whole(budget: Budget, value: Any) -> Any:

@@ -4,16 +4,16 @@ positions.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
-import hashlib
 import itertools
-import json
 import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import jinja2
 from jinja2 import nodes
@@ -22,12 +22,18 @@ from jinja2.runtime import Undefined
 from markupsafe import Markup
 
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue, TemplateError, issue_from
-from aigo_bridge.templates import rendering
-from aigo_bridge.templates.budget import Budget, OverBudgetError
+from aigo_bridge.errors import Issue, TemplateError
+from aigo_bridge.templates.budget import Budget, OutOfTimeError, OverBudgetError
 from aigo_bridge.templates.names import MissingName, Reads, UnknownNameError, reads_of, whole_path
-from aigo_bridge.templates.plain import is_plain
-from aigo_bridge.templates.sandbox import BoundedContext, SampleEnvironment, source_line
+from aigo_bridge.templates.sandbox import (
+    BoundedContext,
+    BoundedNamespace,
+    SampleEnvironment,
+    limited,
+    source_line,
+)
+
+T = TypeVar("T")
 
 LONGEST_SOURCE = 16_000_000
 """Maximum characters of a template."""
@@ -50,9 +56,8 @@ def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, 
     invalid.
     """
     if len(source) > LONGEST_SOURCE:
-        raise TemplateError(
-            f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}",
-            code=Code.TEMPLATE_TOO_COSTLY,
+        raise _too_costly(
+            f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}"
         )
     try:
         tree = _bounded_tree(source, environment)
@@ -62,7 +67,7 @@ def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, 
     except TemplateError:
         raise
     except (RecursionError, MemoryError) as error:
-        raise TemplateError("the template is nested too deeply", code=Code.TEMPLATE_TOO_COSTLY) from error
+        raise _too_costly("the template is nested too deeply") from error
     except ValueError as error:
         raise TemplateError(
             f"the template has a number that cannot be read: {error}", code=Code.TEMPLATE_SYNTAX
@@ -71,11 +76,9 @@ def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, 
 
 def _bounded_tree(source: str, environment: SampleEnvironment) -> nodes.Template:
     numbers: list[tuple[int, str]] = []
-    for count, (line, kind, text) in enumerate(environment.lexer.tokeniter(source, None)):
+    for count, (line, kind, text) in enumerate(environment.lex(source)):
         if count > MOST_TOKENS:
-            raise TemplateError(
-                f"a template of more than {MOST_TOKENS:,} tokens of code", code=Code.TEMPLATE_TOO_COSTLY
-            )
+            raise _too_costly(f"a template of more than {MOST_TOKENS:,} tokens of code", line)
         if kind in ("float", "integer") and not _is_finite(kind, text):
             numbers.append((line, text))
     if numbers:
@@ -86,6 +89,10 @@ def _bounded_tree(source: str, environment: SampleEnvironment) -> nodes.Template
         message = f"`{{% {tag} %}}` is not available: a template is one text"
         raise TemplateError([Issue(message, line=node.lineno, column=1, code=Code.TEMPLATE_SYNTAX)])
     return tree
+
+
+def _too_costly(message: str, line: int = 1) -> TemplateError:
+    return TemplateError([Issue(message, line=line, code=Code.TEMPLATE_TOO_COSTLY)])
 
 
 def _is_finite(kind: str, text: str) -> bool:
@@ -176,10 +183,6 @@ _RENDER_FAILURES = (
 """Errors of expressions over plain values."""
 
 
-class _NotPlainNowError(Exception):
-    """Plain template with values that are not plain."""
-
-
 class Compiled:
     """Compiled text in one environment.
 
@@ -197,19 +200,18 @@ class Compiled:
         self._pieces = _pieces(tree)
         self._environment = environment
         walked = list(tree.find_all(nodes.Node))
-        self.is_plain = is_plain(walked)
-        """Whether the template is rendered in the runner as long as its values are plain."""
         self._names = frozenset(node.name for node in walked if isinstance(node, nodes.Name))
-        self._slow: dict[bytes, str] = {}
-        """Checksum of the values → error message of a rendering that took too long."""
+        self._changes_values = environment.changes_allowed and any(
+            isinstance(node, nodes.Call) for node in walked
+        )
+        self._num_slow = 0
+        self.place: tuple[str, int] | None = None
+        """File and first line of the text, for errors; `None` if unknown."""
         expression = _lone_expression(tree)
         self._is_expression = expression is not None
         self.lone_path = whole_path(expression)
         if not _surely_compiles(walked, environment):
-            if self.is_plain or rendering.renders_here():
-                self.generate()
-            else:
-                self._elsewhere("generate", {})
+            self._template  # noqa: B018  # generate the code now and raise its errors
 
     @functools.cached_property
     def _template(self) -> jinja2.Template:
@@ -223,140 +225,101 @@ class Compiled:
         assert expression is not None
         target = nodes.Name(_RESULT, "store", lineno=expression.lineno)
         whole = nodes.Template([nodes.Assign(target, expression, lineno=expression.lineno)], lineno=1)
-        whole.set_environment(self._environment)
         return _generate(self.source, whole, self._environment)
 
     @property
     def constant(self) -> bool:
         return self._text is not None
 
-    def generate(self) -> None:
-        """Generate the code now and raise its errors."""
-        self._template  # noqa: B018  # compiles it
-
     def render(self, variables: Mapping[str, Any]) -> str:
         if self._text is not None:
             return self._text
         if self._pieces is not None and (text := _joined(self._pieces, variables)) is not None:
             return text
-        return str(self._anywhere("render", self.render_here, variables))
+        return self._run(self._template, variables, self._text_of)
+
+    def _text_of(self, context: BoundedContext) -> str:
+        return self._environment.concat(self._template.root_render_func(context))
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
         if not self._is_expression:
             return self.render(variables)
-        return self._anywhere("evaluate", self.evaluate_here, variables)
+        return self._run(self._expression, variables, self._value_of)
 
     def exists(self, variables: Mapping[str, Any]) -> bool:
         if not self._is_expression:
             return True
-        return bool(self._anywhere("exists", self.exists_here, variables))
-
-    def _anywhere(self, job: str, here: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-        """Run a job in this process as long as everything is plain, otherwise in a process that can be
-        killed.
-        """
-        if self.is_plain:
-            try:
-                return here(variables, plain=True)
-            except _NotPlainNowError:
-                pass
-        return self._elsewhere(job, variables)
-
-    def render_here(self, variables: Mapping[str, Any], *, plain: bool = False) -> str:
-        """Run `render` in this process; with `plain`, raise an error for anything that is not plain."""
-        template = self._template
         try:
-            return self._environment.concat(template.root_render_func(_context(template, variables, plain)))
-        except _RENDER_FAILURES as error:
-            raise self._failure(error, variables, plain) from error
+            return not isinstance(self._run(self._expression, variables, self._stored), Undefined)
+        except TemplateError as error:
+            if isinstance(error.__cause__, UnknownNameError):
+                return False
+            raise
 
-    def evaluate_here(self, variables: Mapping[str, Any], *, plain: bool = False) -> Any:
-        """Run `evaluate` in this process, like `render_here`."""
-        try:
-            value = self._value(variables, plain)
-            if isinstance(value, MissingName):
-                str(value)
-        except _RENDER_FAILURES as error:
-            raise self._failure(error, variables, plain) from error
-        return None if isinstance(value, Undefined) else value
-
-    def exists_here(self, variables: Mapping[str, Any], *, plain: bool = False) -> bool:
-        """Run `exists` in this process, like `render_here`."""
-        try:
-            return not isinstance(self._value(variables, plain), Undefined)
-        except UnknownNameError:
-            return False
-        except _RENDER_FAILURES as error:
-            raise self._failure(error, variables, plain) from error
-
-    def _failure(self, error: BaseException, variables: Mapping[str, Any], plain: bool) -> Exception:
-        if plain and isinstance(error, OverBudgetError | MemoryError | RecursionError):
-            return _NotPlainNowError()
-        return TemplateError([self._explained(error, variables)])
-
-    def _elsewhere(self, job: str, variables: Mapping[str, Any]) -> Any:
-        """Run a job in a process that can be killed."""
-        # The process gets the names of all variables, but only the values that the template uses.
-        named = {name: value for name, value in variables.items() if name in self._names}
-        try:
-            values = rendering.pickled(named)
-        except TypeError as error:
-            raise TemplateError(str(error), code=Code.TEMPLATE_FAILED) from error
-        if self._slow:
-            self._refuse_slow(values)
-        request = rendering.pickled((job, self._environment.name, self.source, tuple(variables), values))
-        try:
-            answer = rendering.exchange(request)
-        except rendering.RenderingStoppedError as error:
-            if error.slow:
-                self._slow[_digest(values)] = str(error)
-            raise TemplateError(str(error), code=Code.TEMPLATE_TOO_COSTLY) from error
-        kind, content = answer[:1], answer[1:]
-        if kind == b"t":
-            return content.decode("utf-8", "surrogatepass")
-        if kind == b"v":
-            return rendering.read(content)
-        slow, issues = json.loads(content)
-        problem = TemplateError(list(map(issue_from, issues)))
-        if slow:
-            self._slow[_digest(values)] = str(problem)
-        raise problem
-
-    def _refuse_slow(self, values: bytes) -> None:
-        """Raise an error for values that were already too slow, and for all values after a few slow rows,
-        because each slow job blocks the runner.
-        """
-        message = self._slow.get(_digest(values))
-        if message is not None:
-            raise TemplateError(message, code=Code.TEMPLATE_TOO_COSTLY)
-        if len(self._slow) >= _MOST_SLOW_ROWS:
-            count = f"{_MOST_SLOW_ROWS} different rows"
-            raise TemplateError(
-                f"the template took too long with {count} and is not rendered again",
-                code=Code.TEMPLATE_TOO_COSTLY,
+    def _value_of(self, context: BoundedContext) -> Any:
+        value = self._stored(context)
+        if isinstance(value, Undefined):
+            # A strict undefined value raises an error.
+            str(value)
+            return None
+        kind = type(value)
+        if callable(value) or kind is BoundedNamespace or kind.__module__.startswith("jinja2."):
+            raise jinja2.TemplateRuntimeError(
+                f"the template returns a value of type {kind.__name__!r}, which a field cannot contain"
             )
+        return value
 
-    def _value(self, variables: Mapping[str, Any], plain: bool) -> Any:
-        expression = self._expression
-        context = _context(expression, variables, plain)
-        deque(expression.root_render_func(context), maxlen=0)
+    def _stored(self, context: BoundedContext) -> Any:
+        deque(self._expression.root_render_func(context), maxlen=0)
         value = context.vars[_RESULT]
         if isinstance(value, Markup):
             # `escape` returns special texts that would escape every text added to them.
             return "".join(value)
         return list(value) if isinstance(value, Iterator | range) else value
 
-    def _explained(self, error: BaseException, variables: Mapping[str, Any]) -> Issue:
-        line = source_line(error)
+    def _run(
+        self, template: jinja2.Template, variables: Mapping[str, Any], job: Callable[[BoundedContext], T]
+    ) -> T:
+        """Render a template within a budget; raise `TemplateError` on failure."""
+        if self._num_slow >= _MOST_SLOW_ROWS:
+            # Each slow row blocks the runner.
+            message = f"the template took too long with {_MOST_SLOW_ROWS} rows and is not rendered again"
+            raise TemplateError([self._in_file(_too_costly(message).issues[0])])
+        if self._changes_values:
+            copies = {name: value for name, value in variables.items() if name in self._names}
+            variables = {**variables, **copy.deepcopy(copies)}
+        context: BoundedContext = template.new_context(variables)  # type: ignore[assignment, arg-type]  # Jinja only reads them
+        context.budget = Budget()
+        try:
+            return job(context)
+        except _RENDER_FAILURES as error:
+            self._num_slow += isinstance(error, OutOfTimeError)
+            line = source_line(template, error)
+            if line is None and (tag := _TAG.search(self.source)) is not None:
+                line = self.source.count("\n", 0, tag.start()) + 1
+            raise TemplateError([self._explained(error, variables, line)]) from error
+
+    def _explained(self, error: BaseException, variables: Mapping[str, Any], line: int | None) -> Issue:
         if isinstance(error, UnknownNameError):
             return self._unknown_name(error.missing, variables, line)
+        costly = isinstance(error, OverBudgetError | MemoryError | RecursionError)
         if isinstance(error, RecursionError):
             text = "the template nests or calls itself too deeply"
+        elif isinstance(error, MemoryError):
+            text = "the template or its result takes too much memory"
         elif isinstance(error, SecurityError | jinja2.TemplateError):
             text = error.message or "the template failed"
         else:
             text = f"{type(error).__name__}: {error}"
-        return Issue(text, line=line, source_line=self._line(line), code=Code.TEMPLATE_FAILED)
+        code = Code.TEMPLATE_TOO_COSTLY if costly else Code.TEMPLATE_FAILED
+        issue = Issue(text, line=line, source_line=self._line(line), code=code)
+        return self._in_file(issue) if costly else issue
+
+    def _in_file(self, issue: Issue) -> Issue:
+        if self.place is None or issue.line is None:
+            return issue
+        file, start = self.place
+        return replace(issue, file=file, line=start + issue.line - 1)
 
     def _unknown_name(self, missing: MissingName, variables: Mapping[str, Any], line: int | None) -> Issue:
         name = missing.name
@@ -382,12 +345,6 @@ class Compiled:
         return lines[line - 1] if line is not None and line <= len(lines) else None
 
 
-def _context(template: jinja2.Template, variables: Mapping[str, Any], plain: bool) -> BoundedContext:
-    context: BoundedContext = template.new_context(variables)  # type: ignore[assignment, arg-type]  # Jinja only reads them
-    context.budget = Budget(plain=plain)
-    return context
-
-
 @functools.lru_cache(maxsize=2048)
 def compile_template(source: str, environment: SampleEnvironment) -> Compiled:
     """Compile a text, with a cache; raise `TemplateError` if it is invalid."""
@@ -396,15 +353,14 @@ def compile_template(source: str, environment: SampleEnvironment) -> Compiled:
 
 def _generate(source: str, tree: nodes.Template, environment: SampleEnvironment) -> jinja2.Template:
     try:
+        limited(tree).set_environment(environment)
         return environment.from_string(tree)
     except TemplateSyntaxError as error:
         raise TemplateError([syntax_issue(source, error.lineno, error.message or "", environment)]) from error
     except SyntaxError as error:
-        raise TemplateError(
-            f"the template is nested too deeply: {error.msg}", code=Code.TEMPLATE_TOO_COSTLY
-        ) from error
+        raise _too_costly(f"the template is nested too deeply: {error.msg}") from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
-        raise TemplateError("the template is nested too deeply", code=Code.TEMPLATE_TOO_COSTLY) from error
+        raise _too_costly("the template is nested too deeply") from error
 
 
 def _constant_text(tree: nodes.Template) -> str | None:
@@ -489,10 +445,6 @@ def _surely_compiles(tree: Sequence[nodes.Node], environment: SampleEnvironment)
         elif isinstance(node, nodes.Name) and node.name == "loop" and node.ctx == "store":
             return False
     return True
-
-
-def _digest(values: bytes) -> bytes:
-    return hashlib.sha256(values).digest()
 
 
 def _names_in(value: object) -> list[str]:

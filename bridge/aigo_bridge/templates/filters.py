@@ -11,22 +11,25 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from jinja2 import Environment
-from jinja2.filters import make_attrgetter
-from jinja2.utils import pass_environment
+from jinja2.runtime import Context
+from jinja2.utils import pass_context
 
 from aigo_bridge.templates.budget import (
     ITEM,
-    LARGEST_WIDTH,
     SECONDS,
     Budget,
+    OutOfTimeError,
     OverBudgetError,
-    pay_for_join,
+    join_cost,
     percent_format,
-    replace,
+    replace_cost,
     whole,
+    width,
 )
 from aigo_bridge.templates.names import text_of
+
+LONGEST_PATTERN = 1_500
+"""Maximum characters of a regular expression. The time limit of `regex` does not include its preparation."""
 
 Prepay = Callable[[Budget, Any, tuple[Any, ...], dict[str, Any]], tuple[Any, tuple[Any, ...], dict[str, Any]]]
 
@@ -57,6 +60,14 @@ TAKES_TEXT = frozenset(
 """Filters that first convert their input to text, so that `solver_output.output | upper` uses the answer."""
 TAKES_WIDTH = frozenset({"batch", "center", "indent", "round", "slice", "tojson", "to_json", "wordwrap"})
 """Filters with a number that determines the size of their output."""
+ATTRIBUTE = {
+    **dict.fromkeys(("groupby", "rejectattr", "selectattr", "sum"), 0),
+    **dict.fromkeys(("join", "max", "min", "unique"), 1),
+    "sort": 2,
+}
+"""Filter → position of its argument `attribute`, such as `"a.b, c"`."""
+MOST_LOOKUPS = 100
+"""Maximum names in an attribute: a filter looks up each of them in each element."""
 MAKES_NOTHING = frozenset(
     {
         "attr",
@@ -125,16 +136,18 @@ def regex_replace(
     # Imported late because few templates need it and it loads slowly.
     import regex  # type: ignore[import-untyped]  # it ships no types
 
-    if len(pattern) > LARGEST_WIDTH or any(
-        int(number[:12]) > LARGEST_WIDTH for number in re.findall(r"\d+", pattern)
-    ):
-        raise OverBudgetError(f"the regular expression or a repeat count in it is above {LARGEST_WIDTH:,}")
+    if not isinstance(replacement, str):
+        raise TypeError(f"found a replacement of type {type(replacement).__name__!r}, expected a text")
+    if len(pattern) > LONGEST_PATTERN:
+        raise OverBudgetError(f"the regular expression has more than {LONGEST_PATTERN:,} characters")
+    for number in re.findall(r"\d+", pattern):
+        width(int(number[:12]))
     flags = (regex.MULTILINE if multiline else 0) | (regex.IGNORECASE if ignorecase else 0)
     # `re` cannot be interrupted from Python; `regex` supports the same expressions and has a timeout.
     try:
         return str(regex.sub(pattern, replacement, text, count=count, flags=flags, timeout=SECONDS))
     except TimeoutError as error:
-        raise OverBudgetError(f"the regular expression {pattern!r} takes more than {SECONDS:g} s") from error
+        raise OutOfTimeError(f"the regular expression {pattern!r} takes more than {SECONDS:g} s") from error
     except regex.error as error:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
 
@@ -144,18 +157,19 @@ def zipped(value: Iterable[Any], *others: Iterable[Any]) -> list[tuple[Any, ...]
     return list(zip(value, *others, strict=False))
 
 
-@pass_environment
+@pass_context
 def summed(
-    environment: Environment, values: Iterable[Any], attribute: str | int | None = None, start: Any = 0
+    context: Context, values: Iterable[Any], attribute: str | int | None = None, start: Any = 0
 ) -> Any:
     """Compute `sum` without the quadratic copying of `sum(start=[])`."""
     if attribute is not None:
-        values = map(make_attrgetter(environment, attribute), values)
-    if isinstance(start, list):
+        kwargs = {"attribute": attribute}
+        values = context.environment.call_filter("map", values, kwargs=kwargs, context=context)
+    if isinstance(start, list | tuple):
         flat = list(start)
         for value in values:
             flat.extend(value)
-        return flat
+        return type(start)(flat)
     return sum(values, start)
 
 
@@ -191,6 +205,24 @@ def _pays_itself(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[An
     return value, args, kwargs
 
 
+def _fromjson(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    if isinstance(value, str):
+        budget.spend(ITEM * sum(map(value.count, ",[{")))
+    return value, args, kwargs
+
+
+def _words(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    budget.spend(ITEM * len(value))
+    return value, args, kwargs
+
+
+def _pprint(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    # It is written in Python, and slow.
+    for _ in range(8):
+        budget.spend_value(value)
+    return value, args, kwargs
+
+
 def _splits(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     if isinstance(value, str):
         budget.spend(ITEM * len(value))
@@ -206,7 +238,7 @@ def _join(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any,
             if not isinstance(part, str):
                 budget.spend_value(part)
         value = [text_of(part) for part in value]
-    pay_for_join(budget, value, len(str(separator)))
+    budget.spend(join_cost(str(separator), value))
     return value, args, kwargs
 
 
@@ -223,13 +255,14 @@ def _sum(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, 
 def _replace(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     old = args[0] if args else kwargs.get("old")
     new = args[1] if len(args) > 1 else kwargs.get("new")
-    replace(budget, value, str(old), str(new))
+    budget.spend(replace_cost(value, str(old), str(new)))
     return value, args, kwargs
 
 
 def _regex_replace(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
     replacement = args[1] if len(args) > 1 else kwargs.get("replacement", "")
     pattern = str(args[0] if args else kwargs.get("pattern", ""))
+    budget.check_time()
     # There is at most one match per character and one at the end.
     budget.spend(len(str(replacement)) * (len(value) + 1))
     groups = str(replacement).count("\\")
@@ -269,12 +302,13 @@ _PREPAY: dict[str, Prepay] = {
     "batch": _splits,
     "dictsort": _splits,
     "format": _format,
+    "fromjson": _fromjson,
     "groupby": _splits,
     "indent": _indent,
     "join": _join,
     "list": _splits,
     "merge": _pays_itself,
-    "pprint": _pays_itself,
+    "pprint": _pprint,
     "regex_replace": _regex_replace,
     "replace": _replace,
     "slice": _splits,
@@ -282,8 +316,10 @@ _PREPAY: dict[str, Prepay] = {
     "striptags": _striptags,
     "sum": _sum,
     "to_json": _pays_itself,
+    "title": _words,
     "tojson": _pays_itself,
     "unique": _splits,
+    "wordcount": _words,
     "wordwrap": _wordwrap,
     "zip": _splits,
 }

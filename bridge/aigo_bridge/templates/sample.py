@@ -17,11 +17,9 @@ from aigo_bridge.templates.sandbox import AdapterEnvironment, SampleEnvironment
 LONGEST_LITERAL = 100_000
 """Maximum characters of a list in Python notation; JSON has no such limit."""
 
-_STRICT = SampleEnvironment("strict", undefined=MissingName)
-_LENIENT = SampleEnvironment("lenient", undefined=ChainableUndefined)
-_ADAPTER = AdapterEnvironment("adapter", undefined=ChainableUndefined)
-ENVIRONMENTS = {environment.name: environment for environment in (_STRICT, _LENIENT, _ADAPTER)}
-"""Environments by name, for the process that renders templates that are not plain."""
+STRICT = SampleEnvironment(MissingName)
+"""Environment of sample templates."""
+_ADAPTER = AdapterEnvironment(ChainableUndefined)
 
 
 class SampleTemplate:
@@ -30,33 +28,29 @@ class SampleTemplate:
     Compiling the same text again only takes a look-up. A template stores no rendering state, so several
     threads may render it at the same time.
 
-    With `lenient=True`, an unknown name is printed as an empty text. Otherwise it is an error unless the
-    template checks it with `is defined` or supplies a `default`. Rendering is limited (see `budget`).
+    An unknown name is an error unless the template checks it with `is defined` or supplies a `default`.
+    Rendering is limited (see `budget`).
 
     Raises `TemplateError` if the text is not a valid template; the issue has line and column in the text.
     """
 
-    __slots__ = ("_compiled", "lenient", "source")
+    __slots__ = ("_compiled", "source")
 
-    def __init__(self, source: str, *, lenient: bool = False):
+    def __init__(self, source: str):
         self.source = source
-        self.lenient = lenient
-        self._compiled = compile_template(source, _LENIENT if lenient else _STRICT)
+        self._compiled = compile_template(source, STRICT)
 
     def __repr__(self) -> str:
         return f"SampleTemplate({self.source!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SampleTemplate) and (self.source, self.lenient) == (
-            other.source,
-            other.lenient,
-        )
+        return isinstance(other, SampleTemplate) and self.source == other.source
 
     def __hash__(self) -> int:
-        return hash((self.source, self.lenient))
+        return hash(self.source)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuilt, (self.source, self.lenient))
+        return (SampleTemplate, (self.source,))
 
     @property
     def reads(self) -> frozenset[NamePath]:
@@ -77,6 +71,10 @@ class SampleTemplate:
     def is_constant(self) -> bool:
         """Whether the text contains no expressions."""
         return self._compiled.constant
+
+    def locate(self, file: str, line: int) -> None:
+        """Set the file and first line of the text, for errors of templates that are too costly."""
+        self._compiled.place = (file, line)
 
     def line_of(self, path: NamePath) -> int | None:
         """Return the line, from 1, of the first use of a name in `reads` or `optional_reads`."""
@@ -109,8 +107,8 @@ class CompiledAdapter:
     """Template of a model adapter: builds a request or parses a response.
 
     Published adapters change lists and maps with `append` and `update` during rendering, unlike sample
-    templates. Such templates are rendered in another process, so the caller's values stay unchanged. Unknown
-    names are printed as an empty text, because adapters check for fields that only some models send.
+    templates. They change copies of the caller's values. Unknown names are printed as an empty text, because
+    adapters check for fields that only some models send.
 
     Raises `TemplateError` if the text is not a valid template.
     """
@@ -159,7 +157,3 @@ def _parsed(text: str) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return None
-
-
-def _rebuilt(source: str, lenient: bool) -> SampleTemplate:
-    return SampleTemplate(source, lenient=lenient)

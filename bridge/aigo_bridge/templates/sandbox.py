@@ -1,12 +1,11 @@
-# ruff: noqa: N802  # the visitors are named by Jinja
 """Jinja environment of AI GO templates: a sandbox with a budget, strict names, and columns before methods.
 
 Differences from Jinja's own sandbox:
 
 * Calls are checked against a list of allowed functions instead of forbidden ones. Jinja lets templates call
 any public method of any reachable object; pydantic's `parse_raw` unpickles, and `parse_file` opens files.
-* Every operation that can grow pays a `Budget` first (see `budget`). This needs a custom code generator,
-because Jinja has hooks for operators and calls, but not for literals, `~`, loops and captured output.
+* Every operation that can grow pays a `Budget` (see `budget`). Jinja has hooks for operators, calls and
+output. For loops, literals, slices and `~`, `limited` adds calls to the syntax tree.
 * There are no random functions (`random`, `lipsum`), because evidence must be reproducible. There are no
 includes, imports or blocks, because a prompt is one text.
 * `sample.items` is the column `items` if it exists. Jinja looks up attributes first.
@@ -16,34 +15,38 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import operator as operator_functions
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment, safe_range
 from jinja2.utils import Cycler, Joiner, Namespace, pass_context
 
-from aigo_bridge.templates import plain
 from aigo_bridge.templates.budget import (
     WORK,
     BoundFormat,
     Budget,
     OverBudgetError,
-    add,
     multiply,
     pay_for_method,
     percent_format,
     power,
     width,
 )
-from aigo_bridge.templates.filters import FILTERS, MAKES_NOTHING, TAKES_TEXT, TAKES_WIDTH, prepay
+from aigo_bridge.templates.filters import (
+    ATTRIBUTE,
+    FILTERS,
+    MAKES_NOTHING,
+    MOST_LOOKUPS,
+    TAKES_TEXT,
+    TAKES_WIDTH,
+    prepay,
+)
 from aigo_bridge.templates.names import text_of
 
 
@@ -53,96 +56,32 @@ class BoundedContext(Context):
     budget: Budget
 
 
-class PayingGenerator(CodeGenerator):
-    """Code generator that adds payments to loops, macros, literals and `~`."""
-
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
-        self.write("environment.join_texts(context, (")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("))")
-
-    def visit_List(self, node: nodes.List, frame: Frame) -> None:
-        self._paid(super().visit_List, node, frame, node.items)
-
-    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:
-        if node.ctx == "load":
-            self._paid(super().visit_Tuple, node, frame, node.items)
-        else:
-            super().visit_Tuple(node, frame)
-
-    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
-        self._paid(super().visit_Dict, node, frame, [pair.value for pair in node.items])
-
-    def _paid(
-        self, visit: Callable[[Any, Frame], None], node: nodes.Expr, frame: Frame, items: Iterable[nodes.Node]
-    ) -> None:
-        if all(isinstance(item, nodes.Const) for item in items):
-            visit(node, frame)
-            return
-        self.write("environment.pay_for(context, ")
-        visit(node, frame)
-        self.write(")")
-
-    def visit_For(self, node: nodes.For, frame: Frame) -> None:
-        self.writeline("context.budget.tick()")
-        node.body.insert(0, _tick_statement(node))
-        if node.test is not None:
-            # This also counts skipped items.
-            node.test = nodes.And(nodes.ContextReference(), node.test, lineno=node.test.lineno)
-        super().visit_For(node, frame)
-
-    def visit_Macro(self, node: nodes.Macro, frame: Frame) -> None:
-        node.body.insert(0, _tick_statement(node))
-        super().visit_Macro(node, frame)
-
-    def visit_CallBlock(self, node: nodes.CallBlock, frame: Frame) -> None:
-        node.body.insert(0, _tick_statement(node))
-        super().visit_CallBlock(node, frame)
-
-    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
-        if not isinstance(node.arg, nodes.Slice):
-            super().visit_Getitem(node, frame)
-            return
-        self.write("environment.slice(context, ")
-        self.visit(node.node, frame)
-        for part in (node.arg.start, node.arg.stop, node.arg.step):
-            self.write(", ")
-            if part is None:
-                self.write("None")
-            else:
-                self.visit(part, frame)
-        self.write(")")
-
-    def visit_Compare(self, node: nodes.Compare, frame: Frame) -> None:
-        if len(node.ops) != 1 or _with_constant(node.expr, node.ops[0]):
-            super().visit_Compare(node, frame)
-            return
-        (operand,) = node.ops
-        self.write(f"environment.compare(context, {operand.op!r}, ")
-        self.visit(node.expr, frame)
-        self.write(", ")
-        self.visit(operand.expr, frame)
-        self.write(")")
-
-    def visit_ContextReference(self, node: nodes.ContextReference, frame: Frame) -> None:
-        # Jinja's node types cannot be extended, and no template text parses to a bare context reference.
-        self.write("context.budget.tick()")
+def limited(node: Any) -> Any:
+    """Return a syntax tree in which loops, literals, slices and `~` pay; the tree is changed."""
+    for name in node.fields:
+        value = getattr(node, name)
+        if isinstance(value, nodes.Node):
+            setattr(node, name, limited(value))
+        elif isinstance(value, list):
+            value[:] = [limited(item) if isinstance(item, nodes.Node) else item for item in value]
+    match node:
+        case nodes.For():
+            node.iter = _paid(node.iter, "steps")
+        case nodes.Concat():
+            return _paid(nodes.List(node.nodes, lineno=node.lineno), "join_texts")
+        case nodes.List() | nodes.Dict() | nodes.Tuple(ctx="load"):
+            values = [item.value if isinstance(item, nodes.Pair) else item for item in node.items]
+            if not all(isinstance(value, nodes.Const) for value in values):
+                return _paid(node, "pay_for_literal")
+        case nodes.Getitem(arg=nodes.Slice()):
+            return _paid(node, "pay_for_slice")
+    return node
 
 
-def _tick_statement(node: nodes.Node) -> nodes.ExprStmt:
-    return nodes.ExprStmt(nodes.ContextReference(), lineno=node.lineno)
-
-
-def _with_constant(left: nodes.Expr, operand: nodes.Operand) -> bool:
-    """Return whether the cost of a comparison is limited by the length of a constant in the template."""
-    right = operand.expr
-    if operand.op in ("in", "notin"):
-        return isinstance(right, nodes.List | nodes.Tuple) and all(
-            isinstance(item, nodes.Const) for item in right.items
-        )
-    return isinstance(left, nodes.Const) or isinstance(right, nodes.Const)
+def _paid(node: Any, method: str) -> nodes.Call:
+    """Return a call of a method of the environment with the value of an expression."""
+    called = nodes.EnvironmentAttribute(method, lineno=node.lineno)
+    return nodes.Call(called, [nodes.ContextReference(), node], [], None, None, lineno=node.lineno)
 
 
 _VALUE_TYPES = (
@@ -193,34 +132,20 @@ def _finalize(context: BoundedContext, value: Any) -> str:
     return text
 
 
-class SampleEnvironment(ImmutableSandboxedEnvironment):
-    """Environment of sample templates: their values cannot be changed."""
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Sandbox without a budget, which runs Jinja's filters and tests after they were paid."""
 
-    code_generator_class = PayingGenerator
-    context_class = BoundedContext
-    concat = staticmethod(_bounded_concat)
-    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     changes_allowed = False
 
-    def __init__(self, name: str, undefined: type[Undefined]):
-        self.name = name
-        """Name of the environment in the rendering process."""
-        # Constant folding would run operators and filters during compilation, before a budget exists.
-        super().__init__(
-            undefined=undefined,
-            finalize=_finalize,
-            optimized=False,
-            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
-        )
+    def __init__(self, undefined: type[Undefined], **options: Any):
+        super().__init__(undefined=undefined, **options)
         self.filters.update(FILTERS)
         for name in ("random", "urlize"):
             del self.filters[name]
-        del self.globals["lipsum"]
-        self.globals["namespace"] = BoundedNamespace
-        self.filters = {name: _guarded_filter(name, call) for name, call in self.filters.items()}
-        self.tests = {
-            name: _guarded_test(name, cast("Callable[..., Any]", call)) for name, call in self.tests.items()
-        }
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        kind = SandboxedEnvironment if self.changes_allowed else ImmutableSandboxedEnvironment
+        return kind.is_safe_attribute(self, obj, attr, value)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict or isinstance(obj, Mapping):
@@ -238,10 +163,6 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
                 return self.undefined(obj=obj, name=argument)
         return super().getitem(obj, argument)
 
-    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
-        # Raise immediately: a lenient template would print an empty text.
-        raise SecurityError(f"access to attribute {attribute!r} of {type(obj).__name__!r} object is unsafe")
-
     def wrap_str_format(self, value: Any) -> Any:
         if (
             isinstance(value, types.BuiltinMethodType)
@@ -251,44 +172,62 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
             return BoundFormat(value)
         return None
 
-    def join_texts(self, context: BoundedContext, values: tuple[Any, ...]) -> str:
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
+        # Raise immediately: a lenient template would print an empty text.
+        raise SecurityError(f"access to attribute {attribute!r} of {type(obj).__name__!r} object is unsafe")
+
+
+class SampleEnvironment(_Sandbox):
+    """Environment of sample templates: their values cannot be changed."""
+
+    context_class = BoundedContext
+    concat = staticmethod(_bounded_concat)
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
+
+    def __init__(self, undefined: type[Undefined]):
+        # Constant folding would run operators and filters during compilation, before a budget exists.
+        super().__init__(
+            undefined,
+            finalize=_finalize,
+            optimized=False,
+            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
+        )
+        unpaid = _Sandbox(undefined)
+        unpaid.changes_allowed = self.changes_allowed
+        del self.globals["lipsum"]
+        self.globals["namespace"] = BoundedNamespace
+        self.filters = {name: _guarded_filter(name, unpaid) for name in self.filters}
+        self.tests = {name: _guarded_test(name, unpaid) for name in self.tests}
+
+    def steps(self, context: BoundedContext, values: Any) -> Any:
+        """Return the values of a loop."""
+        return context.budget.steps(values)
+
+    def join_texts(self, context: BoundedContext, values: list[Any]) -> str:
         """Compute `a ~ b`."""
-        texts = []
         for value in values:
             context.budget.spend_value(value)
-            texts.append(text_of(value))
-        return "".join(texts)
+        return "".join(map(text_of, values))
 
-    def pay_for(self, context: BoundedContext, value: Any) -> Any:
+    def pay_for_literal(self, context: BoundedContext, value: Any) -> Any:
         """Pay for a list, tuple or map literal."""
         context.budget.spend_value(value)
         return value
 
+    def pay_for_slice(self, context: BoundedContext, value: Any) -> Any:
+        """Pay for `value[start:stop:step]`."""
+        context.budget.spend_size(value)
+        return value
+
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         assert isinstance(context, BoundedContext)
-        budget = context.budget
-        if budget.plain:
-            plain.allow_operator(budget, operator, left, right)
-        elif (pay := _PAY_FOR_OPERATOR.get(operator)) is not None:
-            pay(budget, left, right)
-        result = self.binop_table[operator](left, right)
+        if (pay := _PAY_FOR_OPERATOR.get(operator)) is not None:
+            pay(context.budget, left, right)
+        result = super().call_binop(context, operator, left, right)
         if type(result) is float and not math.isfinite(result) and _all_finite(left, right):
             raise OverflowError(f"the result of `{operator}` is too large for a number")
+        context.budget.spend_size(result)
         return result
-
-    def compare(self, context: BoundedContext, operator: str, left: Any, right: Any) -> Any:
-        """Compute `left operator right` if neither is a constant."""
-        if context.budget.plain:
-            plain.allow_comparison(context.budget, operator, left, right)
-        return _COMPARE[operator](left, right)
-
-    def slice(self, context: BoundedContext, value: Any, start: Any, stop: Any, step: Any) -> Any:
-        """Compute `value[start:stop:step]`."""
-        if context.budget.plain:
-            plain.allow_slice(context.budget, value)
-        else:
-            context.budget.tick()
-        return value[start:stop:step]
 
     def is_safe_callable(self, obj: Any) -> bool:
         if isinstance(obj, Macro | LoopContext | BoundFormat | Joiner):
@@ -307,6 +246,9 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
         return False
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063  # Jinja's signature, so that no keyword collides
+        if getattr(__obj, "__self__", None) is __self:
+            # A call from `limited`; templates cannot reach the environment.
+            return __obj(*args)
         assert isinstance(__context, BoundedContext)
         budget = __context.budget
         budget.tick()
@@ -317,14 +259,13 @@ class SampleEnvironment(ImmutableSandboxedEnvironment):
             raise SecurityError(f"`{name}` must not be called in a template")
         kwargs.pop("_loop_vars", None)
         kwargs.pop("_block_vars", None)
-        if budget.plain:
-            plain.allow_call(budget, __obj, args, kwargs)
         if isinstance(__obj, BoundFormat):
             return __obj.run(__self, budget, args, kwargs)
         if isinstance(__obj, types.BuiltinMethodType):
             args = pay_for_method(budget, __obj.__self__, __obj.__name__, args, kwargs)
         elif __obj is dict:
             budget.spend_value([args, kwargs])
+            args = tuple(budget.counted(arg) if isinstance(arg, list | tuple) else arg for arg in args)
         return __context.call(__obj, *args, **kwargs)
 
 
@@ -335,22 +276,8 @@ class AdapterEnvironment(SampleEnvironment):
 
     changes_allowed = True
 
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return SandboxedEnvironment.is_safe_attribute(self, obj, attr, value)
 
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator_functions.eq,
-    "ne": operator_functions.ne,
-    "gt": operator_functions.gt,
-    "gteq": operator_functions.ge,
-    "lt": operator_functions.lt,
-    "lteq": operator_functions.le,
-    "in": lambda left, right: left in right,
-    "notin": lambda left, right: left not in right,
-}
 _PAY_FOR_OPERATOR: dict[str, Callable[[Budget, Any, Any], None]] = {
-    "+": add,
     "*": multiply,
     "**": power,
     "%": percent_format,
@@ -361,65 +288,69 @@ def _all_finite(*values: Any) -> bool:
     return all(not isinstance(value, float) or math.isfinite(value) for value in values)
 
 
-def _guarded_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
-    passes = getattr(test, "jinja_pass_arg", None)
-
+def _guarded_test(name: str, unpaid: _Sandbox) -> Callable[..., Any]:
     @pass_context
-    def guarded(context: BoundedContext, *args: Any, **kwargs: Any) -> Any:
+    def guarded(context: BoundedContext, value: Any, *args: Any, **kwargs: Any) -> Any:
         context.budget.tick()
-        if context.budget.plain:
-            plain.allow_test(context.budget, name, args, kwargs)
-        return test(*_first_argument(passes, context), *args, **kwargs)
+        return unpaid.call_test(name, value, args, kwargs, context=context)
 
     return guarded
 
 
-def _first_argument(passes: Any, context: BoundedContext) -> tuple[Any, ...]:
-    if passes is None:
-        return ()
-    return {
-        "context": (context,),
-        "eval_context": (context.eval_ctx,),
-        "environment": (context.environment,),
-    }[passes.name]
-
-
-def _guarded_filter(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a filter so that it pays for its input, its work and its result."""
-    passes = getattr(call, "jinja_pass_arg", None)
+def _guarded_filter(name: str, unpaid: _Sandbox) -> Callable[..., Any]:
+    """Return a filter that pays for its input, its work and its result."""
     prepays = prepay(name)
+    # Our own filters take no context, except `sum`.
+    direct = None if name == "sum" else FILTERS.get(name)
+    takes_text, takes_width, makes_nothing = name in TAKES_TEXT, name in TAKES_WIDTH, name in MAKES_NOTHING
+    position = ATTRIBUTE.get(name)
 
     @pass_context
     def guarded(context: BoundedContext, value: Any, *args: Any, **kwargs: Any) -> Any:
         budget = context.budget
         budget.tick()
-        if budget.plain:
-            plain.allow_filter(budget, name, value, args, kwargs)
-        if name in TAKES_TEXT and not isinstance(value, str | Undefined):
+        if takes_text and not isinstance(value, str | Undefined):
             budget.spend_value(value)
             value = text_of(value)
         if isinstance(value, str):
             budget.spend(len(value))
-        if name in TAKES_WIDTH:
+        if takes_width:
             for number in (*args, *kwargs.values()):
                 width(number)
+        if position is not None:
+            _check_attribute(args[position] if len(args) > position else kwargs.get("attribute"))
         if prepays is not None:
             value, args, kwargs = prepays(budget, value, args, kwargs)
-        result = call(*_first_argument(passes, context), value, *args, **kwargs)
-        if name not in MAKES_NOTHING:
+        if direct is not None:
+            result = direct(value, *args, **kwargs)
+        else:
+            result = unpaid.call_filter(name, value, args, kwargs, context=context)
+        if isinstance(result, types.GeneratorType):
+            return budget.counted(result)
+        if isinstance(result, int):
+            budget.spend_size(result)
+        elif not makes_nothing:
             budget.spend_value(result)
         return result
 
     return guarded
 
 
-def source_line(error: BaseException) -> int | None:
+def _check_attribute(attribute: Any) -> None:
+    if isinstance(attribute, str) and attribute.count(".") + attribute.count(",") > MOST_LOOKUPS:
+        raise OverBudgetError(f"an attribute has more than {MOST_LOOKUPS} names")
+
+
+def source_line(template: jinja2.Template, error: BaseException) -> int | None:
     """Return the template line of an error from its traceback."""
     line = None
     traceback = error.__traceback__
     while traceback is not None:
-        template = traceback.tb_frame.f_globals.get("__jinja_template__")
-        if isinstance(template, jinja2.Template):
+        if traceback.tb_frame.f_code.co_filename == _FILENAME:
             line = template.get_corresponding_lineno(traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
+
+
+_FILENAME = "<template>"
+"""File name of code that Jinja generates from a text."""

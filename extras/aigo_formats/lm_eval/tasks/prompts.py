@@ -17,7 +17,7 @@ from jinja2.exceptions import TemplateSyntaxError
 
 from aigo_bridge.errors import TemplateError
 from aigo_bridge.templates import SampleTemplate
-from aigo_bridge.templates.sample import ENVIRONMENTS
+from aigo_bridge.templates.sample import STRICT
 
 LONGEST = 100_000
 """Maximum characters of a template."""
@@ -90,8 +90,7 @@ def translated(template: str) -> str:
     written = _rewritten(template, columns)
     if _tree(written) != _replaced(tree, columns):
         raise UntranslatableError("a name in it is a column at one place and something else at another")
-    environment = ENVIRONMENTS["strict"]
-    for kind, names in ((nodes.Filter, environment.filters), (nodes.Test, environment.tests)):
+    for kind, names in ((nodes.Filter, STRICT.filters), (nodes.Test, STRICT.tests)):
         for used in tree.find_all(kind):
             if used.name not in names:
                 raise UntranslatableError(f"AI GO's templates have no {kind.__name__.lower()} {used.name!r}")
