@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.jobs import job_and_settings, run_job
+from tests.support.jobs import ready_task, run_job
 
 from aigo_bridge.engine.protocol import Evidence
-from aigo_bridge.engine.registry import load_engine, require_exact
-from aigo_bridge.evaluation.task import check_models
+from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import TrialRecord
@@ -41,8 +40,7 @@ def outcome_on(engine: str, made: TaskPlan, out: Path, **settings: Any) -> dict[
         BridgeError: the engine rejects the plan or the settings.
     """
     loaded = load_engine(engine)
-    require_exact(loaded.gaps(made), engine=engine)
-    check_models(job_and_settings(made, out, **settings)[0])
+    ready_task(loaded, made, **settings)
     log = run_job(loaded, made, out / engine, **settings)
     return comparable(loaded.read(log.path), out / engine / "result.json", made)
 

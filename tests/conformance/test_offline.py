@@ -51,17 +51,14 @@ WATCH = """
 RUN = """
     import json
     from pathlib import Path
-    from aigo_bridge.engine.protocol import Job, RunSettings
-    from aigo_bridge.engine.registry import load_engine
-    from aigo_bridge.evaluation.task import plan, run
-    from aigo_bridge.plan.plan import PlanOrigin
+    import aigo_bridge
 
     statuses = {}
     for engine in ("inspect", "lighteval"):
-        made = plan(PlanOrigin(sys.argv[1]))
-        job = Job(made, sys.argv[3], json.loads(sys.argv[4]))
-        settings = RunSettings(out=Path(sys.argv[2]) / engine)
-        statuses[engine] = run(job, load_engine(engine), settings).status
+        plan = aigo_bridge.plan_task(sys.argv[1])
+        out = Path(sys.argv[2]) / engine
+        models = json.loads(sys.argv[4])
+        statuses[engine] = aigo_bridge.run(plan, sys.argv[3], model_map=models, engine=engine, out=out).status
     print(json.dumps({"reached": reached, "statuses": statuses}))
 """
 

@@ -114,14 +114,14 @@ def test_a_system_has_metrics_and_no_samples(aigo: Run) -> None:
 def test_after_an_interruption_no_other_engine_is_begun(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aigo_bridge.evaluation import task as evaluate
+    from aigo_bridge.evaluation import running
 
-    run_ready = evaluate.run_ready
+    entry_outcome = running.entry_outcome
 
-    def stopped(*args: Any) -> Any:
-        return replace(run_ready(*args), status="cancelled")
+    def stopped(*args: Any, **options: Any) -> Any:
+        return replace(entry_outcome(*args, **options), status="cancelled")
 
-    monkeypatch.setattr("aigo_bridge.evaluation.running.run_ready", stopped)
+    monkeypatch.setattr(running, "entry_outcome", stopped)
 
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out")
 

@@ -12,12 +12,13 @@ import pytest
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalError, read_eval_log
 from tests.support.commands import Run
+from tests.support.jobs import run_task
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
+from aigo_bridge.engine.protocol import Job, LogRef
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.errors import EngineError
-from aigo_bridge.evaluation.task import plan, run
+from aigo_bridge.evaluation.task import plan
 from aigo_bridge.evaluation.writing import outcome_of
 from aigo_bridge.execution.jobs import PlannedJob, identity_of
 from aigo_bridge.plan.plan import PlanOrigin
@@ -49,7 +50,7 @@ def test_a_native_log_that_does_not_fit_is_the_reason(task: Path, tmp_path: Path
     """On a full disk the log ends after its beginning; only the engine's own object knows why."""
     engine = load_engine("inspect")
     made = plan(PlanOrigin(task=str(task)))
-    whole = run(Job(made, "scripted/m.jsonl"), engine, RunSettings(tmp_path / "out")).native_log
+    whole = run_task(engine, made, tmp_path / "out", model="scripted/m.jsonl").native_log
     native = read_eval_log(str(whole), header_only=True)
     native.status, native.error = (
         "error",

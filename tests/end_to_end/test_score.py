@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from tests.support.commands import Run
+from tests.support.jobs import run_task
 
-from aigo_bridge.engine.protocol import Job, RunSettings
 from aigo_bridge.engine.registry import load_engine
-from aigo_bridge.evaluation.task import plan, run
+from aigo_bridge.evaluation.task import plan
 from aigo_bridge.plan.plan import PlanOrigin
 
 Load = Callable[[Path], dict[str, Any]]
@@ -197,9 +197,9 @@ def test_an_earlier_runs_outputs_stand_in_for_the_model(tmp_path: Path, aigo: Ru
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "m.jsonl").write_text('{"match": {"contains": "Atlantis"}, "reply": "none"}\n')
     (log,) = first.glob("*.eval")
-    job = Job(plan(PlanOrigin(task=str(tmp_path / "u.yaml"))), "scripted/m.jsonl", reuse=log)
+    made = plan(PlanOrigin(task=str(tmp_path / "u.yaml")))
 
-    outcome = run(job, load_engine("inspect"), RunSettings(tmp_path / "again"))
+    outcome = run_task(load_engine("inspect"), made, tmp_path / "again", model="scripted/m.jsonl", reuse=log)
 
     assert outcome.num_failed == 0
     assert [row.value for row in outcome.metrics] == [pytest.approx((5 + 6 + 4) / 3)]

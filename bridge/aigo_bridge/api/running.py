@@ -18,13 +18,13 @@ from aigo_bridge.access.display_paths import refuse_address
 from aigo_bridge.api.planning import StrPath
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
-from aigo_bridge.engine.protocol import Gap, Progress, RunSettings, earlier_runs
+from aigo_bridge.engine.protocol import Gap, Progress, RunSettings
 from aigo_bridge.engine.registry import EngineName, load_engine, require_exact, required
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
-from aigo_bridge.evaluation.recordings import recorded_choice, refuse_tapes, run_tape
-from aigo_bridge.evaluation.task import lone_job
-from aigo_bridge.evaluation.task import run as run_job
+from aigo_bridge.evaluation.planning import of_task
+from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
+from aigo_bridge.evaluation.running import ready, run_evaluation
 from aigo_bridge.execution.permissions import confined
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
 
@@ -229,25 +229,27 @@ def run(
     settings = RunSettings(
         Path(out), cost_limit=cost_limit, on_progress=on_progress, on_restart=_warn_of_restart, **limits
     )
-    cached = replace(plan, cache=cache)
-    choice = ModelChoice(model, model_map)
     chosen = load_engine(engine)
     files = {"record": record, "replay": replay}
     refuse_tapes(files, [chosen], resumes=resume or cache == "reuse", option=str)
     paths = {name: None if file is None else Path(file) for name, file in files.items()}
     with run_tape(**paths, append=resume, show=lambda _: None) as tape:
-        settings = replace(settings, tape=tape.of_engine(chosen.name))
-        if tape.models is not None:
-            choice = recorded_choice(plan, choice, tape.models)
-        job = lone_job(
-            cached,
-            choice,
-            earlier=earlier_runs(cached, resume=resume),
-            fail_on_error=None if fail_on_error is None else str(fail_on_error),
-        )
-        outcome = outside_event_loops(
-            lambda: run_job(job, chosen, settings, allow_approximate=allow_approximate)
-        )
+
+        def evaluate() -> Outcome:
+            (prepared,) = ready(
+                [of_task(replace(plan, cache=cache))],
+                [chosen],
+                ModelChoice(model, model_map),
+                resume=resume,
+                recorded=tape.models,
+                allow_approximate=allow_approximate,
+            )
+            taped = replace(settings, tape=tape.of_engine(chosen.name))
+            tolerated = None if fail_on_error is None else str(fail_on_error)
+            (outcome,) = run_evaluation(prepared, chosen, taped, fail_on_error=tolerated).results
+            return replace(outcome, gaps=prepared.gaps)
+
+        outcome = outside_event_loops(evaluate)
     if tape.problem is not None:
         message = f"cannot write the cassette, so calls are missing ({tape.problem})"
         hint = f"the evidence is complete: {outcome.result}"

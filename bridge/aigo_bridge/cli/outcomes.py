@@ -272,7 +272,7 @@ def compared(outcomes: Mapping[str, EvaluationOutcome]) -> list[EngineResults]:
     for results in zip(*(outcome.results for outcome in outcomes.values()), strict=True):
         one = results[0]
         sides = dict(zip(outcomes, results, strict=True))
-        if outcomes[next(iter(outcomes))].evaluation.run_file is None:
+        if outcomes[next(iter(outcomes))].evaluation.is_task:
             assert one.plan is not None
             name, note = one.display_name, sample_note(one.plan)
             problems = [

@@ -190,8 +190,8 @@ class _Report:
         """Show an evaluation; return whether that succeeded."""
         (outcome,) = outcomes.values()
         self.results += _results_of(outcome)
-        is_task = outcome.evaluation.run_file is None
-        return shown(outcome.out, partial(self._task if is_task else self._evaluation, outcome))
+        show = self._task if outcome.evaluation.is_task else self._evaluation
+        return shown(outcome.out, partial(show, outcome))
 
     def _task(self, evaluation: EvaluationOutcome) -> None:
         (outcome,) = evaluation.results
@@ -235,7 +235,7 @@ class _Comparison:
         for outcome in outcomes.values():
             for result in outcome.results:
                 show_differences(result)
-            if outcome.evaluation.run_file is not None:
+            if not outcome.evaluation.is_task:
                 write_summary(outcome)
         tasks = compared(outcomes)
         self.tasks += tasks
@@ -271,7 +271,7 @@ class _Comparison:
 
 def _results_of(outcome: EvaluationOutcome) -> list[Path]:
     """Return the summary of an evaluation, or the result of a single task."""
-    if outcome.evaluation.run_file is not None:
+    if not outcome.evaluation.is_task:
         return [outcome.out / SUMMARY]
     return [result.result for result in outcome.results if result.result is not None]
 

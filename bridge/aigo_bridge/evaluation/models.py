@@ -98,18 +98,24 @@ def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) 
 class ModelLookup:
     """Model lookup that records missing and used models."""
 
-    def __init__(self, declared: Mapping[str, DeclaredModel], choice: ModelChoice):
+    def __init__(self, declared: Mapping[str, DeclaredModel], choice: ModelChoice, *, is_task: bool = False):
         self._declared = declared
         self._map = choice.model_map or {}
         self._model = choice.model
-        self._used: set[str] = set()
+        self._is_task = is_task
+        self._used: dict[str, None] = {}
         self._missing: dict[str, None] = {}
         self._model_used = False
 
     @property
     def model_is_unused(self) -> bool:
-        """Whether a model to evaluate was given but nothing evaluates one."""
-        return self._model is not None and not self._model_used
+        """Whether a model to evaluate was given for a run file but nothing evaluates one."""
+        return self._model is not None and not self._model_used and not self._is_task
+
+    @property
+    def uncalled(self) -> str | None:
+        """Model of a plan that does not call it. The evidence of a single task names the given model."""
+        return self._model if self._is_task else None
 
     def evaluated(self, key: str | None) -> DeclaredModel | None:
         """Return the model that a specification evaluates."""
@@ -124,7 +130,7 @@ class ModelLookup:
     def other(self, key: str) -> DeclaredModel | None:
         """Return the model for a key."""
         if key in self._map:
-            self._used.add(key)
+            self._used[key] = None
             name = self._map[key]
             shown = self._declared[key].display_name if key in self._declared else key
             return DeclaredModel(key, shown, name, fingerprint_of(name))
@@ -144,16 +150,25 @@ class ModelLookup:
         if keys:
             options = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in keys)
             named = ", ".join(map(repr, keys))
-            problems.append(f"no model is declared for {named}; choose one with {options}")
+            problems.append(
+                f"the task uses {named}; choose a model with {options}"
+                if self._is_task
+                else f"no model is declared for {named}; choose one with {options}"
+            )
         if "" in self._missing:
             problems.append(
-                "a specification has no model to evaluate; choose one with --model PROVIDER/MODEL"
+                "the task evaluates a model; choose one with --model PROVIDER/MODEL, e.g. "
+                "--model openai/gpt-4.1-nano"
+                if self._is_task
+                else "a specification has no model to evaluate; choose one with --model PROVIDER/MODEL"
             )
-        surplus = surplus_models(self._map, [*self._used, *keys], "the file")
+        code = Code.NO_MODEL if problems else Code.SURPLUS_ARGUMENT
+        subject = "the task" if self._is_task else "the file"
+        surplus = surplus_models(self._map, [*self._used, *keys], subject)
         if surplus is not None:
             problems.append(surplus)
         if problems:
-            raise UsageError("; ".join(problems), code=Code.NO_MODEL)
+            raise UsageError("; ".join(problems), code=code)
 
 
 def _without_secrets(value: Any) -> Any:

@@ -80,6 +80,11 @@ class Evaluation:
     """Policies for the results."""
 
     @property
+    def is_task(self) -> bool:
+        """Whether this is a single task."""
+        return self.run_file is None
+
+    @property
     def key(self) -> str:
         """Key of the evaluation, or of the single task."""
         return self.entries[0].key if self.run_file is None else self.run_file.evaluation.key

@@ -12,17 +12,16 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskExecution, TaskResultError, TaskResultEvidence
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
-from aigo_bridge.engine.protocol import Job, LogRef, RunSettings, earlier_runs
+from aigo_bridge.engine.protocol import Gap, Job, LogRef, RunSettings, earlier_runs
 from aigo_bridge.engine.provenance import provenance_file, write_run_provenance
 from aigo_bridge.engine.registry import require_exact
 from aigo_bridge.engine.tape import Tape, played_name
-from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
+from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, Issue, UnsupportedPlanError
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, ModelLookup, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdicts
 from aigo_bridge.evaluation.recordings import recorded_choice
 from aigo_bridge.evaluation.repeating import repeated_outcome, rows_of
-from aigo_bridge.evaluation.task import lone_job, ready_job, run_ready
 from aigo_bridge.evaluation.writing import outcome_of, result_frame
 from aigo_bridge.execution.permissions import confined, require_allowed
 from aigo_bridge.execution.progress import allowed, tolerated
@@ -52,6 +51,8 @@ class ReadyEvaluation:
 
     evaluation: Evaluation
     entries: tuple[ReadyEntry, ...]
+    gaps: tuple[Gap, ...] = ()
+    """Approximations that were allowed."""
     model_is_unused: bool = False
     """Whether a model to evaluate was given but no specification evaluates one."""
 
@@ -92,6 +93,7 @@ def ready(
     *,
     resume: bool,
     recorded: Mapping[str, str] | None = None,
+    allow_approximate: bool = False,
 ) -> list[ReadyEvaluation]:
     """Find the models of every plan and check that the engines can run it.
 
@@ -102,64 +104,50 @@ def ready(
         resume: whether to resume interrupted runs.
         recorded: AI GO model key → name of the recorded model. A single task uses it by default, and a
             cassette answers for all models. `None` if the models themselves are called.
+        allow_approximate: whether to accept approximations.
 
     Raises:
         UsageError: models are missing or unused; lists all of them.
         UnsupportedPlanError: an engine cannot run plans as written; lists all gaps of all engines.
         SnippetsRefusedError: code in the plans cannot be confined on this machine.
     """
-    if [evaluation.run_file for evaluation in evaluations] == [None]:
-        return [_ready_task(evaluations[0], engines, choice, resume=resume, recorded=recorded)]
-    prepared: list[ReadyEvaluation] = []
     declared: dict[str, DeclaredModel] = {}
     for evaluation in evaluations:
-        assert evaluation.run_file is not None
-        declared |= declared_models(evaluation.run_file)
-    models = ModelLookup(declared, choice)
-    for evaluation in evaluations:
-        entries = tuple(_with_models(entry, models, resume=resume) for entry in evaluation.entries)
-        prepared.append(ReadyEvaluation(evaluation, entries))
+        if evaluation.run_file is not None:
+            declared |= declared_models(evaluation.run_file)
+        elif recorded is not None:
+            choice = recorded_choice(evaluation.entries[0].plans[0], choice, recorded)
+    models = ModelLookup(declared, choice, is_task=any(one.is_task for one in evaluations))
+    prepared = [
+        ReadyEvaluation(one, tuple(_with_models(entry, models, resume=resume) for entry in one.entries))
+        for one in evaluations
+    ]
+    gaps = _refuse_gaps(prepared, engines, allow_approximate=allow_approximate)
     models.check()
-    _refuse_gaps(prepared, engines)
     require_allowed(job.plan for one in prepared for entry in one.entries for job in entry.jobs)
     if recorded is not None:
-        prepared = [replace(one, entries=tuple(map(_played, one.entries))) for one in prepared]
+        prepared = [one if one.evaluation.is_task else _played(one) for one in prepared]
     return [
-        replace(one, entries=tuple(map(_confined, one.entries)), model_is_unused=models.model_is_unused)
+        replace(
+            one,
+            entries=tuple(map(_confined, one.entries)),
+            gaps=gaps,
+            model_is_unused=models.model_is_unused,
+        )
         for one in prepared
     ]
 
 
-def _ready_task(
-    evaluation: Evaluation,
-    engines: Sequence[Engine],
-    choice: ModelChoice,
-    *,
-    resume: bool,
-    recorded: Mapping[str, str] | None,
-) -> ReadyEvaluation:
-    """Prepare a single task. Messages about its models refer to options instead of declarations in a file."""
-    (entry,) = evaluation.entries
-    (plan,) = entry.plans
-    if recorded is not None:
-        choice = recorded_choice(plan, choice, recorded)
-    job, _ = ready_job(lone_job(plan, choice, earlier=earlier_runs(plan, resume=resume)), engines)
-    return ReadyEvaluation(evaluation, (ReadyEntry(entry, (job,)),))
+def _played(evaluation: ReadyEvaluation) -> ReadyEvaluation:
+    """Return an evaluation whose models are answered from a cassette."""
 
+    def played(job: Job) -> Job:
+        model = None if job.model is None else played_name(job.model)
+        model_map = {key: played_name(name) for key, name in job.model_map.items()}
+        return replace(job, model=model, model_map=model_map)
 
-def _played(entry: ReadyEntry) -> ReadyEntry:
-    """Return a specification whose models are answered from a cassette."""
-    return replace(
-        entry,
-        jobs=tuple(
-            replace(
-                job,
-                model=None if job.model is None else played_name(job.model),
-                model_map={key: played_name(name) for key, name in job.model_map.items()},
-            )
-            for job in entry.jobs
-        ),
-    )
+    entries = (replace(entry, jobs=tuple(map(played, entry.jobs))) for entry in evaluation.entries)
+    return replace(evaluation, entries=tuple(entries))
 
 
 def _with_models(entry: Entry, models: ModelLookup, *, resume: bool) -> ReadyEntry:
@@ -171,17 +159,14 @@ def _with_models(entry: Entry, models: ModelLookup, *, resume: bool) -> ReadyEnt
         fingerprints = {key: model.fingerprint for key, model in named.items()}
         if evaluated is not None:
             fingerprints[""] = evaluated.fingerprint
-        assert plan.specification is not None
-        specification = replace(
-            plan.specification,
-            model={"key": evaluated.key, "display_name": evaluated.display_name}
-            if evaluated is not None and evaluated.key
-            else {},
-        )
+        specification = plan.specification
+        if specification is not None and evaluated is not None and evaluated.key:
+            model = {"key": evaluated.key, "display_name": evaluated.display_name}
+            specification = replace(specification, model=model)
         jobs.append(
             Job(
                 plan=replace(plan, specification=specification, fingerprints=fingerprints),
-                model=None if evaluated is None else evaluated.name,
+                model=models.uncalled if evaluated is None else evaluated.name,
                 model_map={key: model.name for key, model in named.items()},
                 earlier=earlier_runs(plan, resume=resume),
             )
@@ -195,18 +180,26 @@ def _confined(entry: ReadyEntry) -> ReadyEntry:
     return ReadyEntry(replace(entry.entry, plans=plans), jobs)
 
 
-def _refuse_gaps(evaluations: Sequence[ReadyEvaluation], engines: Sequence[Engine]) -> None:
+def _refuse_gaps(
+    prepared: Sequence[ReadyEvaluation], engines: Sequence[Engine], *, allow_approximate: bool
+) -> tuple[Gap, ...]:
+    """Return the approximations that were allowed."""
+    accepted: list[Gap] = []
     refused: list[str] = []
     for engine in engines:
-        for one in evaluations:
+        for one in prepared:
             for entry in one.entries:
                 for job in entry.jobs[:1]:
+                    gaps = engine.gaps(job.plan)
                     try:
-                        require_exact(engine.gaps(job.plan), engine=engine.name)
+                        accepted += require_exact(
+                            gaps, engine=engine.name, allow_approximate=allow_approximate
+                        )
                     except UnsupportedPlanError as error:
-                        refused.append(f"{entry.entry.key}: {error}")
+                        refused.append(f"{'' if one.evaluation.is_task else f'{entry.entry.key}: '}{error}")
     if refused:
         raise UnsupportedPlanError("\n".join(refused), code=Code.ENGINE_GAP)
+    return tuple(accepted)
 
 
 def run_evaluation(
@@ -231,16 +224,13 @@ def run_evaluation(
     """
     evaluation = prepared.evaluation
     results: dict[str, Outcome] = {}
-    if evaluation.run_file is None:
-        (job,) = tolerant_jobs(prepared.entries[0], fail_on_error)
-        results[evaluation.key] = run_ready(job, engine, settings)
-    else:
+    if not evaluation.is_task:
         settings.out.mkdir(parents=True, exist_ok=True)
-    waiting = [entry for entry in prepared.entries if entry.entry.key not in results]
+    waiting = list(prepared.entries)
     while waiting:
         stop_here()
         now = [one for one in waiting if one.entry.pending is None or one.entry.pending in results]
-        results |= _round(now, results, engine, settings, fail_on_error)
+        results |= _round(now, results, engine, settings, fail_on_error, is_task=evaluation.is_task)
         waiting = [one for one in waiting if one.entry.key not in results]
     in_order = [results[one.entry.key] for one in prepared.entries]
     return judged_outcome(evaluation, in_order, settings.out, fail_on_error)
@@ -269,6 +259,8 @@ def _round(
     engine: Engine,
     settings: RunSettings,
     fail_on_error: str | None,
+    *,
+    is_task: bool,
 ) -> dict[str, Outcome]:
     """Run the entries whose rows are available, including rows from finished results."""
     outcomes: dict[str, Outcome] = {}
@@ -291,8 +283,9 @@ def _round(
     remaining = iter(logs)
     with finishing():
         for entry in ready_now:
+            own_logs = [next(remaining) for _ in entry.jobs]
             outcomes[entry.entry.key] = entry_outcome(
-                entry, [next(remaining) for _ in entry.jobs], engine, settings.out, settings.tape
+                entry, own_logs, engine, settings.out, settings.tape, raises=is_task
             )
     return outcomes
 
@@ -337,8 +330,14 @@ def entry_outcome(
     engine: Engine,
     out: Path,
     tape: Tape | None = None,
+    *,
+    raises: bool = False,
 ) -> Outcome:
-    """Return the outcome of a specification from the logs of its jobs, and write its result to `out`."""
+    """Return the outcome of a specification from the logs of its jobs, and write its result to `out`.
+
+    Raises:
+        BridgeError: the specification failed, and `raises` is set.
+    """
     entry = ready_entry.entry
     written = [log for log in logs if isinstance(log, LogRef)]
     try:
@@ -348,12 +347,24 @@ def entry_outcome(
             return repeated_outcome(entry, written, engine, out, tape)
         if written:
             return outcome_of(entry.plans[0], written[0], engine, out, tape=tape)
-    except EvidenceError as error:
-        return _failure(entry, str(error), logs=written, code=error.code)
-    except Exception as error:  # noqa: BLE001  # one specification's fault takes no other with it
+    except Exception as error:  # one specification's fault takes no other with it
+        if raises:
+            raise _raised(error, written) from error
+        if isinstance(error, EvidenceError):
+            return _failure(entry, str(error), logs=written, code=error.code)
         return _failure(entry, f"the result could not be assembled: {explained(error)}", logs=written)
     problem = next(log for log in logs if isinstance(log, BridgeError))
+    if raises:
+        raise problem
     return _failed(ready_entry, problem, engine, out)
+
+
+def _raised(error: Exception, logs: Sequence[LogRef]) -> Exception:
+    if isinstance(error, BridgeError):
+        return error
+    message = f"the outcome of the run cannot be shown: {explained(error)}"
+    hint = f"the engine log is kept: {', '.join(str(log.path) for log in logs)}"
+    return EvidenceError([Issue(message, hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)])
 
 
 def _failed(ready_entry: ReadyEntry, error: BridgeError, engine: Engine, out: Path) -> Outcome:

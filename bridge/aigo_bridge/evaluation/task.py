@@ -1,8 +1,8 @@
-"""Single tasks: planning, checking, running on an engine and writing the evidence."""
+"""Plans and evaluations of a name that the user typed, and sample data of tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,20 +12,7 @@ from pydantic import ValidationError
 
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.engine import Engine
-from aigo_bridge.engine.outcome import Outcome
-from aigo_bridge.engine.protocol import EarlierRuns, Gap, Job, RunSettings
-from aigo_bridge.engine.registry import require_exact
-from aigo_bridge.errors import (
-    BridgeError,
-    EngineError,
-    EvidenceError,
-    Issue,
-    TemplateError,
-    UnsupportedPlanError,
-    UsageError,
-)
-from aigo_bridge.evaluation.models import ModelChoice, surplus_models
+from aigo_bridge.errors import BridgeError, Issue, TemplateError, UsageError
 from aigo_bridge.evaluation.planning import (
     Evaluation,
     of_task,
@@ -35,17 +22,12 @@ from aigo_bridge.evaluation.planning import (
 )
 from aigo_bridge.evaluation.run_files import holds_evaluation, names_run_file, parse_reference
 from aigo_bridge.evaluation.sample_data import dataset_key
-from aigo_bridge.evaluation.writing import outcome_of
-from aigo_bridge.execution.permissions import confined
-from aigo_bridge.execution.progress import allowed
 from aigo_bridge.jsonl_spec import is_record_file
-from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, fingerprint_of
+from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan
 from aigo_bridge.planning.planning import config_from_text, plan_origin
 from aigo_bridge.planning.rows import Surroundings
-from aigo_bridge.process.signals import finishing
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_hub_datasets, find_task
-from aigo_bridge.results.faults import explained
 from aigo_bridge.spec.datasets import SAMPLE_NOTE
 from aigo_bridge.spec.parameters import resolve_config
 from aigo_bridge.spec.task import TaskSpec
@@ -105,112 +87,6 @@ def parse_config(task: str, values: Mapping[str, Any], *, root: str | None = Non
         return dict(values)  # Records do not have parameters; planning reports this.
     document = read(TaskSpec, file, root=None if root is None else Path(root))
     return {**values, **config_from_text(document.spec, texts)}
-
-
-def lone_job(
-    plan: TaskPlan,
-    choice: ModelChoice,
-    *,
-    earlier: EarlierRuns = "ignore",
-    fail_on_error: str | None = None,
-) -> Job:
-    """Return the job of a single plan with the models that the user chose."""
-    return Job(
-        plan,
-        choice.model,
-        choice.model_map or {},
-        earlier=earlier,
-        tolerated=allowed(fail_on_error, len(plan.samples)),
-    )
-
-
-def run(
-    job: Job,
-    engine: Engine,
-    settings: RunSettings,
-    *,
-    allow_approximate: bool = False,
-) -> Outcome:
-    """Run one plan on an engine and write its evidence to `settings.out`.
-
-    Raises:
-        UnsupportedPlanError: the engine cannot run the plan as written.
-        UsageError: a model of the task is missing, or its code needs a permission that was not given.
-        SnippetsRefusedError: the code cannot be confined on this machine.
-        EvidenceError: the evidence cannot be written, for example on a full disk.
-        EngineError: the engine failed; its log stays in `settings.out`.
-    """
-    job, gaps = ready_job(job, [engine], allow_approximate=allow_approximate)
-    return run_ready(job, engine, settings, gaps)
-
-
-def ready_job(
-    job: Job, engines: Sequence[Engine], *, allow_approximate: bool = False
-) -> tuple[Job, list[Gap]]:
-    """Return the fully resolved job and the approximations that were allowed. Raises the same errors as
-    `run`.
-    """
-    gaps: list[Gap] = []
-    refused: list[str] = []
-    for engine in engines:
-        try:
-            departures = engine.gaps(job.plan)
-            gaps += require_exact(departures, engine=engine.name, allow_approximate=allow_approximate)
-        except UnsupportedPlanError as error:
-            refused.append(str(error))
-    if refused:
-        raise UnsupportedPlanError("\n".join(refused), code=Code.ENGINE_GAP)
-    check_models(job)
-    return replace(job, plan=replace(confined(job.plan), fingerprints=_fingerprints(job))), gaps
-
-
-def run_ready(job: Job, engine: Engine, settings: RunSettings, gaps: Sequence[Gap] = ()) -> Outcome:
-    """Run a fully resolved job; see `run`."""
-    (log,) = engine.run([job], settings)
-    if isinstance(log, EngineError):
-        raise log
-    try:
-        with finishing():
-            return outcome_of(job.plan, log, engine, settings.out, gaps, settings.tape)
-    except BridgeError:
-        raise
-    except Exception as error:
-        message = f"the outcome of the run cannot be shown: {explained(error)}"
-        raise EvidenceError(
-            [Issue(message, hint=f"the engine log is kept: {log.path}", code=Code.EVIDENCE_NOT_WRITTEN)]
-        ) from error
-
-
-def _fingerprints(job: Job) -> dict[str, str]:
-    used = {key: job.model_map[key] for key in job.plan.model_keys}
-    if job.plan.calls_model and job.model is not None:
-        used[""] = job.model
-    return {key: fingerprint_of(name) for key, name in used.items()}
-
-
-def check_models(job: Job) -> None:
-    """Check that every model that the task names was given, and no other.
-
-    Raises:
-        UsageError: models are missing or unused; lists all missing models.
-    """
-    plan = job.plan
-    missing = [key for key in plan.model_keys if key not in job.model_map]
-    surplus = surplus_models(job.model_map, plan.model_keys, "the task")
-    if missing:
-        names = " ".join(f"--model-map '{key}=PROVIDER/MODEL'" for key in missing)
-        message = f"the task uses {', '.join(map(repr, missing))}; choose a model with {names}"
-        raise UsageError("; ".join(filter(None, (message, surplus))), code=Code.NO_MODEL)
-    if surplus is not None:
-        raise UsageError(surplus, code=Code.SURPLUS_ARGUMENT)
-    if plan.calls_model and job.model is None:
-        raise UsageError(
-            (
-                "the task evaluates a model; choose one with --model PROVIDER/MODEL, e.g. "
-                "--model openai/gpt-4.1-nano"
-            ),
-            code=Code.NO_MODEL,
-        )
 
 
 def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:

@@ -25,7 +25,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
-from aigo_bridge.engine.protocol import Evidence, Execution, Gap, LogRef
+from aigo_bridge.engine.protocol import Evidence, Execution, LogRef
 from aigo_bridge.engine.provenance import cassette_digests, write_run_provenance
 from aigo_bridge.errors import EvidenceError, Issue, Stage
 from aigo_bridge.execution.permissions import snippet_host
@@ -65,7 +65,6 @@ def outcome_of(
     log: LogRef,
     engine: Engine,
     out: Path,
-    gaps: Sequence[Gap] = (),
     tape: Tape | None = None,
 ) -> Outcome:
     """Read a native log and write its evidence to `out`, named after the plan (see `results.result_files`).
@@ -104,7 +103,7 @@ def outcome_of(
         ) from error
     cassette = cassette_digests(tape, [plan])
     write_run_provenance(plan, result, engine, [log], evidence.models, cassette=cassette)
-    return replace(outcome_of_runs(plan, [run], result, (log,)), gaps=tuple(gaps)).compared()
+    return outcome_of_runs(plan, [run], result, (log,)).compared()
 
 
 def outcome_of_runs(

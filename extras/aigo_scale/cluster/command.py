@@ -29,7 +29,7 @@ from aigo_scale.cluster.local import connected
 from aigo_scale.cluster.pieces import FOLDER, PIECE_ROWS, PlannedRun
 from aigo_scale.cluster.running import ClusterRun, model_addresses, run_pieces
 from aigo_scale.sharding.command import merge_shards, run_one_shard
-from aigo_scale.sharding.manifest import sole
+from aigo_scale.sharding.manifest import Identity, plan_identity, sole
 from aigo_scale.sharding.shard_matching import number_of_shards
 
 if TYPE_CHECKING:
@@ -191,13 +191,9 @@ def _work(
     )
 
 
-def _tolerated(prepared: list[ReadyEvaluation], text: str) -> dict[tuple[str | None, str, int], int]:
+def _tolerated(prepared: list[ReadyEvaluation], text: str) -> dict[Identity, int]:
     return {
-        (
-            one.evaluation.key if one.evaluation.run_file is not None else None,
-            job.plan.name,
-            0 if job.plan.specification is None else job.plan.specification.run,
-        ): tolerated(text, len(job.plan.samples))
+        plan_identity(one.evaluation, job.plan): tolerated(text, len(job.plan.samples))
         for one in prepared
         for entry in one.entries
         for job in entry.jobs

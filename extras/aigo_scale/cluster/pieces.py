@@ -10,6 +10,7 @@ from typing import Any
 from aigo_bridge.access.grants import Grants
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin
+from aigo_scale.sharding.manifest import Identity
 
 FOLDER = "pieces"
 """Folder below `--out` that contains the shards of the run."""
@@ -50,7 +51,7 @@ class PlannedRun:
 class Count:
     """Sample counts of one plan in a shard."""
 
-    identity: tuple[str | None, str, int]
+    identity: Identity
     samples: int = 0
     failed: int = 0
     reused: int = 0

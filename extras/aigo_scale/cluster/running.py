@@ -20,6 +20,7 @@ from aigo_scale.cluster.coordinator import Coordinator
 from aigo_scale.cluster.handing_out import HandingOut
 from aigo_scale.cluster.pieces import PlannedRun, ShardProgress, ShardResult
 from aigo_scale.cluster.worker import ShardWorker
+from aigo_scale.sharding.manifest import Identity
 
 TRIES = 3
 """Maximum number of attempts for a shard that does not finish."""
@@ -29,8 +30,6 @@ ANSWER_SECONDS = 5.0
 
 LOOK_SECONDS = 0.5
 """Seconds between two progress updates."""
-
-Identity = tuple[str | None, str, int]
 
 
 @dataclass(frozen=True)

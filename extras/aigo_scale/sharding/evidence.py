@@ -27,10 +27,9 @@ from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.text.plurals import plural
-from aigo_scale.sharding.manifest import ShardJob
+from aigo_scale.sharding.manifest import Identity, ShardJob
 from aigo_scale.sharding.shard_matching import FoundShard, Shards, shard_numbers
 
-Identity = tuple[str | None, str, int]
 """Evaluation, name of the result, and run number."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
@@ -24,6 +24,10 @@ from aigo_bridge.process.temporary import locked
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.version import __version__
 
+if TYPE_CHECKING:
+    from aigo_bridge.evaluation.planning import Evaluation
+    from aigo_bridge.plan.plan import TaskPlan
+
 FILE = "shard.json"
 
 LOCK = ".shard.lock"
@@ -33,6 +37,9 @@ FORMAT = 1
 
 MOST_BYTES = 64 << 20
 """Maximum size of a manifest in bytes. Manifests for thousands of specifications are smaller."""
+
+Identity = tuple[str | None, str, int]
+"""Identity of a plan within a run: evaluation of a run file, result, and number of the run."""
 
 Status = Literal["started", "complete", "stopped"]
 """Status of a shard. `started`: it is running or was killed. `complete`: every sample was run, with or
@@ -70,7 +77,7 @@ class ShardJob:
     """Reason why the log is missing or incomplete."""
 
     @property
-    def identity(self) -> tuple[str | None, str, int]:
+    def identity(self) -> Identity:
         """Return the identity of the job within the run."""
         return self.evaluation, self.key, self.run
 
@@ -104,6 +111,12 @@ class ShardManifest:
 
 
 _MANIFEST = TypeAdapter(ShardManifest)
+
+
+def plan_identity(evaluation: Evaluation, plan: TaskPlan) -> Identity:
+    """Return the identity of a plan within the run of its evaluation."""
+    run = 0 if plan.specification is None else plan.specification.run
+    return None if evaluation.is_task else evaluation.key, plan.name, run
 
 
 def write_manifest(folder: Path, manifest: ShardManifest) -> None:

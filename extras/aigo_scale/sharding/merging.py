@@ -33,13 +33,12 @@ from aigo_bridge.results.result_files import identity_of, result_file, with_logs
 from aigo_bridge.results.specification import specification_of
 from aigo_bridge.spec.scorers import SCORERS
 from aigo_scale.sharding.evidence import (
-    Identity,
     check_seen_together,
     merged_engine,
     merged_evidence,
     shard_logs,
 )
-from aigo_scale.sharding.manifest import sole
+from aigo_scale.sharding.manifest import plan_identity, sole
 from aigo_scale.sharding.shard_matching import Shards
 
 LOCK = ".merge.lock"
@@ -203,7 +202,7 @@ def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
     problems: list[Issue] = []
     for evaluation in evaluations:
         for plan in (plan for entry in evaluation.entries for plan in entry.plans):
-            job = jobs.pop(_identity(evaluation, plan), None)
+            job = jobs.pop(plan_identity(evaluation, plan), None)
             if job is None:
                 problems.append(
                     Issue(
@@ -222,11 +221,6 @@ def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
     ]
     if problems:
         raise EvidenceError(list(dict.fromkeys(problems)))
-
-
-def _identity(evaluation: Evaluation, plan: TaskPlan) -> Identity:
-    run = 0 if plan.specification is None else plan.specification.run
-    return None if evaluation.run_file is None else evaluation.key, plan.name, run
 
 
 def _check_digest(plan: TaskPlan, digest: str) -> None:
@@ -250,14 +244,14 @@ def _evaluation(
         models: list[dict[str, str]] = []
         for plan in plans:
             try:
-                log, evidence = merged_evidence(shards, _identity(evaluation, plan), engine)
+                log, evidence = merged_evidence(shards, plan_identity(evaluation, plan), engine)
             except EvidenceError as error:
                 # A job that failed in every shard lacks a result. This does not affect other jobs.
                 logs.append(EngineError(str(error), code=Code.FAILED_ENGINE))
                 continue
             check_seen_together(evidence, plan)
             merged[log.path] = evidence
-            files[log.path] = shard_logs(shards, _identity(evaluation, plan), engine)
+            files[log.path] = shard_logs(shards, plan_identity(evaluation, plan), engine)
             models.append(dict(evidence.models))
             logs.append(log)
         ready = ReadyEntry(

@@ -15,6 +15,7 @@ from aigo_bridge.engine.benchmarks import BenchmarkRun
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import BridgeError, EngineError, UsageError
+from aigo_bridge.evaluation.planning import Evaluation
 from aigo_bridge.evaluation.running import ReadyEvaluation, tolerant_jobs
 from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.plan.shards import Shard
@@ -28,6 +29,7 @@ from aigo_scale.sharding.manifest import (
     ShardJob,
     ShardManifest,
     digests_in,
+    plan_identity,
     read_manifest,
     sole,
     versions_of,
@@ -93,7 +95,7 @@ def run_shard(
     folder = settings.out / shard.folder
     settings = replace(settings, out=folder)
     jobs = [
-        (one.evaluation.key if one.evaluation.run_file is not None else None, job)
+        (one.evaluation, job)
         for one in evaluations
         for entry in one.entries
         for job in tolerant_jobs(entry, fail_on_error)
@@ -105,7 +107,7 @@ def run_shard(
             settings,
             shard,
             [_shard_job(evaluation, job) for evaluation, job in jobs],
-            is_task=evaluations[0].evaluation.run_file is None,
+            is_task=evaluations[0].evaluation.is_task,
         )
         earlier = earlier_shard(folder, begun, resume=resume)
         if earlier is not None and earlier.status == "complete":
@@ -176,14 +178,15 @@ def begun_shard(
     )
 
 
-def _shard_job(evaluation: str | None, job: Job) -> ShardJob:
+def _shard_job(evaluation: Evaluation, job: Job) -> ShardJob:
     plan = job.plan
     assert plan.shard is not None  # set by the planner
     is_asked = plan.calls_model or plan.entity == "model"
+    key, name, run = plan_identity(evaluation, plan)
     return ShardJob(
-        evaluation=evaluation,
-        key=plan.name,
-        run=0 if plan.specification is None else plan.specification.run,
+        evaluation=key,
+        key=name,
+        run=run,
         digest=plan.digest,
         total=plan.shard.total,
         trials=plan.num_trials,
@@ -260,7 +263,7 @@ def _other_job(job: ShardJob, other: ShardJob) -> list[str]:
 
 
 def _run(
-    begun: ShardManifest, jobs: Sequence[tuple[str | None, Job]], engine: Engine, settings: RunSettings
+    begun: ShardManifest, jobs: Sequence[tuple[Evaluation, Job]], engine: Engine, settings: RunSettings
 ) -> tuple[PartOutcome, ...]:
     todo = [job for _, job in jobs if job.plan.samples]
     logs = iter(engine.run(todo, settings) if todo else [])

@@ -10,7 +10,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.text.plurals import plural
-from aigo_scale.sharding.manifest import FILE, ShardJob, ShardManifest, digest_of, read_manifest
+from aigo_scale.sharding.manifest import FILE, Identity, ShardJob, ShardManifest, digest_of, read_manifest
 from aigo_scale.sharding.running import differing
 
 _MOST_NAMED = 20
@@ -28,7 +28,7 @@ class FoundShard:
         """Return the number of the shard and the total."""
         return self.manifest.shard
 
-    def job(self, identity: tuple[str | None, str, int]) -> ShardJob:
+    def job(self, identity: Identity) -> ShardJob:
         """Return the shard's part of one plan."""
         return next(job for job in self.manifest.jobs if job.identity == identity)
 

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.jobs import ready_task
 
 from aigo_bridge.dtypes import TaskResultError, TaskResultErrorStage
-from aigo_bridge.engine.protocol import Evidence, Execution, Fidelity, Gap, Job
+from aigo_bridge.engine.protocol import Evidence, Execution, Fidelity, Gap
 from aigo_bridge.engine.registry import engine_names, load_engine, require_exact
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
-from aigo_bridge.evaluation.task import check_models, parse_config
+from aigo_bridge.evaluation.task import parse_config
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.execution.progress import tolerated
 from aigo_bridge.plan.logged_plan import LoggedPlan
@@ -241,16 +242,16 @@ def test_a_share_in_per_cent_is_exact(count: int, percent: int) -> None:
 
 
 def test_every_model_must_be_given_and_no_other(plan: TaskPlan, tmp_path: Path) -> None:
-    def job(model: str | None = "a/b", **model_map: str) -> Job:
-        return Job(plan, model, model_map)
+    def check(model: str | None = "a/b", **model_map: str) -> None:
+        ready_task(load_engine("inspect"), plan, model=model, model_map=model_map)
 
-    check_models(job(judge="a/c"))
+    check(judge="a/c")
     with pytest.raises(UsageError, match=r"the task uses 'judge'; .*--model-map 'judge=PROVIDER/MODEL'"):
-        check_models(job())
+        check()
     with pytest.raises(UsageError, match=r"--model-map: the task has no model 'other' \(it uses 'judge'\)"):
-        check_models(job(judge="a/c", other="a/d"))
+        check(judge="a/c", other="a/d")
     with pytest.raises(UsageError, match="--model PROVIDER/MODEL"):
-        check_models(job(None, judge="a/c"))
+        check(None, judge="a/c")
 
 
 def test_config_texts_are_typed_by_the_tasks_parameters(plan: TaskPlan) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.jobs import run_task
 
 from aigo_bridge.dtypes import SolverTrace, Trace
-from aigo_bridge.engine.protocol import Job, RunSettings
 from aigo_bridge.engine.registry import load_engine
-from aigo_bridge.evaluation.task import plan, run, scored_again
+from aigo_bridge.evaluation.task import plan, scored_again
 from aigo_bridge.execution.codec import Replay
 from aigo_bridge.execution.program import SampleFailure, Solution, compile_program
 from aigo_bridge.plan.plan import PlanOrigin, Sample
@@ -53,14 +53,12 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_what_has_no_rows_is_scored_by_nobody(engine: str, task: Path, tmp_path: Path) -> None:
     chosen = load_engine(engine)
-    first = run(
-        Job(plan(PlanOrigin(task=str(task))), "scripted/m.jsonl"), chosen, RunSettings(tmp_path / "a")
-    )
+    made = plan(PlanOrigin(task=str(task)))
+    first = run_task(chosen, made, tmp_path / "a", model="scripted/m.jsonl")
 
     assert first.result is not None
-    again = run(
-        Job(plan(scored_again(PlanOrigin(task=str(task)), first.result))), chosen, RunSettings(tmp_path / "b")
-    )
+    stored = plan(scored_again(PlanOrigin(task=str(task)), first.result))
+    again = run_task(chosen, stored, tmp_path / "b")
 
     assert [(row.value, row.num_scored) for row in first.metrics] == [(1.0, 2)]
     assert again.metrics == first.metrics

@@ -118,8 +118,9 @@ def score(
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.errors import EngineError, EvidenceError
     from aigo_bridge.evaluation.models import ModelChoice
-    from aigo_bridge.evaluation.task import lone_job, plan, scored_again
-    from aigo_bridge.evaluation.task import run as run_job
+    from aigo_bridge.evaluation.planning import of_task
+    from aigo_bridge.evaluation.running import ready, run_evaluation
+    from aigo_bridge.evaluation.task import plan, scored_again
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
 
@@ -145,9 +146,10 @@ def score(
                 )
                 choice = ModelChoice(model_map=pairs("--model-map", model_map))
                 try:
-                    outcome = run_job(
-                        lone_job(task_plan, choice, fail_on_error=fail_on_error), chosen, settings
-                    )
+                    (prepared,) = ready([of_task(task_plan)], [chosen], choice, resume=False)
+                    (outcome,) = run_evaluation(
+                        prepared, chosen, settings, fail_on_error=fail_on_error
+                    ).results
                 except (EngineError, EvidenceError) as error:
                     with reported(ExitCode.FAILED):
                         raise error from error

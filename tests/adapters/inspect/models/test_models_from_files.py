@@ -12,6 +12,7 @@ import pytest
 from tests.support.commands import REPOSITORY, Run
 from tests.support.endpoint import Endpoint, Raw, completion, delta, events
 from tests.support.impatient import impatient
+from tests.support.jobs import run_task
 
 from aigo_inspect.logs.reader import open_log
 
@@ -235,8 +236,7 @@ def test_malformed_bodies_are_the_samples_error(
 
 def test_a_silent_endpoint(folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     """A time-out is tried again; the answer that comes in time counts."""
-    from aigo_bridge.engine.protocol import Job, RunSettings
-    from aigo_bridge.evaluation.task import plan, run
+    from aigo_bridge.evaluation.task import plan
     from aigo_bridge.plan.plan import PlanOrigin
     from aigo_inspect.engine import InspectEngine
 
@@ -245,8 +245,8 @@ def test_a_silent_endpoint(folder: Path, endpoint: Endpoint, monkeypatch: pytest
         (json.dumps(completion(word_of(body))).encode(),), delay=0.8 if len(endpoint.requests) == 1 else 0
     )
     made = plan(PlanOrigin(task="task.yaml", num_samples=1))
-    job = Job(made, model="model.yaml", model_args={"request_timeout": 0.3})
-    outcome = run(job, InspectEngine(), RunSettings(out=Path("out")))
+    limits = {"request_timeout": 0.3}
+    outcome = run_task(InspectEngine(), made, Path("out"), model="model.yaml", model_args=limits)
     assert outcome.metrics[0].value == 1.0
     assert len(endpoint.requests) == 2
 
