@@ -8,14 +8,13 @@ refused, so that it never becomes a folder called `s3:`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.display_paths import SHOWN
 from aigo_bridge.access.object_addresses import SCHEMES, is_address, is_collapsed, parse
-from aigo_bridge.cli import ENDED
 from aigo_bridge.cli.hooks import CommandAddresses
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.codes import Code
@@ -61,79 +60,54 @@ def _ended(places: RemoteAddresses) -> Iterator[None]:
                 _end(places)
 
 
-def with_copies(context: Any, verb: str, command: Any, words: Sequence[str]) -> list[str]:
-    """Return the arguments with paths instead of addresses. The copies are made after all arguments are
-    parsed.
+@contextlib.contextmanager
+def local_paths(context: Any, typed: Mapping[str, Any]) -> Iterator[None]:
+    """Give the parameters of a command local paths instead of addresses, for the time of the block.
+
+    Args:
+        context: Click context of the command.
+        typed: parameter name → one text, or several.
 
     Raises:
         UsageError: an address is not valid or not supported for its parameter.
     """
-    places = RemoteAddresses(verb)
-    if ENDED in context.meta:
-        context.meta[ENDED].enter_context(_ended(places))
-    replaced, problems = list[str](), list[str]()
-    known = list(_with_parameters(command, words))
-    places.into_lake = verb == "import" and imports_to_lake(known)
-    for word, parameter in known:
+    from aigo_bridge.cli.failing import reported
+
+    places = RemoteAddresses(context.info_name)
+    places.into_lake = places.verb == "import" and imports_to_lake(context.params)
+    problems: list[str] = []
+
+    def local(parameter: Any, value: Any, text: Any) -> Any:
+        """Return the value of a parameter, with a local path if its text is an address."""
+        if isinstance(text, list | tuple):
+            return [local(parameter, *pair) for pair in zip(value, text, strict=True)]
         try:
-            replaced.append(_replaced(places, word, parameter))
+            path = _local(places, text, parameter) if isinstance(text, str) else text
         except UsageError as error:
             problems.append(str(error))
-    if problems:
-        raise UsageError("\n".join(problems), code=Code.WRONG_ADDRESS)
-    if places.words:
-        invoke = command.invoke
+            return value
+        return value if path == text else type(value)(path)
 
-        def invoke_with_copies(inner: Any) -> Any:
-            from aigo_bridge.cli.failing import reported
-
-            with reported():
-                _take(places, inner.params)
-            return invoke(inner)
-
-        command.invoke = invoke_with_copies
-    return replaced
-
-
-def _with_parameters(command: Any, words: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Yield each argument with its parameter; `None` if it is not a value."""
-    options = {
-        name: parameter
-        for parameter in command.params
-        for name in (*parameter.opts, *parameter.secondary_opts)
-        if name.startswith("-")
-    }
-    arguments = [parameter for parameter in command.params if not parameter.opts[0].startswith("-")]
-    waiting: Any = None
-    number, only_arguments = 0, False
-    for word in words:
-        if waiting is not None:
-            yield word, waiting
-            waiting = None
-        elif word == "--" and not only_arguments:
-            only_arguments = True
-            yield word, None
-        elif word.startswith("-") and word != "-" and not only_arguments:
-            name = word.partition("=")[0] if word.startswith("--") else word[:2]
-            parameter = options.get(name)
-            is_flag = parameter is None or getattr(parameter, "is_flag", False)
-            if not is_flag and word == name:
-                waiting = parameter
-                yield word, None
-            else:
-                yield word, None if is_flag else parameter
-        else:
-            argument = arguments[min(number, len(arguments) - 1)] if arguments else None
-            number += argument is not None and argument.nargs == 1
-            yield word, argument
+    with _ended(places):
+        with reported():
+            for parameter in context.command.params:
+                name = parameter.name
+                if typed.get(name):
+                    context.params[name] = local(parameter, context.params[name], typed[name])
+            if problems:
+                raise UsageError("\n".join(problems), code=Code.WRONG_ADDRESS)
+            if places.words:
+                _take(places, context.params)
+        yield
 
 
-def _replaced(places: RemoteAddresses, word: str, parameter: Any) -> str:
-    """Return an argument with an address replaced by the path of its copy."""
-    if parameter is None or "://" not in word:
-        if parameter is not None and role_of(places.verb, parameter) == "results" and is_lake(word):
+def _local(places: RemoteAddresses, word: str, parameter: Any) -> str:
+    """Return a value with an address replaced by the path of its copy."""
+    role = role_of(places.verb, parameter)
+    if "://" not in word:
+        if role == "results" and is_lake(word):
             return _of_lake(places, word)
-        if parameter is not None and is_collapsed(word) and role_of(places.verb, parameter) is not None:
+        if is_collapsed(word) and role is not None:
             raise UsageError(
                 f"found {word!r}, which looks like an address; if it is a path, put ./ in front",
                 code=Code.WRONG_ADDRESS,
@@ -141,7 +115,6 @@ def _replaced(places: RemoteAddresses, word: str, parameter: Any) -> str:
         return word
     front, text = _value(word, parameter)
     scheme = text.partition("://")[0].lower()
-    role = role_of(places.verb, parameter)
     name = next((name for name in parameter.opts if name.startswith("--")), None)
     shown = "" if name is None else f"{name}: "
     _refuse_script(text, shown)
@@ -237,18 +210,10 @@ def _check_package(address: Address) -> None:
 
 
 def _value(word: str, parameter: Any) -> tuple[str, str]:
-    """Split an argument into the value and the text before it."""
-    front = ""
-    for name in parameter.opts:
-        if name.startswith("--") and word.startswith(f"{name}="):
-            front = f"{name}="
-        elif not name.startswith("--") and name.startswith("-") and word.startswith(name):
-            front = name
-    value = word[len(front) :]
-    if "=" in str(parameter.metavar or "") and "=" in value.partition("://")[0]:
-        key, _, value = value.partition("=")
-        front += f"{key}="
-    return front, value
+    """Split `KEY=VALUE` into the value and the text before it."""
+    key, equals, value = word.partition("=")
+    is_pair = "=" in str(parameter.metavar or "") and equals and "://" not in key
+    return (f"{key}=", value) if is_pair else ("", word)
 
 
 # Copies
@@ -421,5 +386,5 @@ def _note(text: str) -> None:
     note(f"{name_of(printable(text))}")
 
 
-COMMAND_ADDRESSES = CommandAddresses(with_copies)
+COMMAND_ADDRESSES = CommandAddresses(local_paths)
 """Hook `addresses`."""

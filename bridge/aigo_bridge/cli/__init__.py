@@ -86,10 +86,6 @@ VERBS: dict[str, tuple[str, str]] = {
 """Verb → (module, help line)."""
 
 
-ENDED = "aigo_bridge.ended"
-"""Key in `Context.meta` of the stack that is closed when the verb has ended."""
-
-
 class LazyGroup(TyperGroup):
     """Command group that knows the verbs by name and imports only the module of the used verb."""
 
@@ -139,27 +135,20 @@ class LazyGroup(TyperGroup):
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, near))}?")
         name, command, words = super().resolve_command(ctx, args)
         if command is not None and name is not None and not ctx.resilient_parsing:
-            from aigo_bridge.cli.defaults import with_defaults
-            from aigo_bridge.cli.failing import reported
+            from aigo_bridge.cli.defaults import set_defaults
             from aigo_bridge.cli.terminal import set_verbosity
 
             words, said = _without_verbosity(command, words)
             quiet, verbose = (ctx.params.get(name) or name in said for name in ("quiet", "verbose"))
             set_verbosity(quiet=quiet, verbose=verbose)
 
-            words = with_defaults(ctx, name, command, words, list(VERBS))
-            with reported():
-                words = _with_addresses(ctx, name, command, words)
+            set_defaults(ctx, name, command, words, list(VERBS))
         return name, command, words
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb. Ctrl+C, SIGTERM and SIGHUP print the same messages at any moment."""
-        from contextlib import ExitStack
-
         try:
-            with ExitStack() as ended:
-                ctx.meta[ENDED] = ended
-                return super().invoke(ctx)
+            return super().invoke(ctx)
         except KeyboardInterrupt as error:
             from aigo_bridge.cli.failing import interrupted
 
@@ -190,19 +179,6 @@ def _verb_app(name: str) -> typer.Typer | None:
     with reported():
         plugin: typer.Typer | None = load("verbs", name, typer.Typer)
     return plugin
-
-
-def _with_addresses(ctx: Any, verb: str, command: Any, words: list[str]) -> list[str]:
-    """Return the arguments with local paths instead of object storage addresses and lakes."""
-    from aigo_bridge.access.object_addresses import is_collapsed
-    from aigo_bridge.importing.lakes import may_be_lake
-
-    if not any("://" in word or is_collapsed(word) or may_be_lake(word) for word in words):
-        return words
-    from aigo_bridge.cli.hooks import CommandAddresses
-    from aigo_bridge.hooks import load_hook
-
-    return load_hook("addresses", CommandAddresses).replaced(ctx, verb, command, words)
 
 
 _WIDEST = max(map(len, VERBS))

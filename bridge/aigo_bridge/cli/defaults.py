@@ -1,4 +1,4 @@
-"""Default options from the project settings: arguments that are inserted before the user's own arguments.
+"""Default options from the project settings.
 
 Permissions cannot be defaults: a project folder from another person must not decide what its code may do.
 """
@@ -35,34 +35,32 @@ _PLACES = "aigo_bridge.defaults"
 """Context key of the mapping from parameter to position of its default."""
 
 
-def with_defaults(
-    context: Any, verb: str, command: Any, words: Sequence[str], verbs: Sequence[str]
-) -> list[str]:
-    """Return the arguments of a verb with the project's defaults before them; an option that the user typed
-    has no default.
+def set_defaults(context: Any, verb: str, command: Any, words: Sequence[str], verbs: Sequence[str]) -> None:
+    """Give the options of a verb the project's defaults, for options that the user does not type.
 
     Args:
-        context: Click context, which stores the position of each default.
+        context: Click context of the command group.
         verb: name of the verb.
         command: Typer's command of the verb.
         words: arguments that the user typed after the verb.
         verbs: all verbs.
     """
-    typed = list(words[: words.index("--")] if "--" in words else words)
+    typed = words[: words.index("--")] if "--" in words else words
     if {"-h", "--help"} & set(typed):
-        return list(words)
+        return
     with reported():
         settings = project_settings()
         defaults, issues = _defaults(settings, verb, command, typed)
         if issues := [*_unknown(settings, verbs), *issues]:
             raise SettingsError(*issues)
+    context.default_map = {verb: {option.name: value for option, value in defaults.values()}}
     context.meta[_PLACES] = {
         option.name: settings.issue("", verb, name).place for name, (option, _) in defaults.items()
     }
-    if is_verbose() and defaults:
-        spelled_out = shlex.join(word for _, spelled in defaults.values() for word in spelled)
+    untyped = [row for row in defaults.values() if not any(_names(word, row[0]) for word in typed)]
+    if is_verbose() and untyped:
+        spelled_out = shlex.join(word for option, value in untyped for word in _spelled(option, value))
         note(printable(f"defaults of {short_path(settings.file or '')}: {spelled_out}"))
-    return [*(word for _, spelled in defaults.values() for word in spelled), *words]
 
 
 def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
@@ -80,13 +78,11 @@ def _unknown(settings: Settings, verbs: Sequence[str]) -> Iterator[Issue]:
 
 def _defaults(
     settings: Settings, verb: str, command: Any, typed: Sequence[str]
-) -> tuple[dict[str, tuple[Any, list[str]]], list[Issue]]:
-    """Return the valid defaults (name in the settings → option and arguments), and issues about the
-    others.
-    """
+) -> tuple[dict[str, tuple[Any, Any]], list[Issue]]:
+    """Return the valid defaults (name in the settings → option and value), and issues about the others."""
     options = dict(_options(command))
     left_out = _left_out(verb, typed)
-    defaults: dict[str, tuple[Any, list[str]]] = {}
+    defaults: dict[str, tuple[Any, Any]] = {}
     issues: list[Issue] = []
     table = settings.values.get(verb)
     for name, value in table.items() if isinstance(table, dict) else ():
@@ -95,8 +91,8 @@ def _defaults(
         if message is not None or option is None:
             hint = _near(name, list(options)) if option is None else _hint(name)
             issues.append(settings.issue(f"{settings.name(verb, name)}: {message}", verb, name, hint=hint))
-        elif not left_out & set(option.opts) and not any(_names(word, option) for word in typed):
-            defaults[name] = option, _spelled(option, value)
+        elif not left_out & set(option.opts):
+            defaults[name] = option, _values(option, value)
     return defaults, issues
 
 
@@ -167,13 +163,18 @@ def _hint(name: str) -> str | None:
     return None
 
 
+def _values(option: Any, value: Any) -> Any:
+    """Return a default as the value of an option; a list for repeated options."""
+    if isinstance(value, dict):
+        return [f"{key}={one}" for key, one in value.items()]
+    return [value] if option.multiple and not isinstance(value, list) else value
+
+
 def _spelled(option: Any, value: Any) -> list[str]:
     """Return a default as command-line arguments."""
     name = next(name for name in option.opts if name.startswith("--"))
     if getattr(option, "is_flag", False):
         return [name] if value else option.secondary_opts[:1]
-    if isinstance(value, dict):
-        value = [f"{key}={one}" for key, one in value.items()]
     return [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
 
 
@@ -194,5 +195,6 @@ def explain_default(context: Any, error: Any) -> None:
     """Add the position of a default to the error message of an option, unless the user typed the option."""
     name = getattr(getattr(error, "param", None), "name", None)
     place = context.meta.get(_PLACES, {}).get(name)
-    if place is not None:
+    source = None if name is None else error.ctx.get_parameter_source(name)
+    if place is not None and source is not None and source.name == "DEFAULT_MAP":
         error.message = f"{error.message} (the default in {place})"

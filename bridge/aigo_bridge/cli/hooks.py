@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -64,12 +65,13 @@ class RunReport:
 
 @dataclass(frozen=True)
 class CommandAddresses:
-    """Hook `addresses`: object storage addresses and lakes among the arguments of a command."""
+    """Hook `addresses`: object storage addresses and lakes among the parameters of a command."""
 
-    replaced: Callable[[Any, str, Any, Sequence[str]], list[str]]
-    """Function of context, verb, command and arguments; returns the arguments with local paths.
+    local: Callable[[Any, Mapping[str, Any]], AbstractContextManager[None]]
+    """Function of the context of a command and the typed values (parameter name → one text, or several).
+    Within the block, the parameters of the context have local paths.
 
-    Inputs are copied before the verb starts. Outputs are written when the stack of the context is closed.
+    Inputs are copied before the block, and outputs are written after it.
 
     Raises:
         UsageError: an address is invalid, or the verb does not accept one there.

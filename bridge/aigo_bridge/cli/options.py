@@ -34,6 +34,9 @@ VERB: dict[str, Any] = {
 }
 
 
+TYPED = "aigo_bridge.typed"
+"""Key in `Context.meta` of the typed values: parameter name → one text, or several."""
+
 SECURITY = ("root", "network", "allow_url", "allow_file", "env", "snippets", "allow")
 """Options of the panel "Security"."""
 
@@ -47,6 +50,25 @@ class VerbCommand(TyperCommand):
     """Command lines."""
     exit_codes: ClassVar[Mapping[str, str]] = {}
     """Exit code → its meaning."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep them as the user typed them: paths change addresses."""
+        ctx.meta[TYPED] = self.make_parser(ctx).parse_args(args=list(args))[0]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with local paths instead of object storage addresses and lakes."""
+        from aigo_bridge.access.object_addresses import is_collapsed
+        from aigo_bridge.importing.lakes import may_be_lake
+
+        typed = [one for value in ctx.meta[TYPED].values() for one in _texts(value)]
+        if not any("://" in text or is_collapsed(text) or may_be_lake(text) for text in typed):
+            return super().invoke(ctx)
+        from aigo_bridge.cli.hooks import CommandAddresses
+        from aigo_bridge.hooks import load_hook
+
+        with load_hook("addresses", CommandAddresses).local(ctx, ctx.meta[TYPED]):
+            return super().invoke(ctx)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the description and the examples."""
@@ -81,6 +103,11 @@ class VerbCommand(TyperCommand):
         if self.exit_codes:
             with formatter.section("Exit codes"):
                 formatter.write_dl(list(self.exit_codes.items()))
+
+
+def _texts(value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [one for one in values if isinstance(one, str)]
 
 
 def verb_command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,17 +30,10 @@ def is_far_lake(lake: Address) -> bool:
     return bool(find(lake.below(LAKE_LOG), depth=1)) or look(lake.below(OLD_MARK)) is not None
 
 
-def imports_to_lake(words: Iterable[tuple[str, Any]]) -> bool:
-    """Return whether the arguments of `import` select a lake."""
-    is_table, out = False, ""
-    for word, parameter in words:
-        name = getattr(parameter, "name", None)
-        value = word.partition("=")[2] if word.startswith("--") else word
-        if name == "lake" or word == "--lake":
-            return True
-        is_table |= name == "output_format" and value == "parquet"
-        out = value if name == "out" else out
-    return is_table and bool(out) and names_lake(out)
+def imports_to_lake(params: Mapping[str, Any]) -> bool:
+    """Return whether the parameters of `import` select a lake."""
+    is_table = params["output_format"] == "parquet"
+    return params["lake"] is not None or (is_table and names_lake(params["out"]))
 
 
 def take_lake(location: str, folder: Path) -> Path:

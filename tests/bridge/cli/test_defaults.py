@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.support.commands import TASKS, Run
 
 from aigo_bridge.cli import VERBS, LazyGroup
-from aigo_bridge.cli.defaults import with_defaults
+from aigo_bridge.cli.defaults import set_defaults
 
 
 @pytest.fixture
@@ -115,28 +116,35 @@ def test_a_value_that_the_option_refuses_is_told_with_its_place(aigo: Run, setti
     assert "the default" not in aigo("run", "x", "--max-connections", "few").err
 
 
-def words(verb: str, *typed: str) -> list[str]:
-    """What a verb is given where so much is typed."""
+def values(verb: str, *typed: str) -> dict[str, Any]:
+    """The values of a verb's parameters where so much is typed."""
     command = LazyGroup(name="aigo-bridge").get_command(None, verb)
-    return with_defaults(SimpleNamespace(meta={}), verb, command, typed, list(VERBS))
+    group = SimpleNamespace(meta={}, default_map=None)
+    set_defaults(group, verb, command, typed, list(VERBS))
+    with command.make_context(verb, list(typed), default_map=group.default_map[verb]) as context:
+        return dict(context.params)
 
 
 def test_a_benchmark_is_not_given_what_it_has_nothing_to_do_with(aigo: Run, settings: Path) -> None:
     settings.write_text('[run]\ncache = "reuse"\nconfig = {a = "1"}\nout = "o"\n')
 
-    assert words("run", "inspect:gsm8k") == ["--out=o", "inspect:gsm8k"]
-    assert words("run", "task.yaml") == ["--cache=reuse", "--config=a=1", "--out=o", "task.yaml"]
+    benchmark, task = values("run", "inspect:gsm8k"), values("run", "task.yaml")
+
+    assert (benchmark["cache"], [*benchmark["config"]], benchmark["out"]) == (None, [], Path("o"))
+    assert (task["cache"], [*task["config"]], task["out"]) == ("reuse", ["a=1"], Path("o"))
 
 
 def test_false_is_the_other_word_of_a_pair(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nnetwork = false\nreport = false\n")
 
-    assert words("run", "t") == ["--no-network", "t"]
-    assert words("run", "t", "--network") == ["t", "--network"]
-    assert words("run", "--", "--network") == ["--no-network", "--", "--network"]
+    assert not values("run", "t")["network"]
+    assert values("run", "t", "--network")["network"]
+    assert not values("run", "--", "--network")["network"]
 
 
 def test_a_short_option_with_its_value_is_typed_as_well(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nnum-samples = 3\nout = 'o'\n")
 
-    assert words("run", "t", "-n5", "-o", "x") == ["t", "-n5", "-o", "x"]
+    typed = values("run", "t", "-n5", "-o", "x")
+
+    assert (typed["num_samples"], typed["out"]) == (5, Path("x"))
