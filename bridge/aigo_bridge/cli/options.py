@@ -153,6 +153,11 @@ def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], C
     return decorate
 
 
+def option_name(name: str) -> str:
+    """Return the option of a parameter, as in messages."""
+    return "-T" if name == "task_args" else f"--{name.replace('_', '-')}"
+
+
 # Tasks
 
 ConfigOption = Annotated[

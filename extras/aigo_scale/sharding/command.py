@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
-from aigo_bridge.cli.options import cache_policy
+from aigo_bridge.cli.options import cache_policy, option_name
 from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_next, show_outcome
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
@@ -41,6 +41,9 @@ from aigo_scale.sharding.benchmarks import merge_benchmarks, refuse_other_kind, 
 from aigo_scale.sharding.merging import MergeResult, merge
 from aigo_scale.sharding.running import ShardOutcome, run_shard
 from aigo_scale.sharding.shard_matching import Shards, find_shards, shard_numbers
+
+if TYPE_CHECKING:
+    from aigo_scale.verbs.merge import MergeOptions
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:
@@ -191,59 +194,33 @@ def _shard_json(outcome: ShardOutcome) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class MergeOptions:
-    """Options that `merge --task` shares with `run`."""
-
-    config: list[str] | None
-    dataset: list[str] | None
-    subsampling: str | None
-    root: Path | None
-    allow_bad_tasks: bool
-    task_args: list[str] | None
-    sample_id: str | None
-    data_dir: Path | None
-    custom_tasks: Path | None
-    engine_options: list[str] | None
-    num_samples: int | None
-    num_trials: int | None
-
-
 _OF_TASKS = ("config", "dataset", "subsampling", "root", "allow_bad_tasks")
 _OF_BENCHMARKS = ("task_args", "sample_id", "data_dir", "custom_tasks")
 
 
-def refuse_without_use(task: str | None, options: MergeOptions, *, is_benchmark: bool) -> None:
+def refuse_without_use(options: MergeOptions, *, is_benchmark: bool) -> None:
     """Refuse options that do not apply to the merge.
 
     Raises:
         UsageError: such options were given. The message lists all of them.
     """
-    used = [field.name for field in fields(options) if getattr(options, field.name)]
-    if task is None and used:
-        names = ", ".join(map(_option, used))
-        raise UsageError(
-            f"{names}: only with --task; without it, the values in the logs are used", code=Code.OPTIONS_APART
-        )
-    unfit = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
-    if unfit:
-        kind = "a task" if is_benchmark else "an engine benchmark"
-        raise UsageError(
-            f"{', '.join(map(_option, unfit))}: only for shards of {kind}", code=Code.OPTIONS_APART
-        )
+    names = (*_OF_TASKS, *_OF_BENCHMARKS, "engine_options", "num_samples", "num_trials")
+    used = [name for name in names if getattr(options, name)]
+    condition = "with --task; without it, the values in the logs are used"
+    if options.task is not None:
+        condition = f"for shards of {'a task' if is_benchmark else 'an engine benchmark'}"
+        used = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
+    if used:
+        raise UsageError(f"{', '.join(map(option_name, used))}: only {condition}", code=Code.OPTIONS_APART)
 
 
-def _option(name: str) -> str:
-    return "-T" if name == "task_args" else f"--{name.replace('_', '-')}"
-
-
-def benchmark_of(task: str, options: MergeOptions, out: Path) -> tuple[str, BenchmarkRun] | None:
+def benchmark_of(options: MergeOptions) -> tuple[str, BenchmarkRun] | None:
     """Return engine and run of the shards' benchmark; `None` if they belong to a task."""
-    benchmark = split_name(task)
+    benchmark = None if options.task is None else split_name(options.task)
     if benchmark is None:
         return None
     return benchmark[0], BenchmarkRun(
-        out=out,
+        out=options.out,
         task=benchmark[1],
         arguments=options.task_args or (),
         options=options.engine_options or (),

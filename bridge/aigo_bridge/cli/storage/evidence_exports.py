@@ -2,88 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import typer
 
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
+    from aigo_bridge.cli.verbs.export import ExportVerbOptions
     from aigo_bridge.exporting.evidence import EvidenceFolder, EvidenceOptions
 
 _SHOWN = 40
 
 
-def refuse_without_aigo(to: str, options: Mapping[str, Any]) -> None:
+_OF_EVIDENCE = (
+    *("app", "evaluation_key", "model_key", "task_key", "events", "attachments"),
+    *("allow_gaps", "dry_run"),
+)
+"""Options that require --to aigo."""
+
+
+def refuse_without_aigo(options: ExportVerbOptions) -> None:
     """Raise an error for options that require --to aigo.
 
     Raises:
         UsageError: such an option was set.
     """
+    from aigo_bridge.cli.options import option_name
     from aigo_bridge.errors import UsageError
 
-    names = [name for name, value in options.items() if value]
+    names = [option_name(name) for name in _OF_EVIDENCE if getattr(options, name)]
     if names:
-        raise UsageError(f"{', '.join(names)}: only with --to aigo, found --to {to}", code=Code.OPTIONS_APART)
+        raise UsageError(
+            f"{', '.join(names)}: only with --to aigo, found --to {options.to}", code=Code.OPTIONS_APART
+        )
 
 
-def export_to_aigo(
-    locations: Sequence[str], out: Path, given: Mapping[str, Any], *, force: bool, as_json: bool
-) -> int:
-    """Export results to AI GO, print a summary, and return the exit code.
-
-    Args:
-        locations: results, engine logs, folders and lakes.
-        out: output folder.
-        given: option → value on the command line.
-        force: whether an earlier export is replaced.
-        as_json: whether the summary is JSON.
-    """
+def export_to_aigo(options: ExportVerbOptions) -> int:
+    """Export results to AI GO, print a summary, and return the exit code."""
     from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.errors import UnsupportedPlanError
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.exporting.evidence import export_evidence
 
-    options = _options(given, force=force)
+    choices = _choices(options)
     try:
-        written = export_evidence(locations, out, options, lambda line: typer.echo(line, err=True))
+        written = export_evidence(
+            options.sources, options.out, choices, lambda line: typer.echo(line, err=True)
+        )
     except UnsupportedPlanError as error:
         with reported(ExitCode.FAILED):
             raise error from error
-    if as_json:
-        print_json(_summary(written, options))
+    if options.as_json:
+        print_json(_summary(written, choices))
     else:
-        _print(written, options)
+        _print(written, choices)
     return ExitCode.PARTIAL if written.is_partial else ExitCode.DONE
 
 
-def _options(given: Mapping[str, Any], *, force: bool) -> EvidenceOptions:
+def _choices(options: ExportVerbOptions) -> EvidenceOptions:
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exporting.evidence import EvidenceOptions
     from aigo_bridge.exporting.evidence.options import AttachmentChoice, EventChoice
 
-    events: EventChoice = given["--events"] or "all"
+    events, attachments = options.events or "all", options.attachments or "keep"
     if events not in get_args(EventChoice):
         raise UsageError(f"--events: found {events!r}, expected all or main", code=Code.WRONG_OPTION)
-    attachments: AttachmentChoice = given["--attachments"] or "keep"
     if attachments not in get_args(AttachmentChoice):
         raise UsageError(
             f"--attachments: found {attachments!r}, expected keep, files or drop", code=Code.WRONG_OPTION
         )
     return EvidenceOptions(
-        app=given["--app"],
-        evaluation_key=given["--evaluation-key"],
-        model_keys=pairs("--model-key", given["--model-key"]),
-        task_keys=pairs("--task-key", given["--task-key"]),
-        events=events,
-        attachments=attachments,
-        allow_gaps=given["--allow-gaps"],
-        force=force,
-        dry_run=given["--dry-run"],
+        app=options.app,
+        evaluation_key=options.evaluation_key,
+        model_keys=pairs("--model-key", options.model_key),
+        task_keys=pairs("--task-key", options.task_key),
+        events=cast("EventChoice", events),
+        attachments=cast("AttachmentChoice", attachments),
+        allow_gaps=options.allow_gaps,
+        force=options.force,
+        dry_run=options.dry_run,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,14 +17,94 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     RootOption,
     verb_command,
+    with_options,
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.formats import ConversionOptions, TaskConverter
+    from aigo_bridge.engine.formats import TaskConverter
 
 app = typer.Typer(**VERB)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions:
+    """Options of a conversion."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="JSONL file with task records, AI GO task, inspect:BENCHMARK, "
+            "lighteval:TASK, lm-eval:PATH (a task or group of lm-evaluation-harness), or "
+            "inspect-hub:PATH (an eval.yaml of Inspect).",
+        ),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="Folder for the AI GO task, or .jsonl file for the records."
+        ),
+    ]
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Key of the AI GO task. [default: the file name]"),
+    ] = None
+    allow_bad_tasks: Annotated[
+        bool,
+        typer.Option("--allow-bad-tasks", help="Skip invalid task records of a JSONL file."),
+    ] = False
+    config: ConfigOption = None
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File for a dataset key of the task, e.g. capitals=rows.csv. Repeatable.",
+        ),
+    ] = None
+    root: RootOption = None
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-arg",
+            "-T",
+            metavar="NAME=VALUE",
+            help="Parameter of the benchmark, e.g. subset=easy. For inspect-hub: "
+            "repository=ORG/NAME. Repeatable.",
+        ),
+    ] = None
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Folder with local rows of a lighteval task: DIR/<split>.jsonl, .parquet or .csv.",
+        ),
+    ] = None
+    custom_tasks: Annotated[
+        Path | None,
+        typer.Option(
+            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
+        ),
+    ] = None
+    allow_gaps: Annotated[
+        bool,
+        typer.Option(
+            "--allow-gaps",
+            help="Convert lm-eval and inspect-hub tasks without the parts that AI GO cannot "
+            "express. The new task lists them.",
+        ),
+    ] = False
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="aigo", help="Target format of a benchmark: aigo.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False
+    env: EnvOption = None
+    allow_file: AllowFileOption = None
+    allow_url: AllowUrlOption = None
+    network: NetworkOption = True
 
 
 @app.command(
@@ -41,143 +121,53 @@ app = typer.Typer(**VERB)
         },
     ),
 )
-def convert(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="JSONL file with task records, AI GO task, inspect:BENCHMARK, "
-            "lighteval:TASK, lm-eval:PATH (a task or group of lm-evaluation-harness), or "
-            "inspect-hub:PATH (an eval.yaml of Inspect).",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="PATH", help="Folder for the AI GO task, or .jsonl file for the records."
-        ),
-    ],
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="KEY", help="Key of the AI GO task. [default: the file name]"),
-    ] = None,
-    allow_bad_tasks: Annotated[
-        bool,
-        typer.Option("--allow-bad-tasks", help="Skip invalid task records of a JSONL file."),
-    ] = False,
-    config: ConfigOption = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dataset",
-            metavar="KEY=FILE",
-            help="File for a dataset key of the task, e.g. capitals=rows.csv. Repeatable.",
-        ),
-    ] = None,
-    root: RootOption = None,
-    task_args: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task-arg",
-            "-T",
-            metavar="NAME=VALUE",
-            help="Parameter of the benchmark, e.g. subset=easy. For inspect-hub: "
-            "repository=ORG/NAME. Repeatable.",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="DIR",
-            help="Folder with local rows of a lighteval task: DIR/<split>.jsonl, .parquet or .csv.",
-        ),
-    ] = None,
-    custom_tasks: Annotated[
-        Path | None,
-        typer.Option(
-            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
-        ),
-    ] = None,
-    allow_gaps: Annotated[
-        bool,
-        typer.Option(
-            "--allow-gaps",
-            help="Convert lm-eval and inspect-hub tasks without the parts that AI GO cannot "
-            "express. The new task lists them.",
-        ),
-    ] = False,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="aigo", help="Target format of a benchmark: aigo.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
-    env: EnvOption = None,
-    allow_file: AllowFileOption = None,
-    allow_url: AllowUrlOption = None,
-    network: NetworkOption = True,
-) -> None:
+@with_options(ConvertOptions)
+def convert(options: ConvertOptions) -> None:
     """Convert task records or a benchmark to an AI GO task, or an AI GO task to records.
 
     The AI GO task has the same prompts and produces the same scores. If an AI GO task cannot be expressed
     as records, the command lists all reasons.
     """
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.engine.formats import ConversionOptions
     from aigo_bridge.engine.registry import split_name
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.jsonl_spec import is_record_file
 
     with reported():
-        if to not in (None, "aigo"):
-            raise UsageError(f"--to: found {to!r}, expected aigo", code=Code.WRONG_OPTION)
-        foreign = _foreign(source)
+        if options.to not in (None, "aigo"):
+            raise UsageError(f"--to: found {options.to!r}, expected aigo", code=Code.WRONG_OPTION)
+        foreign, benchmark = _foreign(options.source), split_name(options.source)
+        failed = ExitCode.FAILED
         if foreign is not None:
-            options = ConversionOptions(root, task_args or (), key, allow_gaps, force)
-            converted = _write_foreign(*foreign, out, options)
-            raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
-        if allow_gaps:
+            is_exact = _write_foreign(*foreign, options)
+        elif options.allow_gaps:
             raise UsageError(
                 "--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH", code=Code.OPTIONS_APART
             )
-        benchmark = split_name(source)
-        if benchmark is not None:
-            converted = _benchmark(
-                *benchmark,
-                out,
-                arguments=task_args or [],
-                key=key,
-                force=force,
-                data_dir=data_dir,
-                custom_tasks=custom_tasks,
-            )
-            raise typer.Exit(ExitCode.DONE if converted else ExitCode.FAILED)
-        if task_args or data_dir is not None or custom_tasks is not None:
+        elif benchmark is not None:
+            is_exact = _benchmark(*benchmark, options)
+        elif options.task_args or options.data_dir is not None or options.custom_tasks is not None:
             raise UsageError(
                 "-T, --data-dir, --custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART
             )
-        if is_record_file(Path(source)):
-            complete = _to_aigo(Path(source), out, key, allow_bad_tasks=allow_bad_tasks, force=force)
-            code = ExitCode.DONE if complete else ExitCode.PARTIAL
+        elif is_record_file(Path(options.source)):
+            is_exact, failed = _to_aigo(options), ExitCode.PARTIAL
         else:
-            fits = _to_records(source, out, config, dataset, root, force=force)
-            code = ExitCode.DONE if fits else ExitCode.FAILED
-    if code:
-        raise typer.Exit(code)
+            is_exact = _to_records(options)
+    if not is_exact:
+        raise typer.Exit(failed)
 
 
-def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool, force: bool) -> bool:
+def _to_aigo(options: ConvertOptions) -> bool:
+    """Convert task records to an AI GO task; return whether all of them are valid."""
     from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.terminal import name_of, short_path
-    from aigo_bridge.errors import UsageError
     from aigo_bridge.jsonl_spec import read_task_file, write_aigo
 
-    records = read_task_file(source, key=key, allow_bad_tasks=allow_bad_tasks)
-    if (out / "task.yaml").exists() and not force:
-        raise UsageError(
-            f"{str(out / 'task.yaml')!r} already exists (replace it with --force)", code=Code.ALREADY_THERE
-        )
-    path = write_aigo(records.converted, out)
+    records = read_task_file(Path(options.source), key=options.key, allow_bad_tasks=options.allow_bad_tasks)
+    _refuse_existing(options.out / "task.yaml", options)
+    path = write_aigo(records.converted, options.out)
     show_issues(records.issues)
     for gap in records.converted.gaps:
         typer.echo(f"gap: {gap}", err=True)
@@ -185,15 +175,15 @@ def _to_aigo(source: Path, out: Path, key: str | None, *, allow_bad_tasks: bool,
     return not records.num_invalid
 
 
-def _to_records(
-    source: str,
-    out: Path,
-    config: list[str] | None,
-    dataset: list[str] | None,
-    root: Path | None,
-    *,
-    force: bool,
-) -> bool:
+def _refuse_existing(path: Path, options: ConvertOptions) -> None:
+    from aigo_bridge.errors import UsageError
+
+    if path.exists() and not options.force:
+        raise UsageError(f"{str(path)!r} already exists (replace it with --force)", code=Code.ALREADY_THERE)
+
+
+def _to_records(options: ConvertOptions) -> bool:
+    """Convert an AI GO task to records; return whether they can express it."""
     from aigo_bridge.cli.options import origin_of
     from aigo_bridge.cli.terminal import name_of, printable, short_path
     from aigo_bridge.errors import UsageError
@@ -201,11 +191,12 @@ def _to_records(
     from aigo_bridge.jsonl_spec import from_aigo, write_records
     from aigo_bridge.plan.plan import document_of
 
+    out = options.out
     if not out.name.lower().endswith(".jsonl"):
         raise UsageError(f"--out: found {str(out)!r}, expected a .jsonl file", code=Code.WRONG_OPTION)
-    if out.exists() and not force:
-        raise UsageError(f"{str(out)!r} already exists (replace it with --force)", code=Code.ALREADY_THERE)
-    task_plan = plan(origin_of(source, config=config, dataset=dataset, root=root))
+    _refuse_existing(out, options)
+    origin = origin_of(options.source, config=options.config, dataset=options.dataset, root=options.root)
+    task_plan = plan(origin)
     # Config values are bound in the definition, so the task needs no parameters.
     definition = task_plan.definition.model_dump(mode="json", by_alias=True, exclude_unset=True)
     document = {**document_of(task_plan.task), "config_spec": [], "definition": definition}
@@ -230,14 +221,18 @@ def _foreign(source: str) -> tuple[TaskConverter, Path] | None:
     return None if row is None or row.tasks is None else (row.tasks(), Path(path))
 
 
-def _write_foreign(convert: TaskConverter, path: Path, out: Path, options: ConversionOptions) -> bool:
+def _write_foreign(convert: TaskConverter, path: Path, options: ConvertOptions) -> bool:
     """Write tasks of another project as AI GO tasks; return whether AI GO can express them."""
     from aigo_bridge.cli.failing import show_issues, show_message
     from aigo_bridge.cli.terminal import name_of, short_path
+    from aigo_bridge.engine.formats import ConversionOptions
     from aigo_bridge.errors import UnsupportedPlanError
 
+    choices = ConversionOptions(
+        options.root, options.task_args or (), options.key, options.allow_gaps, options.force
+    )
     try:
-        converted = convert(path, out, options)
+        converted = convert(path, options.out, choices)
     except UnsupportedPlanError as error:
         show_message(str(error), error.code)
         return False
@@ -248,37 +243,30 @@ def _write_foreign(convert: TaskConverter, path: Path, out: Path, options: Conve
     return True
 
 
-def _benchmark(
-    engine: str,
-    task: str,
-    out: Path,
-    *,
-    arguments: Sequence[str],
-    key: str | None,
-    force: bool,
-    data_dir: Path | None = None,
-    custom_tasks: Path | None = None,
-) -> bool:
+def _benchmark(engine: str, task: str, options: ConvertOptions) -> bool:
     """Write a benchmark as an AI GO task with its rows; return whether AI GO can express it."""
     from aigo_bridge.cli.failing import show_message
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.engine.registry import load_benchmarks, refuse_local_rows
-    from aigo_bridge.errors import UnsupportedPlanError, UsageError
+    from aigo_bridge.errors import UnsupportedPlanError
     from aigo_bridge.jsonl_spec import write_aigo
     from aigo_bridge.jsonl_spec.conversion import Converted
 
-    if (out / "task.yaml").exists() and not force:
-        raise UsageError(
-            f"{str(out / 'task.yaml')!r} already exists (replace it with --force)", code=Code.ALREADY_THERE
-        )
+    _refuse_existing(options.out / "task.yaml", options)
     try:
         runner = load_benchmarks(engine)
-        refuse_local_rows(engine, data_dir, custom_tasks)
-        converted = runner.converted(task, arguments, key, data_dir=data_dir, custom_tasks=custom_tasks)
+        refuse_local_rows(engine, options.data_dir, options.custom_tasks)
+        converted = runner.converted(
+            task,
+            options.task_args or [],
+            options.key,
+            data_dir=options.data_dir,
+            custom_tasks=options.custom_tasks,
+        )
     except UnsupportedPlanError as error:
         show_message(str(error), error.code)
         return False
-    path = write_aigo(Converted(dict(converted.task), converted.rows, ()), out)
+    path = write_aigo(Converted(dict(converted.task), converted.rows, ()), options.out)
     for gap in converted.gaps:
         hint = f" ({gap.hint})" if gap.hint else ""
         typer.echo(f"gap: {gap.part}: {gap.reason} [{gap.fidelity.value}]{hint}", err=True)

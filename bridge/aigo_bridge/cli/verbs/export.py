@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from aigo_bridge.cli.options import (
     NetworkOption,
     RootOption,
     verb_command,
+    with_options,
 )
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
@@ -31,6 +33,126 @@ app = typer.Typer(**VERB)
 
 RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json.zst")
 """File extensions of result logs; `--to inspect` with one of them suggests `--to inspect-log`."""
+
+
+_OF_TASKS = ("native", "config", "dataset", "num_samples", "root", "allow_bad_tasks")
+"""Options that apply only to tasks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportVerbOptions:
+    """Options of an export."""
+
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TASK|RESULT",
+            help="Task file (YAML or JSONL task records) or shipped task. With --to NAME-log "
+            "or FORMAT: result logs. With --to aigo: results, engine logs, folders and "
+            "lakes.",
+        ),
+    ]
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="NAME|NAME-log|FORMAT|aigo",
+            help="Target. Files to run a task: inspect, lighteval, inspect-hub (a dataset with "
+            "an eval.yaml). Results: inspect-log (for the Inspect viewer), every-eval-ever, "
+            "aigo (for the AI GO platform).",
+        ),
+    ]
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")]
+    native: Annotated[
+        bool, typer.Option("--native", help="Write plain engine code that runs without aigo-bridge.")
+    ] = False
+    config: ConfigOption = None
+    dataset: DatasetOption = None
+    num_samples: Annotated[
+        int | None,
+        typer.Option(
+            "--num-samples",
+            "-n",
+            "--limit",
+            min=1,
+            metavar="N",
+            help="Number of samples to export. [default: all]",
+        ),
+    ] = None
+    subsampling: Annotated[
+        str,
+        typer.Option(
+            "--subsampling",
+            metavar="head|random",
+            help="How to choose these samples: the first ones, or a fixed random choice.",
+        ),
+    ] = "head"
+    root: RootOption = None
+    allow_bad_tasks: BadTasksOption = False
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the files of an earlier export. Other files are kept.")
+    ] = False
+    app: Annotated[
+        str | None,
+        typer.Option("--app", metavar="KEY", help="Key of the AI app that the README selects."),
+    ] = None
+    evaluation_key: Annotated[
+        str | None,
+        typer.Option(
+            "--evaluation-key",
+            metavar="KEY",
+            help="Key of the evaluation. [default: derived from the results]",
+        ),
+    ] = None
+    model_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model-key",
+            metavar="MODEL=KEY",
+            help="Use a model that already exists on the platform, e.g. openai/gpt-4o=my-model. Repeatable.",
+        ),
+    ] = None
+    task_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task-key",
+            metavar="TASK=KEY",
+            help="Use a task that already exists on the platform, e.g. capitals=my-task. Repeatable.",
+        ),
+    ] = None
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "--events",
+            metavar="all|main",
+            help="Keep all events of the traces, or only the main conversation. [default: all]",
+        ),
+    ] = None
+    attachments: Annotated[
+        str | None,
+        typer.Option(
+            "--attachments",
+            metavar="keep|files|drop",
+            help="Keep images, audio and files in the logs, write them to attachments/, or leave them out. "
+            "[default: keep]",
+        ),
+    ] = None
+    allow_gaps: Annotated[
+        bool,
+        typer.Option(
+            "--allow-gaps",
+            help="Export without the parts that AI GO cannot express. losses.json lists them.",
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="List the files with their sizes without writing them."),
+    ] = False
+    env: EnvOption = None
+    allow_file: AllowFileOption = None
+    allow_url: AllowUrlOption = None
+    network: NetworkOption = True
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary.")] = False
 
 
 @app.command(
@@ -59,126 +181,17 @@ RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json
         },
     ),
 )
-def export(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TASK|RESULT",
-            help="Task file (YAML or JSONL task records) or shipped task. With --to NAME-log "
-            "or FORMAT: result logs. With --to aigo: results, engine logs, folders and "
-            "lakes.",
-        ),
-    ],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="NAME|NAME-log|FORMAT|aigo",
-            help="Target. Files to run a task: inspect, lighteval, inspect-hub (a dataset with "
-            "an eval.yaml). Results: inspect-log (for the Inspect viewer), every-eval-ever, "
-            "aigo (for the AI GO platform).",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")],
-    native: Annotated[
-        bool, typer.Option("--native", help="Write plain engine code that runs without aigo-bridge.")
-    ] = False,
-    config: ConfigOption = None,
-    dataset: DatasetOption = None,
-    num_samples: Annotated[
-        int | None,
-        typer.Option(
-            "--num-samples",
-            "-n",
-            "--limit",
-            min=1,
-            metavar="N",
-            help="Number of samples to export. [default: all]",
-        ),
-    ] = None,
-    subsampling: Annotated[
-        str,
-        typer.Option(
-            "--subsampling",
-            metavar="head|random",
-            help="How to choose these samples: the first ones, or a fixed random choice.",
-        ),
-    ] = "head",
-    root: RootOption = None,
-    allow_bad_tasks: BadTasksOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the files of an earlier export. Other files are kept.")
-    ] = False,
-    app: Annotated[
-        str | None,
-        typer.Option("--app", metavar="KEY", help="Key of the AI app that the README selects."),
-    ] = None,
-    evaluation_key: Annotated[
-        str | None,
-        typer.Option(
-            "--evaluation-key",
-            metavar="KEY",
-            help="Key of the evaluation. [default: derived from the results]",
-        ),
-    ] = None,
-    model_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-key",
-            metavar="MODEL=KEY",
-            help="Use a model that already exists on the platform, e.g. openai/gpt-4o=my-model. Repeatable.",
-        ),
-    ] = None,
-    task_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task-key",
-            metavar="TASK=KEY",
-            help="Use a task that already exists on the platform, e.g. capitals=my-task. Repeatable.",
-        ),
-    ] = None,
-    events: Annotated[
-        str | None,
-        typer.Option(
-            "--events",
-            metavar="all|main",
-            help="Keep all events of the traces, or only the main conversation. [default: all]",
-        ),
-    ] = None,
-    attachments: Annotated[
-        str | None,
-        typer.Option(
-            "--attachments",
-            metavar="keep|files|drop",
-            help="Keep images, audio and files in the logs, write them to attachments/, or leave them out. "
-            "[default: keep]",
-        ),
-    ] = None,
-    allow_gaps: Annotated[
-        bool,
-        typer.Option(
-            "--allow-gaps",
-            help="Export without the parts that AI GO cannot express. losses.json lists them.",
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="List the files with their sizes without writing them."),
-    ] = False,
-    env: EnvOption = None,
-    allow_file: AllowFileOption = None,
-    allow_url: AllowUrlOption = None,
-    network: NetworkOption = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary.")] = False,
-) -> None:
+@with_options(ExportVerbOptions)
+def export(options: ExportVerbOptions) -> None:
     """Write a task as files for an engine, a result as an engine log, or results for the AI GO platform.
 
     The exported files contain the task, all included files and the rows, so you can copy them to another
     machine. Nothing is executed.
     """
     from aigo_bridge.cli.failing import reported, show_issues
-    from aigo_bridge.cli.options import origin_of
+    from aigo_bridge.cli.options import option_name, origin_of
     from aigo_bridge.cli.storage.evidence_exports import export_to_aigo, refuse_without_aigo
+    from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.engine.engine import ExportOptions
     from aigo_bridge.engine.formats import result_exports
     from aigo_bridge.errors import UnsupportedPlanError, UsageError
@@ -192,29 +205,22 @@ def export(
         task_exporter,
     )
 
+    to, sources = options.to, options.sources
     with reported():
         check_target(to)
-        of_evidence = {
-            "--app": app, "--evaluation-key": evaluation_key, "--model-key": model_key,
-            "--task-key": task_key, "--events": events, "--attachments": attachments,
-            "--allow-gaps": allow_gaps, "--dry-run": dry_run,
-        }  # fmt: skip
-        if to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports():
-            for option, value in (
-                ("--native", native), ("--config", config), ("--dataset", dataset),
-                ("--num-samples", num_samples),
-                ("--root", root), ("--allow-bad-tasks", allow_bad_tasks),
-            ):  # fmt: skip
-                if value:
+        is_of_results = to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports()
+        if is_of_results:
+            for name in _OF_TASKS:
+                if getattr(options, name):
                     raise UsageError(
-                        f"{option}: only for tasks; --to {to} accepts only result logs",
+                        f"{option_name(name)}: only for tasks; --to {to} accepts only result logs",
                         code=Code.OPTIONS_APART,
                     )
         if to == EVIDENCE:
-            raise typer.Exit(export_to_aigo(sources, out, of_evidence, force=force, as_json=as_json))
-        refuse_without_aigo(to, of_evidence)
-        if to.endswith(LOG_SUFFIX) or to in result_exports():
-            _export_logs([Path(source) for source in sources], to, out, force=force, as_json=as_json)
+            raise typer.Exit(export_to_aigo(options))
+        refuse_without_aigo(options)
+        if is_of_results:
+            _export_logs(options)
             return
         if len(sources) > 1:
             raise UsageError(
@@ -232,40 +238,42 @@ def export(
         task_plan = plan(
             origin_of(
                 source,
-                config=config,
-                dataset=dataset,
-                root=root,
-                num_samples=num_samples,
-                subsampling=subsampling,
-                allow_bad_tasks=allow_bad_tasks,
+                config=options.config,
+                dataset=options.dataset,
+                root=options.root,
+                num_samples=options.num_samples,
+                subsampling=options.subsampling,
+                allow_bad_tasks=options.allow_bad_tasks,
             )
         )
         show_issues(task_plan.warnings)
+        choices = ExportOptions(native=options.native, force=options.force)
         try:
-            exported = exporter.export(task_plan, out, ExportOptions(native=native, force=force))
+            exported = exporter.export(task_plan, options.out, choices)
         except UnsupportedPlanError as error:
-            if as_json and isinstance(error, InexactExportError):
-                _say(_refusal(task_plan, error))
+            if options.as_json and isinstance(error, InexactExportError):
+                print_json(_refusal(task_plan, error))
             with reported(ExitCode.FAILED):
                 raise error from error
-    if as_json:
-        _say(_summary(task_plan, exported, native=native))
+    if options.as_json:
+        print_json(_summary(task_plan, exported, native=options.native))
     else:
         _print(task_plan, exported)
     if task_plan.num_invalid:
         raise typer.Exit(ExitCode.PARTIAL)
 
 
-def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_json: bool) -> None:
+def _export_logs(options: ExportVerbOptions) -> None:
     from aigo_bridge.cli.terminal import name_of, print_json, short_path
     from aigo_bridge.engine.formats import result_export
     from aigo_bridge.exporting import log_exporter
 
-    export_as = result_export(to)
+    results = [Path(source) for source in options.sources]
+    export_as = result_export(options.to)
     if export_as is not None:
         for result in results:
-            exported = export_as(result, out, force=force)
-            if as_json:
+            exported = export_as(result, options.out, force=options.force)
+            if options.as_json:
                 summary = {"result": str(result), "file": str(exported.path), "loss": list(exported.lines)}
                 print_json(summary, indent=None)
                 continue
@@ -273,10 +281,10 @@ def _export_logs(results: list[Path], to: str, out: Path, *, force: bool, as_jso
             for line in exported.lines:
                 typer.echo(f"  {line}")
         return
-    exporter = log_exporter(to)
+    exporter = log_exporter(options.to)
     for result in results:
-        written = exporter.export_log(result, out, force=force)
-        if as_json:
+        written = exporter.export_log(result, options.out, force=options.force)
+        if options.as_json:
             print_json({"result": str(result), "log": str(written)}, indent=None)
         else:
             typer.echo(name_of(short_path(written)))
@@ -314,9 +322,3 @@ def _print(plan: TaskPlan, exported: ExportedFiles) -> None:
     typer.echo(f"run it in {folder}:")
     for command in exported.commands:
         typer.echo(f"  {printable(command)}")
-
-
-def _say(content: dict[str, Any]) -> None:
-    from aigo_bridge.cli.terminal import print_json
-
-    print_json(content)

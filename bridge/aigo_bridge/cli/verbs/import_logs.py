@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, AllowOption, SnippetsOption, choose_confinement, verb_command
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowOption,
+    SnippetsOption,
+    choose_confinement,
+    verb_command,
+    with_options,
+)
 from aigo_bridge.cli.storage.import_reports import ImportReports, one_result
 from aigo_bridge.codes import Code
 
@@ -25,6 +33,184 @@ CHOICES = {
     "--format": ("json", "json.gz", "json.zst", "parquet"),
     "--events": ("all", "default", "minimal"),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportLogsOptions:
+    """Options of an import."""
+
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG…",
+            help="Log files, folders, patterns, or URLs (s3://…) of an engine, of "
+            "lm-evaluation-harness or of Every Eval Ever. With --format parquet or "
+            "--lake, result logs are also accepted. With --lake, run files with task "
+            "result logs are also accepted.",
+        ),
+    ]
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR|FILE",
+            help="Folder for the evidence. For a single log, you can name the file: NAME.tasklog.json.",
+        ),
+    ] = Path("out")
+    output_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="json|json.gz|json.zst|parquet",
+            help="Format of the evidence: a JSON file, optionally compressed, or Parquet tables.",
+        ),
+    ] = "json"
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="full|delta|none",
+            help="Model inputs to keep: full (complete inputs), delta (only new messages of "
+            "each call) or none.",
+        ),
+    ] = "full"
+    events: Annotated[
+        str,
+        typer.Option(
+            "--events",
+            metavar="all|default|minimal",
+            help="Trace events to keep: all, default (without state patches and library "
+            "messages below warning) or minimal (only the conversation).",
+        ),
+    ] = "default"
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            min=1,
+            metavar="N",
+            help="Number of logs to import in parallel. [default: one per CPU core]",
+        ),
+    ] = None
+    redact: Annotated[
+        bool, typer.Option("--redact/--no-redact", help="Remove texts that look like API keys.")
+    ] = True
+    pattern: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--redact-pattern",
+            metavar="REGEX",
+            help="Also remove texts that match this regular expression, e.g. 'tok_[a-z0-9]+'. Repeatable.",
+        ),
+    ] = None
+    max_loss: Annotated[
+        int | None,
+        typer.Option(
+            "--max-loss", min=0, metavar="N", help="Maximum number of dropped items. More set exit code 1."
+        ),
+    ] = None
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bound",
+            metavar="NAME=NUMBER",
+            help="Raise a safety limit for large logs, e.g. events=10000000. Repeatable.",
+        ),
+    ] = None
+    recompute: Annotated[
+        str | None,
+        typer.Option(
+            "--recompute",
+            metavar="TASK",
+            help="Compute all metrics of an aigo-bridge log again, with this task or run "
+            "file. It must be the task of the log.",
+        ),
+    ] = None
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dataset",
+            metavar="KEY=FILE",
+            help="File for a dataset key of the task in --recompute, e.g. capitals=rows.csv. Repeatable.",
+        ),
+    ] = None
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--root",
+            metavar="DIR",
+            help="Folder that the task in --recompute may read from. [default: the project folder]",
+        ),
+    ] = None
+    snippets: SnippetsOption = None
+    allow: AllowOption = None
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SOURCE",
+            help="Import traces of another tool: claude_code, opentelemetry, phoenix or langsmith.",
+        ),
+    ] = None
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Engine or format of the logs. [default: recognized from the files]",
+        ),
+    ] = None
+    provenance: Annotated[
+        bool,
+        typer.Option(
+            "--provenance", help="Also write checksums of each result and its samples. `verify` needs them."
+        ),
+    ] = False
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            "--lake",
+            metavar="LAKE",
+            help="Add the results to a lake of Delta tables, e.g. team.lake or s3://team/evidence.lake.",
+        ),
+    ] = None
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Continue to import new logs into the lake until you press ctrl-C."),
+    ] = False
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            min=0.1,
+            metavar="SECONDS",
+            help="Time between two searches for new logs with --watch.",
+        ),
+    ] = 10
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="ray", help="Import into a lake on the workers of a Ray cluster."),
+    ] = None
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address",
+            metavar="HOST:PORT|auto",
+            help="Address of the Ray cluster for --on ray. [default: a cluster on this "
+            "machine, for the duration of the import]",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            metavar="N",
+            help="Number of worker processes for --on ray. [default: one per CPU]",
+        ),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False
 
 
 @app.command(
@@ -48,180 +234,8 @@ CHOICES = {
         },
     ),
 )
-def import_logs(
-    logs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LOG…",
-            help="Log files, folders, patterns, or URLs (s3://…) of an engine, of "
-            "lm-evaluation-harness or of Every Eval Ever. With --format parquet or "
-            "--lake, result logs are also accepted. With --lake, run files with task "
-            "result logs are also accepted.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR|FILE",
-            help="Folder for the evidence. For a single log, you can name the file: NAME.tasklog.json.",
-        ),
-    ] = Path("out"),
-    output_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="json|json.gz|json.zst|parquet",
-            help="Format of the evidence: a JSON file, optionally compressed, or Parquet tables.",
-        ),
-    ] = "json",
-    context: Annotated[
-        str,
-        typer.Option(
-            "--context",
-            metavar="full|delta|none",
-            help="Model inputs to keep: full (complete inputs), delta (only new messages of "
-            "each call) or none.",
-        ),
-    ] = "full",
-    events: Annotated[
-        str,
-        typer.Option(
-            "--events",
-            metavar="all|default|minimal",
-            help="Trace events to keep: all, default (without state patches and library "
-            "messages below warning) or minimal (only the conversation).",
-        ),
-    ] = "default",
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            min=1,
-            metavar="N",
-            help="Number of logs to import in parallel. [default: one per CPU core]",
-        ),
-    ] = None,
-    redact: Annotated[
-        bool, typer.Option("--redact/--no-redact", help="Remove texts that look like API keys.")
-    ] = True,
-    pattern: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--redact-pattern",
-            metavar="REGEX",
-            help="Also remove texts that match this regular expression, e.g. 'tok_[a-z0-9]+'. Repeatable.",
-        ),
-    ] = None,
-    max_loss: Annotated[
-        int | None,
-        typer.Option(
-            "--max-loss", min=0, metavar="N", help="Maximum number of dropped items. More set exit code 1."
-        ),
-    ] = None,
-    bound: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bound",
-            metavar="NAME=NUMBER",
-            help="Raise a safety limit for large logs, e.g. events=10000000. Repeatable.",
-        ),
-    ] = None,
-    recompute: Annotated[
-        str | None,
-        typer.Option(
-            "--recompute",
-            metavar="TASK",
-            help="Compute all metrics of an aigo-bridge log again, with this task or run "
-            "file. It must be the task of the log.",
-        ),
-    ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dataset",
-            metavar="KEY=FILE",
-            help="File for a dataset key of the task in --recompute, e.g. capitals=rows.csv. Repeatable.",
-        ),
-    ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="Folder that the task in --recompute may read from. [default: the project folder]",
-        ),
-    ] = None,
-    snippets: SnippetsOption = None,
-    allow: AllowOption = None,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="SOURCE",
-            help="Import traces of another tool: claude_code, opentelemetry, phoenix or langsmith.",
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="NAME",
-            help="Engine or format of the logs. [default: recognized from the files]",
-        ),
-    ] = None,
-    provenance: Annotated[
-        bool,
-        typer.Option(
-            "--provenance", help="Also write checksums of each result and its samples. `verify` needs them."
-        ),
-    ] = False,
-    lake: Annotated[
-        str | None,
-        typer.Option(
-            "--lake",
-            metavar="LAKE",
-            help="Add the results to a lake of Delta tables, e.g. team.lake or s3://team/evidence.lake.",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Continue to import new logs into the lake until you press ctrl-C."),
-    ] = False,
-    interval: Annotated[
-        float,
-        typer.Option(
-            "--interval",
-            min=0.1,
-            metavar="SECONDS",
-            help="Time between two searches for new logs with --watch.",
-        ),
-    ] = 10,
-    on: Annotated[
-        str | None,
-        typer.Option("--on", metavar="ray", help="Import into a lake on the workers of a Ray cluster."),
-    ] = None,
-    ray_address: Annotated[
-        str | None,
-        typer.Option(
-            "--ray-address",
-            metavar="HOST:PORT|auto",
-            help="Address of the Ray cluster for --on ray. [default: a cluster on this "
-            "machine, for the duration of the import]",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            metavar="N",
-            help="Number of worker processes for --on ray. [default: one per CPU]",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the reports as JSON.")] = False,
-) -> None:
+@with_options(ImportLogsOptions)
+def import_logs(options: ImportLogsOptions) -> None:
     """Convert engine logs to AI GO evidence, including damaged and unfinished logs.
 
     The command prints one line for each log. `<name>.loss.json` counts everything that was kept, changed
@@ -230,68 +244,74 @@ def import_logs(
     Code inside a log is never executed. Metrics that an AI GO task computes in Python are copied from the
     log. To compute them again with your own task, use --recompute.
     """
-    from aigo_bridge.access.bounds import DEFAULT_BOUNDS
     from aigo_bridge.cli.failing import reported
-    from aigo_bridge.engine.registry import load_logs, logs_by_engine
-    from aigo_bridge.errors import MissingEngineError, UsageError
-    from aigo_bridge.hooks import load_hook
-    from aigo_bridge.importing.lakes import Lake, LakeImport
-    from aigo_bridge.importing.log_import import SEVERAL_RESULTS, ImportOptions
 
-    reports = ImportReports(as_json)
+    reports = ImportReports(options.as_json)
     with reported():
-        _check_choices({"--context": context, "--format": output_format, "--events": events})
-        choose_confinement(snippets, allow)
-        options = ImportOptions(
-            context=context,  # type: ignore[arg-type]  # checked above, as the next two
-            output_format=output_format,  # type: ignore[arg-type]
-            events=events,  # type: ignore[arg-type]
-            jobs=jobs,
-            redact=redact,
-            patterns=tuple(pattern or ()),
-            bounds=DEFAULT_BOUNDS.changed(_numbers(bound)),
-            max_loss=max_loss,
-            provenance=provenance,
-            recompute=_recompute(recompute, dataset, root),
-        )
-        lake = _lake(lake, out, output_format, {"--watch": watch, "--on": on is not None})
-        _check_cluster(on, jobs, {"--ray-address": ray_address, "--workers": workers})
-        if lake is not None or source is not None:
-            if lake is not None:
-                _refuse_with_lake(recompute=recompute, engine=engine, provenance=provenance, source=source)
-                code = load_hook("lake", Lake).import_logs(
-                    LakeImport(
-                        *(lake, logs, options, reports.add, interval if watch else None),
-                        *(on is not None, ray_address, workers),
-                    )
-                )
-            else:
-                with one_result(out, options, reports) as (folder, chosen, found):
-                    code = _traces(logs, str(source), folder, chosen, engine, found.add)
-            # A lake prints its own total.
-            reports.finish(total=lake is None)
-            raise typer.Exit(code)
-        logs, results = _result_logs(logs) if output_format == "parquet" else (logs, [])
-        located = logs_by_engine(logs, engine, lambda line: typer.echo(line, err=True))
-        # Load all engines before reading any log.
-        by_engine = [(load_logs(name), locations) for name, locations in located.items()]
-        code, missing = 0, list[MissingEngineError]()
-        with one_result(out, options, reports) as (folder, chosen, found):
-            if chosen.name is not None and len(located) > 1:
-                raise UsageError(SEVERAL_RESULTS, code=Code.WRONG_OPTION)
-            for one, locations in by_engine:
-                try:
-                    code = max(code, one.import_logs(locations, folder, chosen, found.add))
-                except MissingEngineError as error:
-                    # A missing package of one engine does not affect the files of the others.
-                    missing.append(error)
-        if results:
-            code = max(code, _result_tables(results, out, options, reports.names(), reports.add))
-        reports.finish()
-        if missing:
-            raise MissingEngineError("; ".join(map(str, missing)))
+        choices = _choices(options)
+        lake = _lake(options)
+        _check_cluster(options)
+        if lake is not None:
+            code = _into_lake(lake, options, choices, reports)
+        elif options.source is not None:
+            with one_result(options.out, choices, reports) as (folder, chosen, found):
+                code = _traces(options, options.source, folder, chosen, found.add)
+            reports.finish()
+        else:
+            code = _engine_logs(options, choices, reports)
     if code:
         raise typer.Exit(code)
+
+
+def _choices(options: ImportLogsOptions) -> ImportOptions:
+    from aigo_bridge.access.bounds import DEFAULT_BOUNDS
+    from aigo_bridge.importing.log_import import ImportOptions
+
+    _check_choices(
+        {"--context": options.context, "--format": options.output_format, "--events": options.events}
+    )
+    choose_confinement(options.snippets, options.allow)
+    return ImportOptions(
+        context=options.context,  # type: ignore[arg-type]  # checked above, as the next two
+        output_format=options.output_format,  # type: ignore[arg-type]
+        events=options.events,  # type: ignore[arg-type]
+        jobs=options.jobs,
+        redact=options.redact,
+        patterns=tuple(options.pattern or ()),
+        bounds=DEFAULT_BOUNDS.changed(_numbers(options.bound)),
+        max_loss=options.max_loss,
+        provenance=options.provenance,
+        recompute=_recompute(options),
+    )
+
+
+def _engine_logs(options: ImportLogsOptions, choices: ImportOptions, reports: ImportReports) -> int:
+    """Import the logs of engines, and result logs as tables; return the worst exit code."""
+    from aigo_bridge.engine.registry import load_logs, logs_by_engine
+    from aigo_bridge.errors import MissingEngineError, UsageError
+    from aigo_bridge.importing.log_import import SEVERAL_RESULTS
+
+    is_table = options.output_format == "parquet"
+    logs, results = _result_logs(options.logs) if is_table else (options.logs, [])
+    located = logs_by_engine(logs, options.engine, lambda line: typer.echo(line, err=True))
+    # Load all engines before reading any log.
+    by_engine = [(load_logs(name), locations) for name, locations in located.items()]
+    code, missing = 0, list[MissingEngineError]()
+    with one_result(options.out, choices, reports) as (folder, chosen, found):
+        if chosen.name is not None and len(located) > 1:
+            raise UsageError(SEVERAL_RESULTS, code=Code.WRONG_OPTION)
+        for one, locations in by_engine:
+            try:
+                code = max(code, one.import_logs(locations, folder, chosen, found.add))
+            except MissingEngineError as error:
+                # A missing package of one engine does not affect the files of the others.
+                missing.append(error)
+    if results:
+        code = max(code, _result_tables(results, options.out, choices, reports.names(), reports.add))
+    reports.finish()
+    if missing:
+        raise MissingEngineError("; ".join(map(str, missing)))
+    return code
 
 
 def _check_choices(values: Mapping[str, str]) -> None:
@@ -305,21 +325,23 @@ def _check_choices(values: Mapping[str, str]) -> None:
             )
 
 
-def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str, bool]) -> str | None:
+def _lake(options: ImportLogsOptions) -> str | None:
     """Return the lake to import into; `None` without one."""
     from aigo_bridge.errors import UsageError
 
-    if lake is None and output_format == "parquet":
+    is_table, lake = options.output_format == "parquet", options.lake
+    if lake is None and is_table:
         from aigo_bridge.importing.lakes import names_lake
 
-        lake = _lake_out(out) if names_lake(out) else None
-    names = [name for name, is_used in options.items() if is_used]
+        lake = _lake_out(options.out) if names_lake(options.out) else None
+    given = {"--watch": options.watch, "--on": options.on is not None}
+    names = [name for name, is_used in given.items() if is_used]
     if lake is None and names:
-        place = _lake_out(out) if output_format == "parquet" else "LAKE"
+        place = _lake_out(options.out) if is_table else "LAKE"
         hint = (
             "; with --format parquet, --out is a lake if it contains one, or if its name is "
             "lake or ends in .lake, -lake or _lake"
-            if output_format == "parquet"
+            if is_table
             else ""
         )
         raise UsageError(
@@ -329,31 +351,54 @@ def _lake(lake: str | None, out: Path, output_format: str, options: Mapping[str,
     return lake
 
 
-def _check_cluster(on: str | None, jobs: int | None, others: Mapping[str, object]) -> None:
+def _check_cluster(options: ImportLogsOptions) -> None:
     from aigo_bridge.errors import UsageError
 
-    if on not in (None, "ray"):
-        raise UsageError(f"--on: found {on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
-    names = [name for name, value in others.items() if value is not None]
-    if on is None and names:
+    if options.on not in (None, "ray"):
+        raise UsageError(f"--on: found {options.on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
+    given = {"--ray-address": options.ray_address, "--workers": options.workers}
+    names = [name for name, value in given.items() if value is not None]
+    if options.on is None and names:
         raise UsageError(f"{', '.join(names)}: only with --on ray", code=Code.OPTIONS_APART)
-    if on is not None and jobs is not None:
+    if options.on is not None and options.jobs is not None:
         raise UsageError("--jobs: cannot be combined with --on ray; use --workers", code=Code.OPTIONS_APART)
 
 
-def _refuse_with_lake(**given: object) -> None:
-    """Raise an error for options that do not apply to an import into a lake.
+def _into_lake(lake: str, options: ImportLogsOptions, choices: ImportOptions, reports: ImportReports) -> int:
+    """Import logs into a lake; return the exit code.
 
     Raises:
-        UsageError: such an option was set.
+        UsageError: options do not apply to lakes.
     """
     from aigo_bridge.errors import UsageError
+    from aigo_bridge.hooks import load_hook
+    from aigo_bridge.importing.lakes import Lake, LakeImport
 
-    names = [f"--{'from' if name == 'source' else name}" for name, value in given.items() if value]
+    given = {
+        "--recompute": options.recompute,
+        "--engine": options.engine,
+        "--provenance": options.provenance,
+        "--from": options.source,
+    }
+    names = [name for name, value in given.items() if value]
     if names:
         raise UsageError(
             f"{', '.join(names)}: cannot be combined with an import into a lake", code=Code.OPTIONS_APART
         )
+    code = load_hook("lake", Lake).import_logs(
+        LakeImport(
+            lake,
+            options.logs,
+            choices,
+            reports.add,
+            options.interval if options.watch else None,
+            options.on is not None,
+            options.ray_address,
+            options.workers,
+        )
+    )
+    reports.finish(total=False)  # A lake prints its own total.
+    return code
 
 
 def _lake_out(out: Path) -> str:
@@ -362,45 +407,43 @@ def _lake_out(out: Path) -> str:
 
 
 def _traces(
-    locations: list[str],
+    options: ImportLogsOptions,
     source: str,
     out: Path,
-    options: ImportOptions,
-    engine: str | None,
+    choices: ImportOptions,
     tell: Callable[[ImportReport], None],
 ) -> int:
     """Import traces that no engine wrote; return the worst exit code."""
     from aigo_bridge.engine.formats import formats
     from aigo_bridge.errors import UsageError
 
-    if engine is not None:
+    if options.engine is not None:
         raise UsageError("--engine: cannot be combined with --from", code=Code.OPTIONS_APART)
     sources = {name: row.traces for name, row in formats().items() if row.traces is not None}
     if source not in sources:
         raise UsageError(
             f"--from: found {source!r}, expected one of {', '.join(sources)}", code=Code.WRONG_OPTION
         )
-    return sources[source]().import_logs(locations, out, options, tell)
+    return sources[source]().import_logs(options.logs, out, choices, tell)
 
 
-def _recompute(
-    task: str | None, dataset: list[str] | None, root: Path | None
-) -> Callable[[LoggedPlan], TaskPlan] | None:
+def _recompute(options: ImportLogsOptions) -> Callable[[LoggedPlan], TaskPlan] | None:
     """Return a function that replaces a log's plan with the user's own plan; `None` if nothing is
     recomputed.
     """
     from aigo_bridge.errors import UsageError
 
+    task = options.recompute
     if task is None:
-        if dataset or root is not None:
+        if options.dataset or options.root is not None:
             raise UsageError("--dataset, --root: only with --recompute", code=Code.OPTIONS_APART)
         return None
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.evaluation.own_logs import check_task, own_plan
     from aigo_bridge.execution.permissions import confined
 
-    reach = None if root is None else str(root.resolve())
-    files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", dataset).items()}
+    reach = None if options.root is None else str(options.root.resolve())
+    files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", options.dataset).items()}
     check_task(task, reach)
     return lambda logged: confined(own_plan(task, logged, datasets=files, root=reach))
 
