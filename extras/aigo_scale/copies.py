@@ -71,8 +71,6 @@ def local_paths(context: Any, typed: Mapping[str, Any]) -> Iterator[None]:
     Raises:
         UsageError: an address is not valid or not supported for its parameter.
     """
-    from aigo_bridge.cli.failing import reported
-
     places = RemoteAddresses(context.info_name)
     places.into_lake = places.verb == "import" and imports_to_lake(context.params)
     problems: list[str] = []
@@ -89,15 +87,14 @@ def local_paths(context: Any, typed: Mapping[str, Any]) -> Iterator[None]:
         return value if path == text else type(value)(path)
 
     with _ended(places):
-        with reported():
-            for parameter in context.command.params:
-                name = parameter.name
-                if typed.get(name):
-                    context.params[name] = local(parameter, context.params[name], typed[name])
-            if problems:
-                raise UsageError("\n".join(problems), code=Code.WRONG_ADDRESS)
-            if places.words:
-                _take(places, context.params)
+        for parameter in context.command.params:
+            name = parameter.name
+            if typed.get(name):
+                context.params[name] = local(parameter, context.params[name], typed[name])
+        if problems:
+            raise UsageError("\n".join(problems), code=Code.WRONG_ADDRESS)
+        if places.words:
+            _take(places, context.params)
         yield
 
 

@@ -30,21 +30,32 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def reported(code: ExitCode = ExitCode.WRONG_USE) -> Iterator[None]:
-    """Print expected errors as messages instead of tracebacks, and exit with `code`."""
+def reported(
+    code: ExitCode = ExitCode.WRONG_USE,
+    errors: tuple[type[Exception], ...] = (BridgeError, OSError),
+) -> Iterator[None]:
+    """Print expected errors as messages instead of tracebacks, and exit with `code`.
+
+    Args:
+        code: exit code.
+        errors: classes of the expected errors.
+    """
     try:
         yield
-    except BridgeError as error:
+    except BrokenPipeError:
+        raise  # The reader of the output has ended, for example `head`. Click exits without a message.
+    except (BridgeError, OSError) as error:
+        if not isinstance(error, errors):
+            raise
         if _failed_by_signal():
             raise interrupted() from error
-        show(error)
-        raise typer.Exit(code) from error
-    except OSError as error:
-        if _failed_by_signal():
-            raise interrupted() from error
-        # For example, a read-only folder or a full disk: the user can fix it, and no partial file is left.
-        place = f"{short_path(error.filename)}: " if error.filename is not None else ""
-        typer.echo(f"error: {name_of(place)}{error.strerror or error} [{Code.SYSTEM_ERROR}]", err=True)
+        if isinstance(error, BridgeError):
+            show(error)
+        else:
+            # For example, a full disk: the user can fix it, and no partial file is left.
+            place = f"{short_path(error.filename)}: " if error.filename is not None else ""
+            message = f"error: {name_of(place)}{error.strerror or error} [{Code.SYSTEM_ERROR}]"
+            typer.echo(message, err=True)
         raise typer.Exit(code) from error
     except KeyboardInterrupt as error:
         raise interrupted() from error

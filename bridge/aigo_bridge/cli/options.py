@@ -57,18 +57,21 @@ class VerbCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb, with local paths instead of object storage addresses and lakes."""
+        """Run the verb. Expected errors are shown as messages, with exit code 2."""
         from aigo_bridge.access.object_addresses import is_collapsed
+        from aigo_bridge.cli.failing import reported
         from aigo_bridge.importing.lakes import may_be_lake
 
-        typed = [one for value in ctx.meta[TYPED].values() for one in _texts(value)]
-        if not any("://" in text or is_collapsed(text) or may_be_lake(text) for text in typed):
-            return super().invoke(ctx)
-        from aigo_bridge.cli.hooks import CommandAddresses
-        from aigo_bridge.hooks import load_hook
+        typed = [text for value in ctx.meta[TYPED].values() for text in _texts(value)]
+        with reported():
+            if not any("://" in text or is_collapsed(text) or may_be_lake(text) for text in typed):
+                return super().invoke(ctx)
+            from aigo_bridge.cli.hooks import CommandAddresses
+            from aigo_bridge.hooks import load_hook
 
-        with load_hook("addresses", CommandAddresses).local(ctx, ctx.meta[TYPED]):
-            return super().invoke(ctx)
+            # Errors of the verb are shown before its outputs are uploaded.
+            with load_hook("addresses", CommandAddresses).local(ctx, ctx.meta[TYPED]), reported():
+                return super().invoke(ctx)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the description and the examples."""

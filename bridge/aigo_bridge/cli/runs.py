@@ -350,15 +350,12 @@ def run_benchmark(
         raise UsageError(f"--resume: not supported for {engine} benchmarks", code=Code.OPTIONS_APART)
     stop_here()
     enabled = benchmarks.reports_progress and not as_json
-    try:
+    with reported(ExitCode.FAILED, (EngineError,)):
         with progress(
             enabled=enabled, display=options.display(), several=True, resumable=benchmarks.resumes
         ) as on_progress:
             outcomes = runner.run(replace(request, on_progress=on_progress, on_note=_note))
         outcomes = [outcome.compared() for outcome in outcomes]
-    except EngineError as error:
-        with reported(ExitCode.FAILED):
-            raise error from error
     for outcome in outcomes:
         task = name_of(outcome.task)
         for doubt in outcome.doubts:

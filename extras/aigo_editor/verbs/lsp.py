@@ -19,12 +19,9 @@ def lsp() -> None:
     Editors start it themselves and use the Language Server Protocol on standard input and output. It only
     reads local files of the project, executes no snippet and calls no model.
     """
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.process.extras import package
 
-    with reported():
-        from aigo_bridge.process.extras import package
+    package("pygls", "the language server", "lsp")
+    from aigo_editor.server import serve
 
-        package("pygls", "the language server", "lsp")
-        from aigo_editor.server import serve
-
-        serve()
+    serve()

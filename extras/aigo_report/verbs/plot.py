@@ -56,7 +56,6 @@ def plot(
     ] = "paper",
 ) -> None:
     """Draw a chart of results for a paper or a slide, and write its numbers as CSV."""
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.result_arguments import note_missing
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.errors import UsageError
@@ -72,17 +71,14 @@ def plot(
     from aigo_report.tables.files import Sheet, write_tables
     from aigo_report.tables.results import results_at
 
-    with reported():
-        for kind, value, names in (("chart", name, CHART_NAMES), ("theme", theme, THEME_NAMES)):
-            if value not in names:
-                raise UsageError(
-                    f"no {kind} {value!r}, expected {', '.join(names)}", code=Code.UNKNOWN_CHOICE
-                )
-        format_of(out)
-        results = results_at(locations)
-        drawn = chart(cast("ChartName", name), results)
-        draw(drawn, out, cast("ThemeName", theme))
-        data = out.with_suffix(".csv")
-        write_tables(data, [Sheet(name, drawn.columns, drawn.rows, lambda: None)])
+    for kind, value, names in (("chart", name, CHART_NAMES), ("theme", theme, THEME_NAMES)):
+        if value not in names:
+            raise UsageError(f"no {kind} {value!r}, expected {', '.join(names)}", code=Code.UNKNOWN_CHOICE)
+    format_of(out)
+    results = results_at(locations)
+    drawn = chart(cast("ChartName", name), results)
+    draw(drawn, out, cast("ThemeName", theme))
+    data = out.with_suffix(".csv")
+    write_tables(data, [Sheet(name, drawn.columns, drawn.rows, lambda: None)])
     note_missing(results.missing)
     typer.echo(f"chart  {short_path(out)}\ndata   {short_path(data)}")

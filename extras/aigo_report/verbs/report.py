@@ -51,13 +51,11 @@ def report(
     The page works offline, loads no external files and never executes content of a result.
     """
     from aigo_bridge import verify
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.exit_codes import ExitCode
     from aigo_report.page import sources_of, write_report
     from aigo_report.terminal import show_report
 
-    with reported():
-        written = write_report(sources_of(results), out, largest=max_size * 1_000_000, verify=verify)
+    written = write_report(sources_of(results), out, largest=max_size * 1_000_000, verify=verify)
     if written.pages > 1:
         typer.echo(
             f"note: a page would be larger than {max_size} MB (--max-size); the report is a folder of"

@@ -92,29 +92,27 @@ def show(
 
     -n and --worst apply to each result. With --sample, results without this sample are skipped.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
     from aigo_report.verbs.samples import LENGTH, SampleFilter, with_sample
 
-    with reported():
-        if sample is not None and (failed or worst or stop_reason or where is not None):
-            raise UsageError(
-                "--sample cannot be combined with --failed, --stop-reason, --where or --worst;"
-                " expected one of them",
-                code=Code.OPTIONS_APART,
-            )
-        if score is not None and worst is None:
-            raise UsageError("--score: only with --worst N", code=Code.OPTIONS_APART)
-        chosen = SampleFilter(
-            sample, failed=failed, stop_reason=stop_reason, where=where, worst=worst, score=score
+    if sample is not None and (failed or worst or stop_reason or where is not None):
+        raise UsageError(
+            "--sample cannot be combined with --failed, --stop-reason, --where or --worst;"
+            " expected one of them",
+            code=Code.OPTIONS_APART,
         )
-        limit = None if number == 0 or sample is not None else max(number, worst or 0)
-        sources = named_results(results)
-        if sample is not None and len(sources) > 1:
-            sources = with_sample(sources, sample)
-        codes = [_show_result(one, chosen, limit, length=None if full else LENGTH) for one in sources]
+    if score is not None and worst is None:
+        raise UsageError("--score: only with --worst N", code=Code.OPTIONS_APART)
+    chosen = SampleFilter(
+        sample, failed=failed, stop_reason=stop_reason, where=where, worst=worst, score=score
+    )
+    limit = None if number == 0 or sample is not None else max(number, worst or 0)
+    sources = named_results(results)
+    if sample is not None and len(sources) > 1:
+        sources = with_sample(sources, sample)
+    codes = [_show_result(one, chosen, limit, length=None if full else LENGTH) for one in sources]
     if any(codes):
         raise typer.Exit(max(codes, key=(ExitCode.DONE, ExitCode.PARTIAL, ExitCode.WRONG_USE).index))
 

@@ -66,7 +66,6 @@ def sql(
 
     A query can only read these tables: it has no access to other files or the network.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.result_arguments import note_missing
     from aigo_bridge.cli.tables import print_rows
     from aigo_bridge.cli.terminal import print_json
@@ -81,25 +80,22 @@ def sql(
     if schema:
         typer.echo(schema_text())
         return
-    with reported():
-        if query is None:
-            raise UsageError(
-                "no query was given, expected one SELECT, or --schema", code=Code.MISSING_ARGUMENT
-            )
+    if query is None:
+        raise UsageError("no query was given, expected one SELECT, or --schema", code=Code.MISSING_ARGUMENT)
+    if out is not None:
+        format_of(out)
+    asked = load_hook("lake", Lake).tables(locations or ["out"])
+    if asked is None:
+        asked = results_at(locations or ["out"])
+        note_missing(asked.missing)
+    with answered(query, asked, TimeLimit(timeout, _give_up)) as answer:
         if out is not None:
-            format_of(out)
-        asked = load_hook("lake", Lake).tables(locations or ["out"])
-        if asked is None:
-            asked = results_at(locations or ["out"])
-            note_missing(asked.missing)
-        with answered(query, asked, TimeLimit(timeout, _give_up)) as answer:
-            if out is not None:
-                sheet = Sheet("query", answer.columns, answer.rows, lambda: answer.schema)
-                print_written(out, write_tables(out, [sheet]))
-            elif as_json:
-                print_json(list(plain_values(answer.rows)))
-            else:
-                print_rows(answer.columns, answer.rows, rows)
+            sheet = Sheet("query", answer.columns, answer.rows, lambda: answer.schema)
+            print_written(out, write_tables(out, [sheet]))
+        elif as_json:
+            print_json(list(plain_values(answer.rows)))
+        else:
+            print_rows(answer.columns, answer.rows, rows)
 
 
 def _give_up(error: UsageError) -> None:

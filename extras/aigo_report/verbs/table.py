@@ -54,18 +54,16 @@ def table(
     In .csv and .xlsx files, an apostrophe is put before texts that a spreadsheet would execute as a
     formula.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.result_arguments import note_missing
     from aigo_report.tables.files import format_of, sheet_of, write_tables
     from aigo_report.tables.results import results_at
     from aigo_report.terminal import print_written
 
-    with reported():
-        several = [known for known in TABLE_NAMES if known != "events"]
-        default = several if format_of(out) == ".xlsx" else ["trials"]
-        names = default if name is None else [name]
-        results = results_at(locations)
-        sheets = [sheet_of(results.table(cast("TableName", one))) for one in names]
-        written = write_tables(out, sheets)
+    several = [known for known in TABLE_NAMES if known != "events"]
+    default = several if format_of(out) == ".xlsx" else ["trials"]
+    names = default if name is None else [name]
+    results = results_at(locations)
+    sheets = [sheet_of(results.table(cast("TableName", one))) for one in names]
+    written = write_tables(out, sheets)
     note_missing(results.missing)
     print_written(out, written)

@@ -51,33 +51,32 @@ def view(
     """
     from threading import Thread
 
-    from aigo_bridge.cli.failing import exit_code, reported
+    from aigo_bridge.cli.failing import exit_code
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.exit_codes import of_signal
     from aigo_bridge.process.signals import accept_interrupt
     from aigo_bridge.results.sources import names_results
     from aigo_report.viewing import ViewServer
 
-    with reported():
-        if names_results(folder) and folder.parent.is_dir():
-            folder = folder.parent
-        server = ViewServer(folder, port)
-        try:
-            typer.echo(f"{'folder':12}{name_of(short_path(folder))}")
-            typer.echo(f"{'view':12}{server.guard.address}")
-            typer.echo("ctrl-C ends it", err=True)
-            Thread(target=_note_entries, args=(server.library,), daemon=True).start()
-            if open_browser:
-                _open(server.guard.address, server.library.private)
-            server.serve_forever(poll_interval=0.2)
-        except KeyboardInterrupt as error:
-            # Ctrl-C is the normal way to stop. SIGTERM and SIGHUP keep their default behaviour.
-            code = exit_code()
-            if code != of_signal(2):
-                raise typer.Exit(code) from error
-            accept_interrupt()
-        finally:
-            server.server_close()
+    if names_results(folder) and folder.parent.is_dir():
+        folder = folder.parent
+    server = ViewServer(folder, port)
+    try:
+        typer.echo(f"{'folder':12}{name_of(short_path(folder))}")
+        typer.echo(f"{'view':12}{server.guard.address}")
+        typer.echo("ctrl-C ends it", err=True)
+        Thread(target=_note_entries, args=(server.library,), daemon=True).start()
+        if open_browser:
+            _open(server.guard.address, server.library.private)
+        server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt as error:
+        # Ctrl-C is the normal way to stop. SIGTERM and SIGHUP keep their default behaviour.
+        code = exit_code()
+        if code != of_signal(2):
+            raise typer.Exit(code) from error
+        accept_interrupt()
+    finally:
+        server.server_close()
 
 
 def _note_entries(library: Library) -> None:

@@ -72,11 +72,8 @@ def run_on_ray(options: RunOptions) -> ExitCode:
             on_progress,
             _note,
         )
-        try:
+        with reported(ExitCode.FAILED, (EngineError, EvidenceError)):
             run_pieces(ray, wanted)
-        except (EngineError, EvidenceError) as error:
-            with reported(ExitCode.FAILED):
-                raise error from error
     return merge_shards(
         [folder],
         options.out,

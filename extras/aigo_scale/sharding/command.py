@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,7 @@ def _shard_of_tasks(
     show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
     prepared = ready(evaluations, [engine], options.models(), resume=options.resume)
     settings = options.settings(on_progress=on_progress)
-    with _failing():
+    with reported(ExitCode.FAILED, (EngineError, EvidenceError)):
         return run_shard(
             prepared, engine, settings, shard, resume=options.resume, fail_on_error=options.fail_on_error
         )
@@ -106,18 +106,8 @@ def _shard_of_benchmark(
     request = replace(options.benchmark(name, task), on_progress=on_progress, on_note=_note_of_run)
     refuse_local_rows(name, request.data_dir, request.custom_tasks)
     engine = load_engine(name)
-    with _failing():
+    with reported(ExitCode.FAILED, (EngineError, EvidenceError)):
         return run_benchmark_shard(engine, shards_of(name), request, shard)
-
-
-@contextmanager
-def _failing() -> Iterator[None]:
-    """Exit with code 1 if a run fails, not with the code for wrong usage."""
-    try:
-        yield
-    except (EngineError, EvidenceError) as error:
-        with reported(ExitCode.FAILED):
-            raise error from error
 
 
 def _note_of_run(text: str) -> None:

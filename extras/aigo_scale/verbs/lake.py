@@ -60,18 +60,14 @@ def lake(
     `compact` merges many small files into a few large ones. `verify` reads all tables and reports missing,
     duplicate and damaged rows.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
     from aigo_scale.lake.tables import TABLES
 
-    with reported():
-        if action not in ACTIONS:
-            raise UsageError(
-                f"found {action!r}, expected one of {', '.join(ACTIONS)}", code=Code.UNKNOWN_CHOICE
-            )
-        if files is not None and (action != "list" or files not in TABLES):
-            raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
-        code = _DO[action](location, files, as_json)
+    if action not in ACTIONS:
+        raise UsageError(f"found {action!r}, expected one of {', '.join(ACTIONS)}", code=Code.UNKNOWN_CHOICE)
+    if files is not None and (action != "list" or files not in TABLES):
+        raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
+    code = _DO[action](location, files, as_json)
     if code:
         raise typer.Exit(code)
 

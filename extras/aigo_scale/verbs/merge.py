@@ -169,36 +169,34 @@ def merge(options: MergeOptions) -> None:
     Code inside a shard is never executed; pass --task to use your own task code. For a benchmark, the
     engine computes the metrics over the answers of all shards.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import origin_of
     from aigo_scale.sharding.command import benchmark_of, merge_shards, refuse_without_use
 
-    with reported():
-        choose_confinement(options.snippets, options.allow)
-        benchmark = benchmark_of(options)
-        refuse_without_use(options, is_benchmark=benchmark is not None)
-        origin = (
-            None
-            if options.task is None or benchmark is not None
-            else origin_of(
-                options.task,
-                config=options.config,
-                dataset=options.dataset,
-                root=options.root,
-                num_samples=options.num_samples,
-                subsampling=options.subsampling,
-                num_trials=options.num_trials,
-                allow_bad_tasks=options.allow_bad_tasks,
-            )
+    choose_confinement(options.snippets, options.allow)
+    benchmark = benchmark_of(options)
+    refuse_without_use(options, is_benchmark=benchmark is not None)
+    origin = (
+        None
+        if options.task is None or benchmark is not None
+        else origin_of(
+            options.task,
+            config=options.config,
+            dataset=options.dataset,
+            root=options.root,
+            num_samples=options.num_samples,
+            subsampling=options.subsampling,
+            num_trials=options.num_trials,
+            allow_bad_tasks=options.allow_bad_tasks,
         )
-        code = merge_shards(
-            options.shards,
-            options.out,
-            origin,
-            benchmark,
-            partial=options.partial,
-            fail_on_error=options.fail_on_error,
-            as_json=options.as_json,
-        )
+    )
+    code = merge_shards(
+        options.shards,
+        options.out,
+        origin,
+        benchmark,
+        partial=options.partial,
+        fail_on_error=options.fail_on_error,
+        as_json=options.as_json,
+    )
     if code:
         raise typer.Exit(code)

@@ -70,7 +70,6 @@ def check(
     the interval does. A regression rule compares the common samples of both results. It passes if the
     regression is smaller than the margin with 95 % confidence.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_stats.terminal.checking import (
         annotate,
         check_results,
@@ -80,11 +79,10 @@ def check(
         write_junit,
     )
 
-    with reported():
-        parsed = read_rules(rule or [], rules)
-        checked = check_results(result, baseline, parsed, cluster=cluster, by_id=by_id)
-        if junit is not None:
-            write_junit(junit, checked)
+    parsed = read_rules(rule or [], rules)
+    checked = check_results(result, baseline, parsed, cluster=cluster, by_id=by_id)
+    if junit is not None:
+        write_junit(junit, checked)
     if as_json:
         contents = [one.to_json() for one in checked]
         print_json(contents[0] if len(contents) == 1 else contents)

@@ -78,18 +78,16 @@ def compare(
     version. P-values are corrected for multiple comparisons (Holm). With several NEW results, all results
     are compared with each other and ranked.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_stats.terminal.comparisons import compare_results, refuse_other_reports, write_comparison
 
-    with reported():
+    if report is not None:
+        refuse_other_reports(report)
+    compared = compare_results([base, *new], cluster=cluster, by=by, by_id=by_id, level=level)
+    if report is not None or as_json:
+        content = compared.to_json(level, flips)
         if report is not None:
-            refuse_other_reports(report)
-        compared = compare_results([base, *new], cluster=cluster, by=by, by_id=by_id, level=level)
-        if report is not None or as_json:
-            content = compared.to_json(level, flips)
-            if report is not None:
-                write_comparison(report, compared, content, flips)
-            if as_json:
-                print_json(content)
-                return
-        compared.show(flips)
+            write_comparison(report, compared, content, flips)
+        if as_json:
+            print_json(content)
+            return
+    compared.show(flips)

@@ -87,23 +87,18 @@ def power(
     variance of their difference. With one result, the second model is assumed to be equally good and
     independent.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
 
-    with reported():
-        if bool(results) == (rates is not None):
-            raise UsageError(
-                "expected past results or --rates BASE,NEW, one of the two", code=Code.MISSING_ARGUMENT
-            )
-        spreads = (
-            _from_rates(str(rates), correlation, samples)
-            if rates is not None
-            else _from_results(results or [])
+    if bool(results) == (rates is not None):
+        raise UsageError(
+            "expected past results or --rates BASE,NEW, one of the two", code=Code.MISSING_ARGUMENT
         )
-        plans = [
-            _plan(name, spread, difference, chance, alpha, from_trials)
-            for name, spread, from_trials in spreads
-        ]
+    spreads = (
+        _from_rates(str(rates), correlation, samples) if rates is not None else _from_results(results or [])
+    )
+    plans = [
+        _plan(name, spread, difference, chance, alpha, from_trials) for name, spread, from_trials in spreads
+    ]
     if as_json:
         print_json(plans)
         return

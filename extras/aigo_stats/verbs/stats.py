@@ -80,7 +80,6 @@ def stats(
     Intervals express the uncertainty from the choice of samples. If a metric has no interval, the output says
     why.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_stats.comparison.estimates import estimates, missing_numbers
     from aigo_stats.terminal.statistics import chosen, read_result
 
@@ -88,25 +87,24 @@ def stats(
         _repeatability(results, flaky, as_json=as_json)
         return
     summaries: list[dict[str, Any]] = []
-    with reported():
-        for source in chosen(results):
-            columns = read_result(source, [name for name in (cluster, labels) if name])
-            metrics = estimates(columns, cluster=cluster, level=level)
-            missing = missing_numbers(columns)
-            summaries.append(
-                {
-                    "result": source.label,
-                    "level": level,
-                    "samples": columns.counts.to_json(),
-                    "metrics": [metric.to_json() for metric in metrics],
-                    "without_value": [metric.to_json() for metric in missing],
-                }
-            )
-            if not as_json:
-                _show(columns, metrics, missing, level)
-            if labels is not None:
-                judges = _judges(columns, labels, cluster, level, as_json=as_json)
-                summaries[-1]["judges"] = judges
+    for source in chosen(results):
+        columns = read_result(source, [name for name in (cluster, labels) if name])
+        metrics = estimates(columns, cluster=cluster, level=level)
+        missing = missing_numbers(columns)
+        summaries.append(
+            {
+                "result": source.label,
+                "level": level,
+                "samples": columns.counts.to_json(),
+                "metrics": [metric.to_json() for metric in metrics],
+                "without_value": [metric.to_json() for metric in missing],
+            }
+        )
+        if not as_json:
+            _show(columns, metrics, missing, level)
+        if labels is not None:
+            judges = _judges(columns, labels, cluster, level, as_json=as_json)
+            summaries[-1]["judges"] = judges
     if as_json:
         print_json(summaries)
 
@@ -126,14 +124,12 @@ def _judges(
 
 def _repeatability(results: list[Path], flaky: int, *, as_json: bool) -> None:
     """Print the repeatability of results that are repetitions of one task."""
-    from aigo_bridge.cli.failing import reported
     from aigo_stats.comparison.repetitions import repeatability
     from aigo_stats.terminal.judges import show_repetitions
     from aigo_stats.terminal.statistics import chosen
 
-    with reported():
-        sources = chosen(results)
-        numbers, num_odd = repeatability([source.path for source in sources if source.path is not None])
+    sources = chosen(results)
+    numbers, num_odd = repeatability([source.path for source in sources if source.path is not None])
     if as_json:
         scores = [number.to_json(flaky) for number in numbers]
         print_json({"results": [source.label for source in sources], "left_out": num_odd, "scores": scores})

@@ -86,35 +86,33 @@ def attest(
     With --keyless, the command writes a sigstore bundle, `<name>.intoto.sigstore.json`. The identity comes
     from SIGSTORE_ID_TOKEN or from the CI job. Check it with `verify --identity --issuer`.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
     from aigo_trust.provenance.envelope import make_key
     from aigo_trust.verification.attestations import disclose_sample
 
     written: list[dict[str, str]] = []
-    with reported():
-        if new_key is not None:
-            public = make_key(new_key)
-            written.append({"key": str(new_key), "public_key": str(public)})
-        if disclose is not None:
-            if key is not None or trust_config is not None or not results or len(results) != 1:
-                raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
-            file = disclose_sample(results[0], disclose, out, keyless=keyless)
-            written.append({"result": str(results[0]), "disclosure": str(file)})
-        elif results:
-            if out is not None:
-                raise UsageError(
-                    "--out: only with --disclose; an attestation is written next to its result",
-                    code=Code.OPTIONS_APART,
-                )
-            if trust_config is not None and not keyless:
-                raise UsageError(
-                    "--trust-config is for --keyless: a key needs no services", code=Code.OPTIONS_APART
-                )
-            signing = key or new_key
-            written += _by_identity(results, signing, trust_config) if keyless else _by_key(results, signing)
-        elif new_key is None:
-            raise UsageError("name the results to attest, or --new-key FILE", code=Code.MISSING_ARGUMENT)
+    if new_key is not None:
+        public = make_key(new_key)
+        written.append({"key": str(new_key), "public_key": str(public)})
+    if disclose is not None:
+        if key is not None or trust_config is not None or not results or len(results) != 1:
+            raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
+        file = disclose_sample(results[0], disclose, out, keyless=keyless)
+        written.append({"result": str(results[0]), "disclosure": str(file)})
+    elif results:
+        if out is not None:
+            raise UsageError(
+                "--out: only with --disclose; an attestation is written next to its result",
+                code=Code.OPTIONS_APART,
+            )
+        if trust_config is not None and not keyless:
+            raise UsageError(
+                "--trust-config is for --keyless: a key needs no services", code=Code.OPTIONS_APART
+            )
+        signing = key or new_key
+        written += _by_identity(results, signing, trust_config) if keyless else _by_key(results, signing)
+    elif new_key is None:
+        raise UsageError("name the results to attest, or --new-key FILE", code=Code.MISSING_ARGUMENT)
     if as_json:
         print_json(written)
         return

@@ -63,28 +63,26 @@ def bundle(
     `aigo-bridge verify FILE.zip` checks the bundle without other files. The same content always produces
     the same bytes.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import pairs
     from aigo_trust.verification.bundling import Contents, write_bundle
     from aigo_trust.verification.materials import Materials
 
-    with reported():
-        members = write_bundle(
-            Contents(
-                result,
-                Materials(
-                    task=task,
-                    datasets={
-                        name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()
-                    },
-                    root=None if root is None else str(root.resolve()),
-                ),
-                log=log,
-                cassette=replay,
-                with_data=not without_data,
+    members = write_bundle(
+        Contents(
+            result,
+            Materials(
+                task=task,
+                datasets={
+                    name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()
+                },
+                root=None if root is None else str(root.resolve()),
             ),
-            out,
-        )
+            log=log,
+            cassette=replay,
+            with_data=not without_data,
+        ),
+        out,
+    )
     if as_json:
         print_json({"bundle": str(out), "members": members})
         return

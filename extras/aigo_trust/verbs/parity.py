@@ -123,7 +123,7 @@ def parity(
     from contextlib import ExitStack
     from dataclasses import replace
 
-    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
     from aigo_bridge.cli.terminal import print_json, short_path
     from aigo_bridge.engine.protocol import RunSettings as Settings
@@ -135,7 +135,7 @@ def parity(
     from aigo_bridge.exit_codes import ExitCode
     from aigo_trust.recording.run_tape import opened
 
-    with reported(), ExitStack() as stack:
+    with ExitStack() as stack:
         names = [name.strip() for name in engine.split(",")]
         if len(names) < 2 or len(set(names)) < len(names) or "" in names:
             raise UsageError(

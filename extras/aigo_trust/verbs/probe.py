@@ -156,7 +156,7 @@ def probe(
 
     Only the scorers of your own task are used. Code inside a result is never executed.
     """
-    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
     from aigo_bridge.cli.terminal import note, print_json, printable, short_path
     from aigo_bridge.errors import UsageError
@@ -168,33 +168,32 @@ def probe(
     from aigo_trust.probing.probing import probe as probed
     from aigo_trust.verbs.probes import show_probe
 
-    with reported():
-        choose_confinement(snippets, allow)
-        if not result.is_file():
-            raise UsageError(f"there is no result log {str(result)!r}", code=Code.NOTHING_THERE)
-        if out is not None:
-            probe_path(out)
-        settings = ProbeSettings(
-            limit=limit,
-            seed=seed,
-            only=tuple(only or ()),
-            tolerance=tolerance,
-            right=pairs("--right", right),
-            swaps=pairs("--swap", swap),
-            mirror=pairs("--mirror", mirror),
-        )
-        origin = origin_of(task, config=config, dataset=None, root=root)
-        task_plan = plan(scored_again(origin, result))
-        show_issues(task_plan.warnings)
-        task_plan = confined(task_plan)
-        with (
-            _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, tape),
-            closing(snippet_host(task_plan)) as host,
-        ):
-            judges.max_connections = max_connections
-            outcome = probed(task_plan, result, settings, judges, host)
-        if out is not None:
-            write_probe(outcome, out)
+    choose_confinement(snippets, allow)
+    if not result.is_file():
+        raise UsageError(f"there is no result log {str(result)!r}", code=Code.NOTHING_THERE)
+    if out is not None:
+        probe_path(out)
+    settings = ProbeSettings(
+        limit=limit,
+        seed=seed,
+        only=tuple(only or ()),
+        tolerance=tolerance,
+        right=pairs("--right", right),
+        swaps=pairs("--swap", swap),
+        mirror=pairs("--mirror", mirror),
+    )
+    origin = origin_of(task, config=config, dataset=None, root=root)
+    task_plan = plan(scored_again(origin, result))
+    show_issues(task_plan.warnings)
+    task_plan = confined(task_plan)
+    with (
+        _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, tape),
+        closing(snippet_host(task_plan)) as host,
+    ):
+        judges.max_connections = max_connections
+        outcome = probed(task_plan, result, settings, judges, host)
+    if out is not None:
+        write_probe(outcome, out)
     for difference in outcome.source.differences:
         note(f"note: the task has changed since the result: {printable(difference)}")
     if as_json:

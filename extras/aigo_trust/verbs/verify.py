@@ -147,7 +147,6 @@ def verify(
     or cannot be checked, with the reason. Code inside a result is never executed; all code and templates
     come from your own task.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.errors import UsageError
@@ -155,28 +154,26 @@ def verify(
     from aigo_trust.verification.materials import Materials, identity_of
     from aigo_trust.verification.opening import verify_source
 
-    with reported():
-        choose_confinement(snippets, allow)
-        sources = named_results(results)
-        if len(sources) > 1 and (provenance is not None or attestation is not None):
-            raise UsageError(
-                "--provenance and --attestation are files of one result,"
-                f" found {plural(len(sources), 'result')}",
-                code=Code.OPTIONS_APART,
-            )
-        materials = Materials(
-            task=task,
-            datasets={name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()},
-            root=None if root is None else str(root.resolve()),
-            log=log,
-            rerun_scorers=rerun_scorers,
-            replay=replay,
-            provenance=provenance,
-            attestation=attestation,
-            key=key,
-            identity=identity_of(identity, issuer, trust_config),
+    choose_confinement(snippets, allow)
+    sources = named_results(results)
+    if len(sources) > 1 and (provenance is not None or attestation is not None):
+        raise UsageError(
+            f"--provenance and --attestation are files of one result, found {plural(len(sources), 'result')}",
+            code=Code.OPTIONS_APART,
         )
-        verifications = [verify_source(source, materials) for source in sources]
+    materials = Materials(
+        task=task,
+        datasets={name: str(Path(file).resolve()) for name, file in pairs("--dataset", dataset).items()},
+        root=None if root is None else str(root.resolve()),
+        log=log,
+        rerun_scorers=rerun_scorers,
+        replay=replay,
+        provenance=provenance,
+        attestation=attestation,
+        key=key,
+        identity=identity_of(identity, issuer, trust_config),
+    )
+    verifications = [verify_source(source, materials) for source in sources]
     if as_json:
         content = [verification.to_json() for verification in verifications]
         print_json(content[0] if len(content) == 1 else content)

@@ -48,13 +48,10 @@ def export_to_aigo(options: ExportVerbOptions) -> int:
     from aigo_bridge.exporting.evidence import export_evidence
 
     choices = _choices(options)
-    try:
+    with reported(ExitCode.FAILED, (UnsupportedPlanError,)):
         written = export_evidence(
             options.sources, options.out, choices, lambda line: typer.echo(line, err=True)
         )
-    except UnsupportedPlanError as error:
-        with reported(ExitCode.FAILED):
-            raise error from error
     if options.as_json:
         print_json(_summary(written, choices))
     else:

@@ -128,33 +128,29 @@ def convert(options: ConvertOptions) -> None:
     The AI GO task has the same prompts and produces the same scores. If an AI GO task cannot be expressed
     as records, the command lists all reasons.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.engine.registry import split_name
     from aigo_bridge.errors import UsageError
     from aigo_bridge.exit_codes import ExitCode
     from aigo_bridge.jsonl_spec import is_record_file
 
-    with reported():
-        if options.to not in (None, "aigo"):
-            raise UsageError(f"--to: found {options.to!r}, expected aigo", code=Code.WRONG_OPTION)
-        foreign, benchmark = _foreign(options.source), split_name(options.source)
-        failed = ExitCode.FAILED
-        if foreign is not None:
-            is_exact = _write_foreign(*foreign, options)
-        elif options.allow_gaps:
-            raise UsageError(
-                "--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH", code=Code.OPTIONS_APART
-            )
-        elif benchmark is not None:
-            is_exact = _benchmark(*benchmark, options)
-        elif options.task_args or options.data_dir is not None or options.custom_tasks is not None:
-            raise UsageError(
-                "-T, --data-dir, --custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART
-            )
-        elif is_record_file(Path(options.source)):
-            is_exact, failed = _to_aigo(options), ExitCode.PARTIAL
-        else:
-            is_exact = _to_records(options)
+    if options.to not in (None, "aigo"):
+        raise UsageError(f"--to: found {options.to!r}, expected aigo", code=Code.WRONG_OPTION)
+    foreign, benchmark = _foreign(options.source), split_name(options.source)
+    failed = ExitCode.FAILED
+    if foreign is not None:
+        is_exact = _write_foreign(*foreign, options)
+    elif options.allow_gaps:
+        raise UsageError("--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH", code=Code.OPTIONS_APART)
+    elif benchmark is not None:
+        is_exact = _benchmark(*benchmark, options)
+    elif options.task_args or options.data_dir is not None or options.custom_tasks is not None:
+        raise UsageError(
+            "-T, --data-dir, --custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART
+        )
+    elif is_record_file(Path(options.source)):
+        is_exact, failed = _to_aigo(options), ExitCode.PARTIAL
+    else:
+        is_exact = _to_records(options)
     if not is_exact:
         raise typer.Exit(failed)
 

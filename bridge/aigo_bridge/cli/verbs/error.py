@@ -32,7 +32,6 @@ def error(
     """
     from aigo_bridge.catalogue import CATALOGUE, FAMILIES, family_of
     from aigo_bridge.catalogue.text import page
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
 
     if code is None:
@@ -42,9 +41,8 @@ def error(
                 if family_of(entry.code) == family:
                     typer.echo(f"  {entry.code}  {entry.title}")
         return
-    with reported():
-        known = Code(code.upper()) if code.upper() in set(Code) else None
-        if known is None:
-            message = f"unknown error code {code!r}; run `aigo-bridge error` to list all codes"
-            raise UsageError(message, code=Code.UNKNOWN_CHOICE)
-        typer.echo(page(CATALOGUE[known]), nl=False)
+    known = Code(code.upper()) if code.upper() in set(Code) else None
+    if known is None:
+        message = f"unknown error code {code!r}; run `aigo-bridge error` to list all codes"
+        raise UsageError(message, code=Code.UNKNOWN_CHOICE)
+    typer.echo(page(CATALOGUE[known]), nl=False)

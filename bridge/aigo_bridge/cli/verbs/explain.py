@@ -126,7 +126,7 @@ def explain(
 
     from aigo_bridge.access.grants import granted, granting, outside_files, recording
     from aigo_bridge.cli.costs import costs_of, show_costs
-    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.options import origin_of, uses_as_lines, variables_as_json
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.evaluation.explain import explain as previews
@@ -136,7 +136,7 @@ def explain(
 
     # The option for full rows implies permission to download them.
     allowed = replace(granted(), network=network or full)
-    with reported(), recording() as uses, granting(allowed):
+    with recording() as uses, granting(allowed):
         origin = origin_of(
             task,
             config=config,

@@ -206,55 +206,54 @@ def export(options: ExportVerbOptions) -> None:
     )
 
     to, sources = options.to, options.sources
-    with reported():
-        check_target(to)
-        is_of_results = to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports()
-        if is_of_results:
-            for name in _OF_TASKS:
-                if getattr(options, name):
-                    raise UsageError(
-                        f"{option_name(name)}: only for tasks; --to {to} accepts only result logs",
-                        code=Code.OPTIONS_APART,
-                    )
-        if to == EVIDENCE:
-            raise typer.Exit(export_to_aigo(options))
-        refuse_without_aigo(options)
-        if is_of_results:
-            _export_logs(options)
-            return
-        if len(sources) > 1:
-            raise UsageError(
-                f"--to {to} accepts one task, found {len(sources)}: {', '.join(sources)}",
-                code=Code.OPTIONS_APART,
-            )
-        (source,) = sources
-        if source.endswith(RESULTS):
-            raise UsageError(
-                f"{source!r} looks like a result log, but --to {to} accepts a task; did you mean "
-                f"--to {to}{LOG_SUFFIX}?",
-                code=Code.OPTIONS_APART,
-            )
-        exporter = task_exporter(to)
-        task_plan = plan(
-            origin_of(
-                source,
-                config=options.config,
-                dataset=options.dataset,
-                root=options.root,
-                num_samples=options.num_samples,
-                subsampling=options.subsampling,
-                allow_bad_tasks=options.allow_bad_tasks,
-            )
+    check_target(to)
+    is_of_results = to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports()
+    if is_of_results:
+        for name in _OF_TASKS:
+            if getattr(options, name):
+                raise UsageError(
+                    f"{option_name(name)}: only for tasks; --to {to} accepts only result logs",
+                    code=Code.OPTIONS_APART,
+                )
+    if to == EVIDENCE:
+        raise typer.Exit(export_to_aigo(options))
+    refuse_without_aigo(options)
+    if is_of_results:
+        _export_logs(options)
+        return
+    if len(sources) > 1:
+        raise UsageError(
+            f"--to {to} accepts one task, found {len(sources)}: {', '.join(sources)}",
+            code=Code.OPTIONS_APART,
         )
-        show_issues(task_plan.warnings)
-        choices = ExportOptions(native=options.native, force=options.force)
-        try:
-            exported = exporter.export(task_plan, options.out, choices)
-        except UnsupportedPlanError as error:
-            if options.as_json and isinstance(error, InexactExportError):
-                print_json(_refusal(task_plan, error))
-            with reported(ExitCode.FAILED):
-                raise error from error
+    (source,) = sources
+    if source.endswith(RESULTS):
+        raise UsageError(
+            f"{source!r} looks like a result log, but --to {to} accepts a task; did you mean "
+            f"--to {to}{LOG_SUFFIX}?",
+            code=Code.OPTIONS_APART,
+        )
+    exporter = task_exporter(to)
+    task_plan = plan(
+        origin_of(
+            source,
+            config=options.config,
+            dataset=options.dataset,
+            root=options.root,
+            num_samples=options.num_samples,
+            subsampling=options.subsampling,
+            allow_bad_tasks=options.allow_bad_tasks,
+        )
+    )
+    show_issues(task_plan.warnings)
+    choices = ExportOptions(native=options.native, force=options.force)
+    try:
+        exported = exporter.export(task_plan, options.out, choices)
+    except UnsupportedPlanError as error:
+        if options.as_json and isinstance(error, InexactExportError):
+            print_json(_refusal(task_plan, error))
+        with reported(ExitCode.FAILED):
+            raise error from error
     if options.as_json:
         print_json(_summary(task_plan, exported, native=options.native))
     else:

@@ -78,7 +78,7 @@ def generate(
     Generation calls models and executes snippets. It is a separate step, so that all runs use the same
     rows. Run a task on the rows with `--dataset KEY=FILE`.
     """
-    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.failing import show_issues
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.engine.registry import load_engine
@@ -86,17 +86,16 @@ def generate(
     from aigo_bridge.evaluation.generation import GenerationInputs, generate_rows
     from aigo_bridge.results.log_files import open_for_replacing
 
-    with reported():
-        choose_confinement(snippets)
-        if not dataset_file.is_file():
-            raise UsageError(f"there is no file {str(dataset_file)!r}", code=Code.NOTHING_THERE)
-        sources = GenerationInputs(
-            load_engine(engine), pairs("--model-map", model_map), pairs("--dataset", dataset), root
-        )
-        rows = generate_rows(dataset_file, sources)
-        show_issues(rows.warnings)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with open_for_replacing(out) as file:
-            for row in rows.rows:
-                file.write(json.dumps(row.data, ensure_ascii=False, default=str).encode() + b"\n")
+    choose_confinement(snippets)
+    if not dataset_file.is_file():
+        raise UsageError(f"there is no file {str(dataset_file)!r}", code=Code.NOTHING_THERE)
+    sources = GenerationInputs(
+        load_engine(engine), pairs("--model-map", model_map), pairs("--dataset", dataset), root
+    )
+    rows = generate_rows(dataset_file, sources)
+    show_issues(rows.warnings)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with open_for_replacing(out) as file:
+        for row in rows.rows:
+            file.write(json.dumps(row.data, ensure_ascii=False, default=str).encode() + b"\n")
     typer.echo(f"{plural(len(rows.rows), 'row')} in {short_path(out)}")

@@ -244,21 +244,18 @@ def import_logs(options: ImportLogsOptions) -> None:
     Code inside a log is never executed. Metrics that an AI GO task computes in Python are copied from the
     log. To compute them again with your own task, use --recompute.
     """
-    from aigo_bridge.cli.failing import reported
-
     reports = ImportReports(options.as_json)
-    with reported():
-        choices = _choices(options)
-        lake = _lake(options)
-        _check_cluster(options)
-        if lake is not None:
-            code = _into_lake(lake, options, choices, reports)
-        elif options.source is not None:
-            with one_result(options.out, choices, reports) as (folder, chosen, found):
-                code = _traces(options, options.source, folder, chosen, found.add)
-            reports.finish()
-        else:
-            code = _engine_logs(options, choices, reports)
+    choices = _choices(options)
+    lake = _lake(options)
+    _check_cluster(options)
+    if lake is not None:
+        code = _into_lake(lake, options, choices, reports)
+    elif options.source is not None:
+        with one_result(options.out, choices, reports) as (folder, chosen, found):
+            code = _traces(options, options.source, folder, chosen, found.add)
+        reports.finish()
+    else:
+        code = _engine_logs(options, choices, reports)
     if code:
         raise typer.Exit(code)
 

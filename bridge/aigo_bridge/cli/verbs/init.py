@@ -42,18 +42,16 @@ def init(
     You can run it at once, without network access. Existing files are never overwritten: if one of the
     files exists, the command stops and writes nothing.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.errors import UsageError
     from aigo_bridge.projects import TEMPLATES, create_files, project_files
 
-    with reported():
-        if template not in TEMPLATES:
-            raise UsageError(
-                f"--template: found {template!r}, expected one of {', '.join(TEMPLATES)}",
-                code=Code.WRONG_OPTION,
-            )
-        written = create_files(folder, project_files(template))
+    if template not in TEMPLATES:
+        raise UsageError(
+            f"--template: found {template!r}, expected one of {', '.join(TEMPLATES)}",
+            code=Code.WRONG_OPTION,
+        )
+    written = create_files(folder, project_files(template))
     for path in written:
         typer.echo(name_of(short_path(path)))
     run = "tasks.jsonl" if template == "jsonl" else "run.yaml"

@@ -51,19 +51,15 @@ def list_tasks(
     Run a shipped task with `aigo-bridge run aigo_tasks/NAME`, and a benchmark with `aigo-bridge run
     inspect:NAME`.
     """
-    from aigo_bridge.cli.failing import reported
-
     if engine is not None:
-        with reported():
-            _list_benchmarks(engine, as_json=as_json)
+        _list_benchmarks(engine, as_json=as_json)
         return
     from aigo_bridge.evaluation.sample_data import sample_data
     from aigo_bridge.reading.locating import shipped_tasks
     from aigo_bridge.spec.datasets import SAMPLE_NOTE
 
-    with reported():
-        documents = {name: _shipped(path) for name, path in shipped_tasks().items()}
-        samples = {name: sample_data(document) for name, document in documents.items()}
+    documents = {name: _shipped(path) for name, path in shipped_tasks().items()}
+    samples = {name: sample_data(document) for name, document in documents.items()}
     tasks = [(name, document.spec) for name, document in documents.items()]
     if as_json:
         rows = [

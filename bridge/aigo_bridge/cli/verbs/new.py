@@ -50,30 +50,28 @@ def new(
     The new files are complete: you can run a new task at once. Existing files are never overwritten.
     """
     from aigo_bridge.access.opening import project_of
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.errors import UsageError
     from aigo_bridge.projects import PARTS, create_files, part_files
 
-    with reported():
-        if part not in PARTS:
-            raise UsageError(
-                f"new: found {part!r}, expected {', '.join(PARTS[:-1])} or {PARTS[-1]}",
-                code=Code.WRONG_OPTION,
-            )
-        if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
-            message = "expected letters, digits, - and _ (the name is a key and a file name)"
-            raise UsageError(f"new {part}: found {name!r}, {message}", code=Code.WRONG_OPTION)
-        project = project_of(Path.cwd())
-        if project is None:
-            raise UsageError(
-                (
-                    f"new {part}: {name_of(str(Path.cwd()))} is not in a project; create one with "
-                    "`aigo-bridge init`"
-                ),
-                code=Code.NOTHING_THERE,
-            )
-        written = create_files(project, part_files(part, name))
+    if part not in PARTS:
+        raise UsageError(
+            f"new: found {part!r}, expected {', '.join(PARTS[:-1])} or {PARTS[-1]}",
+            code=Code.WRONG_OPTION,
+        )
+    if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
+        message = "expected letters, digits, - and _ (the name is a key and a file name)"
+        raise UsageError(f"new {part}: found {name!r}, {message}", code=Code.WRONG_OPTION)
+    project = project_of(Path.cwd())
+    if project is None:
+        raise UsageError(
+            (
+                f"new {part}: {name_of(str(Path.cwd()))} is not in a project; create one with "
+                "`aigo-bridge init`"
+            ),
+            code=Code.NOTHING_THERE,
+        )
+    written = create_files(project, part_files(part, name))
     for path in written:
         typer.echo(name_of(short_path(path)))
     typer.echo(f"\nnext:\n{NEXT[part].format(name=name)}")

@@ -38,7 +38,6 @@ def run(options: RunOptions) -> None:
     `inspect eval`, such as --temperature.
     """
     from aigo_bridge.cli.cluster_options import refuse_without_cluster
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.hooks import DistributedRuns
     from aigo_bridge.cli.options import choose_confinement
     from aigo_bridge.cli.runs import run_one
@@ -46,17 +45,16 @@ def run(options: RunOptions) -> None:
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.hooks import load_hook
 
-    with reported():
-        tolerated(options.fail_on_error, 0)
-        choose_confinement(options.snippets, options.allow)
-        refuse_without_cluster(options)
-        if options.on is not None:
-            code = load_hook("distributed runs", DistributedRuns).run_on_cluster(options)
+    tolerated(options.fail_on_error, 0)
+    choose_confinement(options.snippets, options.allow)
+    refuse_without_cluster(options)
+    if options.on is not None:
+        code = load_hook("distributed runs", DistributedRuns).run_on_cluster(options)
+    else:
+        runs = variants(options)
+        if options.shard is not None:
+            code = load_hook("distributed runs", DistributedRuns).run_shard(options)
         else:
-            runs = variants(options)
-            if options.shard is not None:
-                code = load_hook("distributed runs", DistributedRuns).run_shard(options)
-            else:
-                code = run_one(options) if len(runs) == 1 else run_variants(runs, options)
+            code = run_one(options) if len(runs) == 1 else run_variants(runs, options)
     if code:
         raise typer.Exit(code)

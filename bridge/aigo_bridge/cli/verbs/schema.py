@@ -32,15 +32,13 @@ def schema(
     """
     import difflib
 
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.errors import UsageError
 
-    with reported():
-        if kind not in KINDS:
-            near = difflib.get_close_matches(kind, KINDS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"kinds: {', '.join(KINDS)}"
-            raise UsageError(f"no schema for {kind!r} ({hint})", code=Code.UNKNOWN_CHOICE)
-        document = _schema(kind)
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind, KINDS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"kinds: {', '.join(KINDS)}"
+        raise UsageError(f"no schema for {kind!r} ({hint})", code=Code.UNKNOWN_CHOICE)
+    document = _schema(kind)
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 

@@ -124,35 +124,28 @@ def score(
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
 
-    with reported():
-        choose_confinement(snippets, allow)
-        tolerated(fail_on_error, 0)
-        chosen = load_engine(engine)
-        origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
-        stored = [each for log in logs for each in _stored_logs(log, chosen, out / "stored")]
-        folders = _folders(stored, out)
+    choose_confinement(snippets, allow)
+    tolerated(fail_on_error, 0)
+    chosen = load_engine(engine)
+    origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
+    stored = [each for log in logs for each in _stored_logs(log, chosen, out / "stored")]
+    folders = _folders(stored, out)
     outcomes = []
     passed = True
     for (_, path), folder in zip(stored, folders, strict=True):
-        with reported():
-            task_plan = plan(scored_again(origin, path))
-            show_issues(task_plan.warnings)
-            with progress(enabled=not as_json, resumable=False) as on_progress:
-                settings = RunSettings(
-                    out=folder,
-                    max_connections=max_connections,
-                    max_samples=max_samples,
-                    on_progress=on_progress,
-                )
-                choice = ModelChoice(model_map=pairs("--model-map", model_map))
-                try:
-                    (prepared,) = ready([of_task(task_plan)], [chosen], choice, resume=False)
-                    (outcome,) = run_evaluation(
-                        prepared, chosen, settings, fail_on_error=fail_on_error
-                    ).results
-                except (EngineError, EvidenceError) as error:
-                    with reported(ExitCode.FAILED):
-                        raise error from error
+        task_plan = plan(scored_again(origin, path))
+        show_issues(task_plan.warnings)
+        with progress(enabled=not as_json, resumable=False) as on_progress:
+            settings = RunSettings(
+                out=folder,
+                max_connections=max_connections,
+                max_samples=max_samples,
+                on_progress=on_progress,
+            )
+            choice = ModelChoice(model_map=pairs("--model-map", model_map))
+            with reported(ExitCode.FAILED, (EngineError, EvidenceError)):
+                (prepared,) = ready([of_task(task_plan)], [chosen], choice, resume=False)
+                (outcome,) = run_evaluation(prepared, chosen, settings, fail_on_error=fail_on_error).results
         outcomes.append(outcome)
         note_other_result(outcome.result, outcome.key)
         if not as_json:

@@ -46,27 +46,24 @@ def upgrade(
 
     Only the named files are changed. Upgrade included files separately.
     """
-    from aigo_bridge.cli.failing import reported
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.errors import UsageError
     from aigo_bridge.reading.reader import upgrade_text
     from aigo_bridge.results.log_files import open_for_replacing
 
     if len(files) > 1:
-        with reported():
-            if not write:
-                raise UsageError(
-                    f"found {plural(len(files), 'file')}, expected one file, or --write",
-                    code=Code.OPTIONS_APART,
-                )
+        if not write:
+            raise UsageError(
+                f"found {plural(len(files), 'file')}, expected one file, or --write",
+                code=Code.OPTIONS_APART,
+            )
         for path in files:
             upgrade([path], write=True, root=root)
         return
     (file,) = files
-    with reported():
-        if not file.is_file():
-            raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
-        text = upgrade_text(file, root=root)
+    if not file.is_file():
+        raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
+    text = upgrade_text(file, root=root)
     if not write:
         typer.echo(text, nl=False)
     elif text == file.read_text(encoding="utf-8"):

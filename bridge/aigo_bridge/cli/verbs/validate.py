@@ -66,23 +66,20 @@ def validate(
 
     The kind of a file is recognized by its content. No model is called and no snippet is executed.
     """
-    from aigo_bridge.cli.failing import as_json, render_issues, reported, shortened
+    from aigo_bridge.cli.failing import as_json, render_issues, shortened
     from aigo_bridge.cli.options import uses_as_lines, variables_as_json
     from aigo_bridge.cli.terminal import colour_of, name_of, print_json, printable, short_path, width_of
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.validation import validate as validate_files
     from aigo_bridge.exit_codes import ExitCode
 
-    with reported():
-        if output not in ("rich", "json", "github"):
-            raise UsageError(
-                f"--format: found {output!r}, expected rich, json or github", code=Code.WRONG_OPTION
-            )
-        if dialect not in ("default", "aigo-3.17"):
-            raise UsageError(
-                f"--dialect: found {dialect!r}, expected default or aigo-3.17", code=Code.WRONG_OPTION
-            )
-        reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
+    if output not in ("rich", "json", "github"):
+        raise UsageError(f"--format: found {output!r}, expected rich, json or github", code=Code.WRONG_OPTION)
+    if dialect not in ("default", "aigo-3.17"):
+        raise UsageError(
+            f"--dialect: found {dialect!r}, expected default or aigo-3.17", code=Code.WRONG_OPTION
+        )
+    reports = list(validate_files(paths, root=root, dialect=dialect))  # type: ignore[arg-type]  # checked above
     valid = all(report.is_valid(strict=strict) for report in reports)
     # Problems of a dataset or task are reported once, at their own position, even if several files refer to
     # it.
