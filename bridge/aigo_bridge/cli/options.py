@@ -336,11 +336,33 @@ def uses_as_lines(
 
 # Snippets
 
+
+def _choose_confinement(snippets: str | None) -> str | None:
+    """Apply the level. The first execution of a snippet prints a note if the sandbox is incomplete."""
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.terminal import note, printable
+    from aigo_bridge.snippets.process import choose
+
+    with reported():
+        choose(snippets, lambda text: note(f"note: {printable(text)} (docs/reference/snippets.md)"))
+    return snippets
+
+
+def _allow_needs(needs: list[str] | None) -> list[str]:
+    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.execution.permissions import allow
+
+    with reported():
+        allow(needs or ())
+    return needs or []
+
+
 SnippetsOption = Annotated[
     str | None,
     typer.Option(
         "--snippets",
         metavar="jailed|worker|in-process",
+        callback=_choose_confinement,
         help="Confinement of Python in the task: jailed (no network, only system files), worker (a "
         "separate process) or in-process (none; for debugging your own code). [default: the "
         "strictest that this machine supports, at least worker]",
@@ -352,24 +374,11 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="network",
+        callback=_allow_needs,
         help="Grant the Python in the task the network access that the task asks for. Remembered "
         "until the task changes.",
     ),
 ]
-
-
-def choose_confinement(snippets: str | None, allowed: list[str] | None = None) -> None:
-    """Apply the snippet options. The first execution of a snippet prints a note if the sandbox is incomplete.
-
-    Raises:
-        UsageError: an option is invalid.
-    """
-    from aigo_bridge.cli.terminal import note, printable
-    from aigo_bridge.execution.permissions import allow
-    from aigo_bridge.snippets.process import choose
-
-    choose(snippets, lambda text: note(f"note: {printable(text)} (docs/reference/snippets.md)"))
-    allow(allowed or ())
 
 
 # Origin of a plan

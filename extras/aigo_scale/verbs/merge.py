@@ -16,7 +16,6 @@ from aigo_bridge.cli.options import (
     JsonOption,
     RootOption,
     SnippetsOption,
-    choose_confinement,
     verb_command,
     with_options,
 )
@@ -172,7 +171,6 @@ def merge(options: MergeOptions) -> None:
     from aigo_bridge.cli.options import origin_of
     from aigo_scale.sharding.command import benchmark_of, merge_shards, refuse_without_use
 
-    choose_confinement(options.snippets, options.allow)
     benchmark = benchmark_of(options)
     refuse_without_use(options, is_benchmark=benchmark is not None)
     origin = (

@@ -124,7 +124,7 @@ def parity(
     from dataclasses import replace
 
     from aigo_bridge.cli.failing import show_issues
-    from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
+    from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.terminal import print_json, short_path
     from aigo_bridge.engine.protocol import RunSettings as Settings
     from aigo_bridge.engine.registry import load_engine
@@ -142,7 +142,6 @@ def parity(
                 f"--engine: found {engine!r}, expected several engines, e.g. inspect,lighteval",
                 code=Code.WRONG_OPTION,
             )
-        choose_confinement(snippets, allow)
         origin = origin_of(
             task,
             config=config,

@@ -157,7 +157,7 @@ def probe(
     Only the scorers of your own task are used. Code inside a result is never executed.
     """
     from aigo_bridge.cli.failing import show_issues
-    from aigo_bridge.cli.options import choose_confinement, origin_of, pairs
+    from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.terminal import note, print_json, printable, short_path
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.task import plan, scored_again
@@ -168,7 +168,6 @@ def probe(
     from aigo_trust.probing.probing import probe as probed
     from aigo_trust.verbs.probes import show_probe
 
-    choose_confinement(snippets, allow)
     if not result.is_file():
         raise UsageError(f"there is no result log {str(result)!r}", code=Code.NOTHING_THERE)
     if out is not None:

@@ -20,7 +20,6 @@ from aigo_bridge.cli.options import (
     JsonOption,
     RootOption,
     SnippetsOption,
-    choose_confinement,
     verb_command,
 )
 from aigo_bridge.cli.result_arguments import RESULTS_HELP
@@ -154,7 +153,6 @@ def verify(
     from aigo_trust.verification.materials import Materials, identity_of
     from aigo_trust.verification.opening import verify_source
 
-    choose_confinement(snippets, allow)
     sources = named_results(results)
     if len(sources) > 1 and (provenance is not None or attestation is not None):
         raise UsageError(

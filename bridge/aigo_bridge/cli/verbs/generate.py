@@ -15,7 +15,6 @@ from aigo_bridge.cli.options import (
     EnvOption,
     NetworkOption,
     SnippetsOption,
-    choose_confinement,
     verb_command,
 )
 from aigo_bridge.codes import Code
@@ -86,7 +85,6 @@ def generate(
     from aigo_bridge.evaluation.generation import GenerationInputs, generate_rows
     from aigo_bridge.results.log_files import open_for_replacing
 
-    choose_confinement(snippets)
     if not dataset_file.is_file():
         raise UsageError(f"there is no file {str(dataset_file)!r}", code=Code.NOTHING_THERE)
     sources = GenerationInputs(

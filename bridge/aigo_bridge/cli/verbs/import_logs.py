@@ -14,7 +14,6 @@ from aigo_bridge.cli.options import (
     VERB,
     AllowOption,
     SnippetsOption,
-    choose_confinement,
     verb_command,
     with_options,
 )
@@ -267,7 +266,6 @@ def _choices(options: ImportLogsOptions) -> ImportOptions:
     _check_choices(
         {"--context": options.context, "--format": options.output_format, "--events": options.events}
     )
-    choose_confinement(options.snippets, options.allow)
     return ImportOptions(
         context=options.context,  # type: ignore[arg-type]  # checked above, as the next two
         output_format=options.output_format,  # type: ignore[arg-type]

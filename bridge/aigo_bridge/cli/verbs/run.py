@@ -39,14 +39,12 @@ def run(options: RunOptions) -> None:
     """
     from aigo_bridge.cli.cluster_options import refuse_without_cluster
     from aigo_bridge.cli.hooks import DistributedRuns
-    from aigo_bridge.cli.options import choose_confinement
     from aigo_bridge.cli.runs import run_one
     from aigo_bridge.cli.variants import run_variants, variants
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.hooks import load_hook
 
     tolerated(options.fail_on_error, 0)
-    choose_confinement(options.snippets, options.allow)
     refuse_without_cluster(options)
     if options.on is not None:
         code = load_hook("distributed runs", DistributedRuns).run_on_cluster(options)

@@ -19,7 +19,6 @@ from aigo_bridge.cli.options import (
     RootOption,
     SamplesAtATimeOption,
     SnippetsOption,
-    choose_confinement,
     verb_command,
 )
 from aigo_bridge.cli.result_arguments import RESULTS_HELP
@@ -124,7 +123,6 @@ def score(
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
 
-    choose_confinement(snippets, allow)
     tolerated(fail_on_error, 0)
     chosen = load_engine(engine)
     origin = origin_of(task, config=config, dataset=None, root=root, allow_bad_tasks=allow_bad_tasks)
