@@ -53,16 +53,11 @@ def refuse_without_cluster(options: ClusterOptions) -> None:
     Raises:
         UsageError: a cluster option was set.
     """
+    from aigo_bridge.cli.options import refuse_options
     from aigo_bridge.errors import UsageError
 
     if options.on not in (None, "ray"):
         raise UsageError(f"--on: found {options.on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
-    given = {
-        "--ray-address": options.ray_address,
-        "--workers": options.workers,
-        "--piece-rows": options.piece_rows,
-        "--pieces": options.pieces,
-    }
-    used = [name for name, value in given.items() if value is not None]
-    if options.on is None and used:
-        raise UsageError(f"{', '.join(used)}: only with --on ray", code=Code.OPTIONS_APART)
+    if options.on is None:
+        names = ("ray_address", "workers", "piece_rows", "pieces")
+        refuse_options(options, names, "only with --on ray")

@@ -156,9 +156,26 @@ def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], C
     return decorate
 
 
-def option_name(name: str) -> str:
-    """Return the option of a parameter, as in messages."""
-    return "-T" if name == "task_args" else f"--{name.replace('_', '-')}"
+OPTION_NAMES = {"task_args": "-T", "source": "--from"}
+"""Parameter name → option, if it is not the same word."""
+
+
+def refuse_options(options: object, names: Iterable[str], reason: str) -> None:
+    """Raise an error for options that do not apply.
+
+    Args:
+        options: dataclass of a verb.
+        names: names of its fields.
+        reason: text after the names of the options that the user set.
+
+    Raises:
+        UsageError: such an option was set; lists all of them.
+    """
+    from aigo_bridge.errors import UsageError
+
+    used = [OPTION_NAMES.get(name, f"--{name.replace('_', '-')}") for name in names if getattr(options, name)]
+    if used:
+        raise UsageError(f"{', '.join(used)}: {reason}", code=Code.OPTIONS_APART)
 
 
 # Tasks

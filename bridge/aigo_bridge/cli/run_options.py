@@ -23,6 +23,7 @@ from aigo_bridge.cli.options import (
     RootOption,
     SamplesAtATimeOption,
     SnippetsOption,
+    refuse_options,
 )
 from aigo_bridge.codes import Code
 
@@ -317,21 +318,11 @@ class RunOptions(ClusterOptions):
         Raises:
             UsageError: such an option was set.
         """
-        from aigo_bridge.errors import UsageError
-
-        if self.task_args:
-            raise UsageError(
-                "-T: only for engine benchmarks; set task parameters with --config",
-                code=Code.OPTIONS_APART,
-            )
-        if self.custom_tasks is not None:
-            raise UsageError("--custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART)
-        if self.data_dir is not None and not self.full:
-            raise UsageError(
-                "--data-dir: only with --full, or for engine benchmarks", code=Code.OPTIONS_APART
-            )
-        if self.sample_id is not None:
-            raise UsageError("--sample-id: only for engine benchmarks", code=Code.OPTIONS_APART)
+        only = "only for engine benchmarks"
+        refuse_options(self, ("task_args",), f"{only}; set task parameters with --config")
+        refuse_options(self, ("custom_tasks", "sample_id"), only)
+        if not self.full:
+            refuse_options(self, ("data_dir",), "only with --full, or for engine benchmarks")
 
     def origin(self) -> PlanOrigin:
         """Return the origin of the plan.

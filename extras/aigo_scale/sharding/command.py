@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
-from aigo_bridge.cli.options import cache_policy, option_name
+from aigo_bridge.cli.options import cache_policy, refuse_options
 from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_next, show_outcome
 from aigo_bridge.cli.progress import progress
 from aigo_bridge.cli.run_options import RunOptions
@@ -194,14 +194,13 @@ def refuse_without_use(options: MergeOptions, *, is_benchmark: bool) -> None:
     Raises:
         UsageError: such options were given. The message lists all of them.
     """
-    names = (*_OF_TASKS, *_OF_BENCHMARKS, "engine_options", "num_samples", "num_trials")
-    used = [name for name in names if getattr(options, name)]
-    condition = "with --task; without it, the values in the logs are used"
-    if options.task is not None:
-        condition = f"for shards of {'a task' if is_benchmark else 'an engine benchmark'}"
-        used = [name for name in used if name in (_OF_TASKS if is_benchmark else _OF_BENCHMARKS)]
-    if used:
-        raise UsageError(f"{', '.join(map(option_name, used))}: only {condition}", code=Code.OPTIONS_APART)
+    if options.task is None:
+        names = (*_OF_TASKS, *_OF_BENCHMARKS, "engine_options", "num_samples", "num_trials")
+        refuse_options(options, names, "only with --task; without it, the values in the logs are used")
+    elif is_benchmark:
+        refuse_options(options, _OF_TASKS, "only for shards of a task")
+    else:
+        refuse_options(options, _OF_BENCHMARKS, "only for shards of an engine benchmark")
 
 
 def benchmark_of(options: MergeOptions) -> tuple[str, BenchmarkRun] | None:

@@ -16,29 +16,6 @@ if TYPE_CHECKING:
 _SHOWN = 40
 
 
-_OF_EVIDENCE = (
-    *("app", "evaluation_key", "model_key", "task_key", "events", "attachments"),
-    *("allow_gaps", "dry_run"),
-)
-"""Options that require --to aigo."""
-
-
-def refuse_without_aigo(options: ExportVerbOptions) -> None:
-    """Raise an error for options that require --to aigo.
-
-    Raises:
-        UsageError: such an option was set.
-    """
-    from aigo_bridge.cli.options import option_name
-    from aigo_bridge.errors import UsageError
-
-    names = [option_name(name) for name in _OF_EVIDENCE if getattr(options, name)]
-    if names:
-        raise UsageError(
-            f"{', '.join(names)}: only with --to aigo, found --to {options.to}", code=Code.OPTIONS_APART
-        )
-
-
 def export_to_aigo(options: ExportVerbOptions) -> int:
     """Export results to AI GO, print a summary, and return the exit code."""
     from aigo_bridge.cli.failing import reported

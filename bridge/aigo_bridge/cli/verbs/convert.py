@@ -16,6 +16,7 @@ from aigo_bridge.cli.options import (
     EnvOption,
     NetworkOption,
     RootOption,
+    refuse_options,
     verb_command,
     with_options,
 )
@@ -136,17 +137,16 @@ def convert(options: ConvertOptions) -> None:
     if options.to not in (None, "aigo"):
         raise UsageError(f"--to: found {options.to!r}, expected aigo", code=Code.WRONG_OPTION)
     foreign, benchmark = _foreign(options.source), split_name(options.source)
+    if foreign is None:
+        refuse_options(options, ("allow_gaps",), "only for lm-eval:PATH and inspect-hub:PATH")
+        if benchmark is None:
+            names = ("task_args", "data_dir", "custom_tasks")
+            refuse_options(options, names, "only for engine benchmarks")
     failed = ExitCode.FAILED
     if foreign is not None:
         is_exact = _write_foreign(*foreign, options)
-    elif options.allow_gaps:
-        raise UsageError("--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH", code=Code.OPTIONS_APART)
     elif benchmark is not None:
         is_exact = _benchmark(*benchmark, options)
-    elif options.task_args or options.data_dir is not None or options.custom_tasks is not None:
-        raise UsageError(
-            "-T, --data-dir, --custom-tasks: only for engine benchmarks", code=Code.OPTIONS_APART
-        )
     elif is_record_file(Path(options.source)):
         is_exact, failed = _to_aigo(options), ExitCode.PARTIAL
     else:

@@ -38,6 +38,12 @@ RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json
 _OF_TASKS = ("native", "config", "dataset", "num_samples", "root", "allow_bad_tasks")
 """Options that apply only to tasks."""
 
+_OF_EVIDENCE = (
+    *("app", "evaluation_key", "model_key", "task_key", "events", "attachments"),
+    *("allow_gaps", "dry_run"),
+)
+"""Options that require --to aigo."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExportVerbOptions:
@@ -167,18 +173,7 @@ class ExportVerbOptions:
             "2": "wrong arguments or an invalid file",
             "3": "written without invalid task records or damaged parts of logs",
         },
-        panels={
-            "AI GO platform (--to aigo)": (
-                "app",
-                "evaluation_key",
-                "model_key",
-                "task_key",
-                "events",
-                "attachments",
-                "allow_gaps",
-                "dry_run",
-            )
-        },
+        panels={"AI GO platform (--to aigo)": _OF_EVIDENCE},
     ),
 )
 @with_options(ExportVerbOptions)
@@ -189,8 +184,8 @@ def export(options: ExportVerbOptions) -> None:
     machine. Nothing is executed.
     """
     from aigo_bridge.cli.failing import reported, show_issues
-    from aigo_bridge.cli.options import option_name, origin_of
-    from aigo_bridge.cli.storage.evidence_exports import export_to_aigo, refuse_without_aigo
+    from aigo_bridge.cli.options import origin_of, refuse_options
+    from aigo_bridge.cli.storage.evidence_exports import export_to_aigo
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.engine.engine import ExportOptions
     from aigo_bridge.engine.formats import result_exports
@@ -209,15 +204,10 @@ def export(options: ExportVerbOptions) -> None:
     check_target(to)
     is_of_results = to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports()
     if is_of_results:
-        for name in _OF_TASKS:
-            if getattr(options, name):
-                raise UsageError(
-                    f"{option_name(name)}: only for tasks; --to {to} accepts only result logs",
-                    code=Code.OPTIONS_APART,
-                )
+        refuse_options(options, _OF_TASKS, f"only for tasks; --to {to} accepts only result logs")
     if to == EVIDENCE:
         raise typer.Exit(export_to_aigo(options))
-    refuse_without_aigo(options)
+    refuse_options(options, _OF_EVIDENCE, f"only with --to aigo, found --to {to}")
     if is_of_results:
         _export_logs(options)
         return

@@ -14,6 +14,7 @@ from aigo_bridge.cli.options import (
     VERB,
     AllowOption,
     SnippetsOption,
+    refuse_options,
     verb_command,
     with_options,
 )
@@ -322,27 +323,19 @@ def _check_choices(values: Mapping[str, str]) -> None:
 
 def _lake(options: ImportLogsOptions) -> str | None:
     """Return the lake to import into; `None` without one."""
-    from aigo_bridge.errors import UsageError
-
     is_table, lake = options.output_format == "parquet", options.lake
     if lake is None and is_table:
         from aigo_bridge.importing.lakes import names_lake
 
         lake = _lake_out(options.out) if names_lake(options.out) else None
-    given = {"--watch": options.watch, "--on": options.on is not None}
-    names = [name for name, is_used in given.items() if is_used]
-    if lake is None and names:
-        place = _lake_out(options.out) if is_table else "LAKE"
+    if lake is None:
+        place = f"--lake {_lake_out(options.out) if is_table else 'LAKE'}"
         hint = (
             "; with --format parquet, --out is a lake if it contains one, or if its name is "
             "lake or ends in .lake, -lake or _lake"
-            if is_table
-            else ""
         )
-        raise UsageError(
-            f"{', '.join(names)}: only for an import into a lake (--lake {place}{hint})",
-            code=Code.OPTIONS_APART,
-        )
+        reason = f"only for an import into a lake ({place}{hint if is_table else ''})"
+        refuse_options(options, ("watch", "on"), reason)
     return lake
 
 
@@ -351,10 +344,8 @@ def _check_cluster(options: ImportLogsOptions) -> None:
 
     if options.on not in (None, "ray"):
         raise UsageError(f"--on: found {options.on!r}, expected ray", code=Code.UNKNOWN_CHOICE)
-    given = {"--ray-address": options.ray_address, "--workers": options.workers}
-    names = [name for name, value in given.items() if value is not None]
-    if options.on is None and names:
-        raise UsageError(f"{', '.join(names)}: only with --on ray", code=Code.OPTIONS_APART)
+    if options.on is None:
+        refuse_options(options, ("ray_address", "workers"), "only with --on ray")
     if options.on is not None and options.jobs is not None:
         raise UsageError("--jobs: cannot be combined with --on ray; use --workers", code=Code.OPTIONS_APART)
 
@@ -365,21 +356,11 @@ def _into_lake(lake: str, options: ImportLogsOptions, choices: ImportOptions, re
     Raises:
         UsageError: options do not apply to lakes.
     """
-    from aigo_bridge.errors import UsageError
     from aigo_bridge.hooks import load_hook
     from aigo_bridge.importing.lakes import Lake, LakeImport
 
-    given = {
-        "--recompute": options.recompute,
-        "--engine": options.engine,
-        "--provenance": options.provenance,
-        "--from": options.source,
-    }
-    names = [name for name, value in given.items() if value]
-    if names:
-        raise UsageError(
-            f"{', '.join(names)}: cannot be combined with an import into a lake", code=Code.OPTIONS_APART
-        )
+    other = ("recompute", "engine", "provenance", "source")
+    refuse_options(options, other, "cannot be combined with an import into a lake")
     code = load_hook("lake", Lake).import_logs(
         LakeImport(
             lake,
@@ -412,8 +393,7 @@ def _traces(
     from aigo_bridge.engine.formats import formats
     from aigo_bridge.errors import UsageError
 
-    if options.engine is not None:
-        raise UsageError("--engine: cannot be combined with --from", code=Code.OPTIONS_APART)
+    refuse_options(options, ("engine",), "cannot be combined with --from")
     sources = {name: row.traces for name, row in formats().items() if row.traces is not None}
     if source not in sources:
         raise UsageError(
@@ -426,12 +406,9 @@ def _recompute(options: ImportLogsOptions) -> Callable[[LoggedPlan], TaskPlan] |
     """Return a function that replaces a log's plan with the user's own plan; `None` if nothing is
     recomputed.
     """
-    from aigo_bridge.errors import UsageError
-
     task = options.recompute
     if task is None:
-        if options.dataset or options.root is not None:
-            raise UsageError("--dataset, --root: only with --recompute", code=Code.OPTIONS_APART)
+        refuse_options(options, ("dataset", "root"), "only with --recompute")
         return None
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.evaluation.own_logs import check_task, own_plan
