@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.display_paths import SHOWN
 from aigo_bridge.access.object_addresses import SCHEMES, is_address, is_collapsed, parse
-from aigo_bridge.cli.hooks import CommandAddresses
+from aigo_bridge.cli.options import CommandAddresses
 from aigo_bridge.cli.terminal import clean_streams, name_of, note, printable
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError

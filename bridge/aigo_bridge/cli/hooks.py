@@ -1,9 +1,8 @@
-"""Hooks of commands: addresses in object storage, distributed runs, and views of the results of a run."""
+"""Hooks of commands: distributed runs, and views of the results of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -61,21 +60,6 @@ class RunReport:
 
     write: Callable[[Sequence[Path], Path, bool], None]
     """Function of results, the folder of the run, and whether standard output contains JSON."""
-
-
-@dataclass(frozen=True)
-class CommandAddresses:
-    """Hook `addresses`: object storage addresses and lakes among the parameters of a command."""
-
-    local: Callable[[Any, Mapping[str, Any]], AbstractContextManager[None]]
-    """Function of the context of a command and the typed values (parameter name → one text, or several).
-    Within the block, the parameters of the context have local paths.
-
-    Inputs are copied before the block, and outputs are written after it.
-
-    Raises:
-        UsageError: an address is invalid, or the verb does not accept one there.
-    """
 
 
 @dataclass(frozen=True)

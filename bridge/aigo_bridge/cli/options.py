@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from contextlib import AbstractContextManager
+from dataclasses import MISSING, dataclass, fields, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args, get_type_hints
@@ -41,6 +42,21 @@ SECURITY = ("root", "network", "allow_url", "allow_file", "env", "snippets", "al
 """Options of the panel "Security"."""
 
 
+@dataclass(frozen=True)
+class CommandAddresses:
+    """Hook `addresses`: object storage addresses and lakes among the parameters of a command."""
+
+    local: Callable[[Any, Mapping[str, Any]], AbstractContextManager[None]]
+    """Function of the context of a command and the typed values (parameter name → one text, or several).
+    Within the block, the parameters of the context have local paths.
+
+    Inputs are copied before the block, and outputs are written after it.
+
+    Raises:
+        UsageError: an address is invalid, or the verb does not accept one there.
+    """
+
+
 class VerbCommand(TyperCommand):
     """Command whose help has panels, examples and exit codes."""
 
@@ -66,7 +82,6 @@ class VerbCommand(TyperCommand):
         with reported():
             if not any("://" in text or is_collapsed(text) or may_be_lake(text) for text in typed):
                 return super().invoke(ctx)
-            from aigo_bridge.cli.hooks import CommandAddresses
             from aigo_bridge.hooks import load_hook
 
             # Errors of the verb are shown before its outputs are uploaded.

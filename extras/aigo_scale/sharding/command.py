@@ -43,7 +43,7 @@ from aigo_scale.sharding.running import ShardOutcome, run_shard
 from aigo_scale.sharding.shard_matching import Shards, find_shards, shard_numbers
 
 if TYPE_CHECKING:
-    from aigo_scale.verbs.merge import MergeOptions
+    from aigo_scale.sharding.options import MergeOptions
 
 
 def run_one_shard(options: RunOptions) -> ExitCode:

@@ -10,7 +10,7 @@ import typer
 from aigo_bridge.codes import Code
 
 if TYPE_CHECKING:
-    from aigo_bridge.cli.verbs.export import ExportVerbOptions
+    from aigo_bridge.cli.export_options import ExportVerbOptions
     from aigo_bridge.exporting.evidence import EvidenceFolder, EvidenceOptions
 
 _SHOWN = 40

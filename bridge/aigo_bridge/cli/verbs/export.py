@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from aigo_bridge.cli.options import (
-    VERB,
-    AllowFileOption,
-    AllowUrlOption,
-    BadTasksOption,
-    ConfigOption,
-    DatasetOption,
-    EnvOption,
-    NetworkOption,
-    RootOption,
-    verb_command,
-    with_options,
-)
+from aigo_bridge.cli.export_options import OF_EVIDENCE, OF_TASKS, ExportVerbOptions
+from aigo_bridge.cli.options import VERB, verb_command, with_options
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
@@ -35,132 +23,6 @@ RESULTS = (".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json
 """File extensions of result logs; `--to inspect` with one of them suggests `--to inspect-log`."""
 
 
-_OF_TASKS = ("native", "config", "dataset", "num_samples", "root", "allow_bad_tasks")
-"""Options that apply only to tasks."""
-
-_OF_EVIDENCE = (
-    *("app", "evaluation_key", "model_key", "task_key", "events", "attachments"),
-    *("allow_gaps", "dry_run"),
-)
-"""Options that require --to aigo."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportVerbOptions:
-    """Options of an export."""
-
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TASK|RESULT",
-            help="Task file (YAML or JSONL task records) or shipped task. With --to NAME-log "
-            "or FORMAT: result logs. With --to aigo: results, engine logs, folders and "
-            "lakes.",
-        ),
-    ]
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="NAME|NAME-log|FORMAT|aigo",
-            help="Target. Files to run a task: inspect, lighteval, inspect-hub (a dataset with "
-            "an eval.yaml). Results: inspect-log (for the Inspect viewer), every-eval-ever, "
-            "aigo (for the AI GO platform).",
-        ),
-    ]
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")]
-    native: Annotated[
-        bool, typer.Option("--native", help="Write plain engine code that runs without aigo-bridge.")
-    ] = False
-    config: ConfigOption = None
-    dataset: DatasetOption = None
-    num_samples: Annotated[
-        int | None,
-        typer.Option(
-            "--num-samples",
-            "-n",
-            "--limit",
-            min=1,
-            metavar="N",
-            help="Number of samples to export. [default: all]",
-        ),
-    ] = None
-    subsampling: Annotated[
-        str,
-        typer.Option(
-            "--subsampling",
-            metavar="head|random",
-            help="How to choose these samples: the first ones, or a fixed random choice.",
-        ),
-    ] = "head"
-    root: RootOption = None
-    allow_bad_tasks: BadTasksOption = False
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the files of an earlier export. Other files are kept.")
-    ] = False
-    app: Annotated[
-        str | None,
-        typer.Option("--app", metavar="KEY", help="Key of the AI app that the README selects."),
-    ] = None
-    evaluation_key: Annotated[
-        str | None,
-        typer.Option(
-            "--evaluation-key",
-            metavar="KEY",
-            help="Key of the evaluation. [default: derived from the results]",
-        ),
-    ] = None
-    model_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-key",
-            metavar="MODEL=KEY",
-            help="Use a model that already exists on the platform, e.g. openai/gpt-4o=my-model. Repeatable.",
-        ),
-    ] = None
-    task_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task-key",
-            metavar="TASK=KEY",
-            help="Use a task that already exists on the platform, e.g. capitals=my-task. Repeatable.",
-        ),
-    ] = None
-    events: Annotated[
-        str | None,
-        typer.Option(
-            "--events",
-            metavar="all|main",
-            help="Keep all events of the traces, or only the main conversation. [default: all]",
-        ),
-    ] = None
-    attachments: Annotated[
-        str | None,
-        typer.Option(
-            "--attachments",
-            metavar="keep|files|drop",
-            help="Keep images, audio and files in the logs, write them to attachments/, or leave them out. "
-            "[default: keep]",
-        ),
-    ] = None
-    allow_gaps: Annotated[
-        bool,
-        typer.Option(
-            "--allow-gaps",
-            help="Export without the parts that AI GO cannot express. losses.json lists them.",
-        ),
-    ] = False
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="List the files with their sizes without writing them."),
-    ] = False
-    env: EnvOption = None
-    allow_file: AllowFileOption = None
-    allow_url: AllowUrlOption = None
-    network: NetworkOption = True
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary.")] = False
-
-
 @app.command(
     "export",
     cls=verb_command(
@@ -173,7 +35,7 @@ class ExportVerbOptions:
             "2": "wrong arguments or an invalid file",
             "3": "written without invalid task records or damaged parts of logs",
         },
-        panels={"AI GO platform (--to aigo)": _OF_EVIDENCE},
+        panels={"AI GO platform (--to aigo)": OF_EVIDENCE},
     ),
 )
 @with_options(ExportVerbOptions)
@@ -204,10 +66,10 @@ def export(options: ExportVerbOptions) -> None:
     check_target(to)
     is_of_results = to == EVIDENCE or to.endswith(LOG_SUFFIX) or to in result_exports()
     if is_of_results:
-        refuse_options(options, _OF_TASKS, f"only for tasks; --to {to} accepts only result logs")
+        refuse_options(options, OF_TASKS, f"only for tasks; --to {to} accepts only result logs")
     if to == EVIDENCE:
         raise typer.Exit(export_to_aigo(options))
-    refuse_options(options, _OF_EVIDENCE, f"only with --to aigo, found --to {to}")
+    refuse_options(options, OF_EVIDENCE, f"only with --to aigo, found --to {to}")
     if is_of_results:
         _export_logs(options)
         return
