@@ -1,1 +1,1 @@
-"""Redaction: secrets known to this process are masked in all output."""
+"""Removal of secrets: known values, and keys in known formats."""
