@@ -15,7 +15,7 @@ _STARTED = "aigo-bridge runs the code"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CodeVerdict:
     """Result of the tests."""
 
     verdict: Literal["passed", "failed", "unjudged"]
@@ -32,13 +32,13 @@ class JudgingProgram:
     token: str = field(repr=False)
     """Random text that the program writes with its verdict. The code cannot guess it."""
 
-    def verdict(self, stdout: str) -> Verdict | None:
+    def verdict(self, stdout: str) -> CodeVerdict | None:
         """Return the verdict in the output; `None` if the program did not start."""
         for line in stdout.splitlines():
             match line.split(" "):
                 case [self.token, ("passed" | "failed" | "unjudged") as verdict, reason]:
-                    return Verdict(verdict, bytes.fromhex(reason).decode())
-        return Verdict("failed", "ended before all tests had run") if _STARTED in stdout else None
+                    return CodeVerdict(verdict, bytes.fromhex(reason).decode())
+        return CodeVerdict("failed", "ended before all tests had run") if _STARTED in stdout else None
 
 
 def judging_program(code: str, tests: Sequence[str]) -> JudgingProgram:

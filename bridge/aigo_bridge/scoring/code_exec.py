@@ -15,7 +15,7 @@ from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.jsonl_spec.post_processing import post_process
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.sandbox.judging import Verdict, judging_program
+from aigo_bridge.sandbox.judging import CodeVerdict, judging_program
 from aigo_bridge.scoring.scorer import TIME_LIMIT, CodeResult, CodeRunner, RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import answer_text, render, variables
 from aigo_bridge.spec.scorers import CodeExecScorer
@@ -76,7 +76,7 @@ def _limit(result: CodeResult) -> str | None:
     return None
 
 
-def _failure(verdict: Verdict | None, result: CodeResult) -> str | None:
+def _failure(verdict: CodeVerdict | None, result: CodeResult) -> str | None:
     """Return why the code failed; `None` if it passed.
 
     Raises:

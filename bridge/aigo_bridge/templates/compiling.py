@@ -87,12 +87,12 @@ def _bounded_tree(source: str, environment: SampleEnvironment) -> nodes.Template
     for node in tree.find_all(_OTHER_TEMPLATES):
         tag = type(node).__name__.lower().removeprefix("from")
         message = f"`{{% {tag} %}}` is not available: a template is one text"
-        raise TemplateError([Issue(message, line=node.lineno, column=1, code=Code.TEMPLATE_SYNTAX)])
+        raise TemplateError(message, line=node.lineno, column=1, code=Code.TEMPLATE_SYNTAX)
     return tree
 
 
 def _too_costly(message: str, line: int = 1) -> TemplateError:
-    return TemplateError([Issue(message, line=line, code=Code.TEMPLATE_TOO_COSTLY)])
+    return TemplateError(message, line=line, code=Code.TEMPLATE_TOO_COSTLY)
 
 
 def _is_finite(kind: str, text: str) -> bool:
@@ -183,7 +183,7 @@ _RENDER_FAILURES = (
 """Errors of expressions over plain values."""
 
 
-class Compiled:
+class CompiledText:
     """Compiled text in one environment.
 
     Python code is generated on first use. Validation of tasks and checks of names against columns render
@@ -346,9 +346,9 @@ class Compiled:
 
 
 @functools.lru_cache(maxsize=2048)
-def compile_template(source: str, environment: SampleEnvironment) -> Compiled:
+def compile_template(source: str, environment: SampleEnvironment) -> CompiledText:
     """Compile a text, with a cache; raise `TemplateError` if it is invalid."""
-    return Compiled(source, environment)
+    return CompiledText(source, environment)
 
 
 def _generate(source: str, tree: nodes.Template, environment: SampleEnvironment) -> jinja2.Template:

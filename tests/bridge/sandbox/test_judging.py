@@ -11,19 +11,19 @@ from tests.bridge.sandbox.forgeries import ADD, FORGERIES, Forgery
 from tests.bridge.sandbox.solutions import SOLUTIONS, Solution
 
 from aigo_bridge.sandbox.jailing import JailLimits, JailResult, run_jailed
-from aigo_bridge.sandbox.judging import Verdict, judging_program
+from aigo_bridge.sandbox.judging import CodeVerdict, judging_program
 
 RIGHT = "def add(a, b): return a + b\n"
 
 
-def judged_in_jail(code: str, *tests: str, seconds: float = 8) -> tuple[Verdict | None, JailResult]:
+def judged_in_jail(code: str, *tests: str, seconds: float = 8) -> tuple[CodeVerdict | None, JailResult]:
     program = judging_program(code, tests)
     limits = JailLimits(seconds=seconds)
     result = asyncio.run(run_jailed(program.command, stdin=program.stdin.encode(), limits=limits))
     return program.verdict(result.stdout.decode()), result
 
 
-def judged(code: str, *tests: str) -> Verdict | None:
+def judged(code: str, *tests: str) -> CodeVerdict | None:
     """Return the verdict without a jail, as in a container."""
     program = judging_program(code, tests)
     done = subprocess.run(
@@ -38,7 +38,7 @@ def judged(code: str, *tests: str) -> Verdict | None:
 
 @pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda each: each.name)
 def test_correct_code_passes(solution: Solution) -> None:
-    assert judged(solution.code, *solution.tests) == Verdict("passed", "")
+    assert judged(solution.code, *solution.tests) == CodeVerdict("passed", "")
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda each: each.name)
@@ -49,15 +49,15 @@ def test_forged_results_do_not_pass(forgery: Forgery) -> None:
 
 
 def test_the_jail_runs_the_same_program() -> None:
-    assert judged_in_jail(RIGHT, *ADD)[0] == Verdict("passed", "")
+    assert judged_in_jail(RIGHT, *ADD)[0] == CodeVerdict("passed", "")
     verdict, result = judged_in_jail("import os\ndef add(a, b): os._exit(7)", *ADD)
-    assert (verdict, result.code) == (Verdict("failed", "ended before all tests had run"), 7)
+    assert (verdict, result.code) == (CodeVerdict("failed", "ended before all tests had run"), 7)
 
 
 def test_the_token_is_another_one_for_each_program() -> None:
     programs = [judging_program(RIGHT, ADD) for _ in range(2)]
     assert len({program.token for program in programs}) == 2
-    assert programs[0].verdict(f"aigo-bridge runs the code\n{programs[1].token} passed \n") == Verdict(
+    assert programs[0].verdict(f"aigo-bridge runs the code\n{programs[1].token} passed \n") == CodeVerdict(
         "failed", "ended before all tests had run"
     )
     assert all(program.token not in repr(program) + str(program.command) for program in programs)
@@ -78,7 +78,7 @@ def test_without_the_program_there_is_no_verdict() -> None:
 )
 def test_limits_end_the_program(code: str, ended: str) -> None:
     verdict, result = judged_in_jail(code, *ADD, seconds=1.5)
-    assert (verdict, result.ended) == (Verdict("failed", "ended before all tests had run"), ended)
+    assert (verdict, result.ended) == (CodeVerdict("failed", "ended before all tests had run"), ended)
 
 
 @pytest.mark.parametrize(
