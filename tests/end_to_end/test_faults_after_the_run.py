@@ -64,7 +64,7 @@ IN_ONE_RESULT = [
     "aigo_bridge.results.assembling:metrics_of",
     "aigo_bridge.results.assembling:excluded",
     "aigo_bridge.results.assembling:_sample",
-    "aigo_bridge.results.faults:encoded_sample",
+    "aigo_bridge.results.internal_errors:encoded_sample",
     "ADAPTER.running.evidence:trial_records",
     "ADAPTER.running.evidence:logged_plan",
 ]

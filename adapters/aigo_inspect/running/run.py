@@ -59,7 +59,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.process import fewer_collections
 from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import redact
-from aigo_bridge.results.faults import explained
+from aigo_bridge.results.internal_errors import explained
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.text.summaries import summary_of
 from aigo_inspect.logs.shapes import HEADER_KEY

@@ -34,7 +34,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import redact_value
-from aigo_bridge.results.faults import explained
+from aigo_bridge.results.internal_errors import explained
 from aigo_lighteval.documents.translate import CARRIER, row_text
 from aigo_lighteval.documents.turns import SPLIT
 from aigo_lighteval.running.evidence import BLOCK

@@ -38,7 +38,7 @@ from aigo_bridge.results.assembling import (
     sample_stream,
     system_metrics,
 )
-from aigo_bridge.results.faults import explained
+from aigo_bridge.results.internal_errors import explained
 from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.results.specification import slug
 from aigo_lighteval.documents.translate import COLLECTIONS, rows_of, to_task_config

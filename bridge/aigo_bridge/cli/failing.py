@@ -82,7 +82,7 @@ def shown(out: Path, work: Callable[[], None]) -> bool:
     try:
         work()
     except Exception as error:  # noqa: BLE001  # evidence and logs are written, whatever becomes of tables and summaries
-        from aigo_bridge.results.faults import explained
+        from aigo_bridge.results.internal_errors import explained
 
         show_message(f"the summary cannot be shown: {explained(error)}", Code.OUTCOME_NOT_SHOWN)
         typer.echo(f"evidence and engine logs are in {short_path(out)}", err=True)

@@ -15,7 +15,7 @@ from aigo_bridge.errors import UsageError
 if TYPE_CHECKING:
     from aigo_bridge.engine.outcome import Outcome
     from aigo_bridge.plan.shards import Shard
-    from aigo_bridge.results.faults import FirstError
+    from aigo_bridge.results.internal_errors import FirstError
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from aigo_bridge.dtypes import MetricData, TaskResultError, TaskResultLog
 from aigo_bridge.errors import BridgeError, Issue
 from aigo_bridge.results.counts import NO_COUNTS, Counts
-from aigo_bridge.results.faults import FirstError, note_error
+from aigo_bridge.results.internal_errors import FirstError, note_error
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.text.json_text import key_of
 from aigo_bridge.text.plurals import plural

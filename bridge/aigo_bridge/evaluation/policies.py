@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aigo_bridge.dtypes import MetricData, TaskResultEvidence
-from aigo_bridge.results.faults import explained
+from aigo_bridge.results.internal_errors import explained
 from aigo_bridge.spec.evaluations import (
     ExistsRule,
     PolicyRule,

@@ -49,7 +49,7 @@ from aigo_bridge.evaluation.writing import (
 )
 from aigo_bridge.metrics.trials import metrics_over_runs, score_agreements
 from aigo_bridge.results.assembling import MetricRow
-from aigo_bridge.results.faults import Faults
+from aigo_bridge.results.internal_errors import Faults
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import Run, Sample, write_log
 from aigo_bridge.text.plurals import plural

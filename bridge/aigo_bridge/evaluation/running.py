@@ -28,7 +28,7 @@ from aigo_bridge.execution.progress import allowed, tolerated
 from aigo_bridge.process.signals import finishing, stop_here
 from aigo_bridge.process.temporary import draft_of
 from aigo_bridge.results.counts import read_counts
-from aigo_bridge.results.faults import Faults, explained
+from aigo_bridge.results.internal_errors import Faults, explained
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, dataset_tags, specification_of

@@ -43,7 +43,7 @@ from aigo_bridge.results.assembling import (
     system_metrics,
 )
 from aigo_bridge.results.counts import Counts
-from aigo_bridge.results.faults import Faults, error_of
+from aigo_bridge.results.internal_errors import Faults, error_of
 from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of

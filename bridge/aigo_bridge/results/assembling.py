@@ -39,7 +39,7 @@ from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, TaskOutline
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, is_failure, one_sample, record_facts
-from aigo_bridge.results.faults import FirstError, bare_sample, error_of, explained, note_error
+from aigo_bridge.results.internal_errors import FirstError, bare_sample, error_of, explained, note_error
 from aigo_bridge.results.records import HINT, UNKNOWN_EXCLUSIONS, UNSTORED, StoredNumbers, TrialRecord
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.warnings import Doubts

@@ -17,7 +17,7 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EngineError
 from aigo_bridge.redaction.secrets import environment_secrets, learn_environment, redact
-from aigo_bridge.results.faults import explained
+from aigo_bridge.results.internal_errors import explained
 from aigo_bridge.version import __version__
 
 MOST_LOSSES = 3

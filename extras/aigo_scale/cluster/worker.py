@@ -27,7 +27,7 @@ from aigo_bridge.models.gate import gated
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.planning.planning import part_of
 from aigo_bridge.redaction.secrets import learn_environment, redact
-from aigo_bridge.results.faults import explained
+from aigo_bridge.results.internal_errors import explained
 from aigo_bridge.snippets.process import choose
 from aigo_scale.cluster.pieces import Count, PlannedRun, ShardProgress, ShardResult
 from aigo_scale.sharding.manifest import BusyError

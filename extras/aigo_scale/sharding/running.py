@@ -20,7 +20,7 @@ from aigo_bridge.evaluation.running import ReadyEvaluation, tolerant_jobs
 from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.plan.shards import Shard
 from aigo_bridge.results.assembling import RunningTotals, count_samples
-from aigo_bridge.results.faults import FirstError, explained
+from aigo_bridge.results.internal_errors import FirstError, explained
 from aigo_bridge.text.plurals import plural
 from aigo_scale.sharding.manifest import (
     FILE,
