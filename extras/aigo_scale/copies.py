@@ -353,7 +353,7 @@ def _take_result(mirror: StorageMirror, address: Address) -> None:
 
 def _end(places: RemoteAddresses) -> None:
     """Upload the outputs of a command. If this fails, keep them on this machine."""
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
 
     mirror = places.mirror
     assert mirror is not None

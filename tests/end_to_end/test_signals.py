@@ -223,8 +223,8 @@ while True:
 FRAME = """
 import asyncio, signal, sys, time
 import typer
-from aigo_bridge.cli.failing import reported
-from aigo_bridge.cli.failing import stopped_by_signals
+from aigo_bridge.cli.error_handling import reported
+from aigo_bridge.cli.error_handling import stopped_by_signals
 for number in map(int, sys.argv[1:]): signal.signal(number, signal.SIG_IGN)
 def ready(): print("ready", flush=True)
 try:

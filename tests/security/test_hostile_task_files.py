@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from aigo_bridge.access.grants import Grants, granting
-from aigo_bridge.cli.failing import render_issues
+from aigo_bridge.cli.error_handling import render_issues
 from aigo_bridge.errors import SpecError
 from aigo_bridge.reading import read
 from aigo_bridge.spec.task import TaskSpec

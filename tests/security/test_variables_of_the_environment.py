@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tests.support.commands import Run
 
 from aigo_bridge.access.grants import Grants, granting, project_variables
-from aigo_bridge.cli.failing import render_issues
+from aigo_bridge.cli.error_handling import render_issues
 from aigo_bridge.errors import SpecError, UsageError
 from aigo_bridge.reading import read
 from aigo_bridge.reading.variables import CONNECTION_FIELDS, looks_like_key, trust_of

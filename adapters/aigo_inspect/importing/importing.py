@@ -354,7 +354,7 @@ def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) ->
     evidence, carried = own
     secrets.found.clear()
     from aigo_bridge.engine.provenance import write_import_provenance
-    from aigo_bridge.evaluation.own_logs import own_report
+    from aigo_bridge.evaluation.bridge_logs import own_report
     from aigo_bridge.evaluation.writing import write_result
 
     plan = None

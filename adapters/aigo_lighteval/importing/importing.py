@@ -15,7 +15,7 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
-from aigo_bridge.evaluation.own_logs import own_report
+from aigo_bridge.evaluation.bridge_logs import own_report
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import (

@@ -110,7 +110,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().make_context(*args, **kwargs)
         except KeyboardInterrupt as error:
-            from aigo_bridge.cli.failing import interrupted
+            from aigo_bridge.cli.error_handling import interrupted
 
             raise interrupted() from error
 
@@ -150,7 +150,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            from aigo_bridge.cli.failing import interrupted
+            from aigo_bridge.cli.error_handling import interrupted
 
             raise interrupted() from error
         except Exception as error:
@@ -173,7 +173,7 @@ def _verb_app(name: str) -> typer.Typer | None:
     if name in VERBS:
         app: typer.Typer = import_module(VERBS[name][0]).app
         return app
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
     from aigo_bridge.plugins import load
 
     with reported():
@@ -250,7 +250,7 @@ def main() -> None:
     collect_late()
     # Plug-ins of pydantic observe other programs. Finding them reads the metadata of all installed packages.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from aigo_bridge.cli.failing import interrupted, stopped_by_signals
+    from aigo_bridge.cli.error_handling import interrupted, stopped_by_signals
     from aigo_bridge.cli.terminal import hide_secrets
 
     hide_secrets()

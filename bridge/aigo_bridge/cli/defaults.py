@@ -15,7 +15,7 @@ from typing import Any
 from aigo_bridge.access.object_addresses import SCHEMES
 from aigo_bridge.access.opening import is_below
 from aigo_bridge.access.settings import Settings, SettingsError, project_settings
-from aigo_bridge.cli.failing import reported
+from aigo_bridge.cli.error_handling import reported
 from aigo_bridge.cli.terminal import is_verbose, note, printable, short_path
 from aigo_bridge.errors import Issue
 

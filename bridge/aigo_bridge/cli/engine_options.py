@@ -24,7 +24,7 @@ class RunCommand(VerbCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments and pass the engine's own arguments on."""
-        from aigo_bridge.cli.failing import reported
+        from aigo_bridge.cli.error_handling import reported
 
         with reported():
             words = self._sorted(args)

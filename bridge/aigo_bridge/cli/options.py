@@ -75,7 +75,7 @@ class VerbCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb. Expected errors are shown as messages, with exit code 2."""
         from aigo_bridge.access.object_addresses import is_collapsed
-        from aigo_bridge.cli.failing import reported
+        from aigo_bridge.cli.error_handling import reported
         from aigo_bridge.importing.lakes import may_be_lake
 
         typed = [text for value in ctx.meta[TYPED].values() for text in _texts(value)]
@@ -240,7 +240,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON summary i
 
 def _allow_variables(context: typer.Context, names: list[str] | None) -> list[str]:
     from aigo_bridge.access.grants import granted, granting
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
     from aigo_bridge.errors import UsageError
 
     with reported():
@@ -260,7 +260,7 @@ def _allow_variables(context: typer.Context, names: list[str] | None) -> list[st
 def _allow_addresses(context: typer.Context, addresses: list[str] | None) -> list[str]:
     from aigo_bridge.access.addresses import check_allowed
     from aigo_bridge.access.grants import granted, granting
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
 
     with reported():
         for address in addresses or ():
@@ -273,7 +273,7 @@ def _allow_addresses(context: typer.Context, addresses: list[str] | None) -> lis
 
 def _allow_files(context: typer.Context, paths: list[Path] | None) -> list[Path]:
     from aigo_bridge.access.grants import granted, granting, real_paths
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
 
     if paths:
         grants = granted()
@@ -371,7 +371,7 @@ def uses_as_lines(
 
 def _choose_confinement(snippets: str | None) -> str | None:
     """Apply the level. The first execution of a snippet prints a note if the sandbox is incomplete."""
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
     from aigo_bridge.cli.terminal import note, printable
     from aigo_bridge.snippets.process import choose
 
@@ -381,7 +381,7 @@ def _choose_confinement(snippets: str | None) -> str | None:
 
 
 def _allow_needs(needs: list[str] | None) -> list[str]:
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
     from aigo_bridge.execution.permissions import allow
 
     with reported():

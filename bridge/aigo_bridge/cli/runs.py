@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
+from aigo_bridge.cli.error_handling import exit_code, reported, show_differences, show_issues, shown
 from aigo_bridge.cli.hooks import RunReport
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.outcomes import (

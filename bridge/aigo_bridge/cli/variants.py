@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from aigo_bridge.cli.failing import reported, show
+from aigo_bridge.cli.error_handling import reported, show
 from aigo_bridge.cli.hooks import Statistics
 from aigo_bridge.cli.run_options import RunOptions
 from aigo_bridge.cli.runs import RunOutputs, run_one, write_report

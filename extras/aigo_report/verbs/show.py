@@ -127,7 +127,7 @@ def _show_result(
     """
     from rich.console import Console
 
-    from aigo_bridge.cli.failing import show as show_error
+    from aigo_bridge.cli.error_handling import show as show_error
     from aigo_bridge.cli.terminal import note
     from aigo_bridge.errors import EvidenceError
     from aigo_bridge.exit_codes import ExitCode

@@ -100,7 +100,7 @@ def sql(
 
 def _give_up(error: UsageError) -> None:
     """End the process during a query. The next process deletes its temporary folder."""
-    from aigo_bridge.cli.failing import show
+    from aigo_bridge.cli.error_handling import show
     from aigo_bridge.exit_codes import ExitCode
 
     show(error)

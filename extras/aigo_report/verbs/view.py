@@ -51,7 +51,7 @@ def view(
     """
     from threading import Thread
 
-    from aigo_bridge.cli.failing import exit_code
+    from aigo_bridge.cli.error_handling import exit_code
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.exit_codes import of_signal
     from aigo_bridge.process.signals import accept_interrupt

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.display_paths import MIRRORS
 from aigo_bridge.access.grants import granted
-from aigo_bridge.cli.failing import reported, show_issues
+from aigo_bridge.cli.error_handling import reported, show_issues
 from aigo_bridge.cli.hooks import DistributedRuns
 from aigo_bridge.cli.options import cache_policy
 from aigo_bridge.cli.progress import progress

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues, shown
+from aigo_bridge.cli.error_handling import exit_code, reported, show_differences, show_issues, shown
 from aigo_bridge.cli.options import cache_policy, refuse_options
 from aigo_bridge.cli.outcomes import note_other_result, show_evaluation, show_next, show_outcome
 from aigo_bridge.cli.progress import progress

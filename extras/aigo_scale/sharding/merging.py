@@ -18,7 +18,7 @@ from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Job, LogRef
 from aigo_bridge.engine.provenance import write_run_provenance
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
-from aigo_bridge.evaluation.own_logs import own_plan
+from aigo_bridge.evaluation.bridge_logs import own_plan
 from aigo_bridge.evaluation.planning import Evaluation
 from aigo_bridge.evaluation.run_files import names_run_file
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEntry, entry_outcome, judged_outcome

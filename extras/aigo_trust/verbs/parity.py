@@ -123,7 +123,7 @@ def parity(
     from contextlib import ExitStack
     from dataclasses import replace
 
-    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.error_handling import show_issues
     from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.terminal import print_json, short_path
     from aigo_bridge.engine.protocol import RunSettings as Settings

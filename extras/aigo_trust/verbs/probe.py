@@ -156,7 +156,7 @@ def probe(
 
     Only the scorers of your own task are used. Code inside a result is never executed.
     """
-    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.error_handling import show_issues
     from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.terminal import note, print_json, printable, short_path
     from aigo_bridge.errors import UsageError
@@ -217,7 +217,7 @@ def _judges(
         UsageError: the options conflict, or name an unknown item.
         EvidenceError: the cassette cannot be read.
     """
-    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.error_handling import show_issues
     from aigo_bridge.engine.registry import load_engine, required
     from aigo_bridge.errors import UsageError
     from aigo_trust.probing.judges import Judges

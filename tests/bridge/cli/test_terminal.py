@@ -9,7 +9,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aigo_bridge.cli.failing import reported
+from aigo_bridge.cli.error_handling import reported
 from aigo_bridge.cli.metric_tables import shown_rows
 from aigo_bridge.cli.outcomes import metric_problems
 from aigo_bridge.cli.progress import failure_line, progress

@@ -18,7 +18,7 @@ _SHOWN = 40
 
 def export_to_aigo(options: ExportVerbOptions) -> int:
     """Export results to AI GO, print a summary, and return the exit code."""
-    from aigo_bridge.cli.failing import reported
+    from aigo_bridge.cli.error_handling import reported
     from aigo_bridge.cli.terminal import print_json
     from aigo_bridge.errors import UnsupportedPlanError
     from aigo_bridge.exit_codes import ExitCode

@@ -157,7 +157,7 @@ def convert(options: ConvertOptions) -> None:
 
 def _to_aigo(options: ConvertOptions) -> bool:
     """Convert task records to an AI GO task; return whether all of them are valid."""
-    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.error_handling import show_issues
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.jsonl_spec import read_task_file, write_aigo
 
@@ -219,7 +219,7 @@ def _foreign(source: str) -> tuple[TaskConverter, Path] | None:
 
 def _write_foreign(convert: TaskConverter, path: Path, options: ConvertOptions) -> bool:
     """Write tasks of another project as AI GO tasks; return whether AI GO can express them."""
-    from aigo_bridge.cli.failing import show_issues, show_message
+    from aigo_bridge.cli.error_handling import show_issues, show_message
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.engine.formats import ConversionOptions
     from aigo_bridge.errors import UnsupportedPlanError
@@ -241,7 +241,7 @@ def _write_foreign(convert: TaskConverter, path: Path, options: ConvertOptions) 
 
 def _benchmark(engine: str, task: str, options: ConvertOptions) -> bool:
     """Write a benchmark as an AI GO task with its rows; return whether AI GO can express it."""
-    from aigo_bridge.cli.failing import show_message
+    from aigo_bridge.cli.error_handling import show_message
     from aigo_bridge.cli.terminal import name_of, short_path
     from aigo_bridge.engine.registry import load_benchmarks, refuse_local_rows
     from aigo_bridge.errors import UnsupportedPlanError

@@ -126,7 +126,7 @@ def explain(
 
     from aigo_bridge.access.grants import granted, granting, outside_files, recording
     from aigo_bridge.cli.costs import costs_of, show_costs
-    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.error_handling import show_issues
     from aigo_bridge.cli.options import origin_of, uses_as_lines, variables_as_json
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.evaluation.explain import explain as previews

@@ -45,7 +45,7 @@ def export(options: ExportVerbOptions) -> None:
     The exported files contain the task, all included files and the rows, so you can copy them to another
     machine. Nothing is executed.
     """
-    from aigo_bridge.cli.failing import reported, show_issues
+    from aigo_bridge.cli.error_handling import reported, show_issues
     from aigo_bridge.cli.options import origin_of, refuse_options
     from aigo_bridge.cli.storage.evidence_exports import export_to_aigo
     from aigo_bridge.cli.terminal import print_json

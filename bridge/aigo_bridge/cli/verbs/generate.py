@@ -77,7 +77,7 @@ def generate(
     Generation calls models and executes snippets. It is a separate step, so that all runs use the same
     rows. Run a task on the rows with `--dataset KEY=FILE`.
     """
-    from aigo_bridge.cli.failing import show_issues
+    from aigo_bridge.cli.error_handling import show_issues
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.cli.terminal import short_path
     from aigo_bridge.engine.registry import load_engine

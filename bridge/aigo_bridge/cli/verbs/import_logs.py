@@ -411,7 +411,7 @@ def _recompute(options: ImportLogsOptions) -> Callable[[LoggedPlan], TaskPlan] |
         refuse_options(options, ("dataset", "root"), "only with --recompute")
         return None
     from aigo_bridge.cli.options import pairs
-    from aigo_bridge.evaluation.own_logs import check_task, own_plan
+    from aigo_bridge.evaluation.bridge_logs import check_task, own_plan
     from aigo_bridge.execution.permissions import confined
 
     reach = None if options.root is None else str(options.root.resolve())

@@ -108,7 +108,7 @@ def score(
     """
     from dataclasses import replace
 
-    from aigo_bridge.cli.failing import exit_code, reported, show_differences, show_issues
+    from aigo_bridge.cli.error_handling import exit_code, reported, show_differences, show_issues
     from aigo_bridge.cli.options import origin_of, pairs
     from aigo_bridge.cli.outcomes import note_other_result, show_outcome
     from aigo_bridge.cli.progress import progress

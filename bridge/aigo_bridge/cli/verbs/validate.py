@@ -66,7 +66,7 @@ def validate(
 
     The kind of a file is recognized by its content. No model is called and no snippet is executed.
     """
-    from aigo_bridge.cli.failing import as_json, render_issues, shortened
+    from aigo_bridge.cli.error_handling import as_json, render_issues, shortened
     from aigo_bridge.cli.options import uses_as_lines, variables_as_json
     from aigo_bridge.cli.terminal import colour_of, name_of, print_json, printable, short_path, width_of
     from aigo_bridge.errors import UsageError

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bridge.reading.reading_examples import DATASET, RUN_FILES, SINGLE_TURN, write
 
-from aigo_bridge.cli.failing import LONGEST_LINE, render_issues, wrapped
+from aigo_bridge.cli.error_handling import LONGEST_LINE, render_issues, wrapped
 from aigo_bridge.cli.terminal import colour_of, width_of
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
