@@ -23,7 +23,7 @@ import orjson
 from aigo_bridge.engine.model_calls import CallSite
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.tape import task_name
-from aigo_bridge.evaluation.parity import Parity, SampleId, judged, parity
+from aigo_bridge.evaluation.parity import Parity, SampleId, compared_part, parity
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.text.plurals import plural
@@ -300,7 +300,7 @@ def _digests(result: Path | None) -> Iterator[tuple[_Key, tuple[bytes, bytes]]]:
     large.
     """
     for key, sample in _parts(result):
-        yield key, (_digest(_conversations(sample)), _digest(judged(sample)))
+        yield key, (_digest(_conversations(sample)), _digest(compared_part(sample)))
 
 
 def _digest(value: Any) -> bytes:
@@ -323,7 +323,7 @@ def _details(
             if left is None or right is None:
                 yield key, EngineDifference(difference.cause, key[2], "it is only in one result")
                 break
-            view = _conversations if difference.cause == "conversation" else judged
+            view = _conversations if difference.cause == "conversation" else compared_part
             lines = request_differences(view(left), view(right), ("one", "another"))
             if lines:
                 yield key, EngineDifference(difference.cause, key[2], "; ".join(lines))

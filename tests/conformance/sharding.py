@@ -16,7 +16,7 @@ from tests.conformance.features import Ready
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import RunSettings
 from aigo_bridge.evaluation.models import ModelChoice
-from aigo_bridge.evaluation.running import ready as with_models
+from aigo_bridge.evaluation.running import prepare as with_models
 from aigo_bridge.evaluation.running import run_evaluation
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.plan.plan import PlanOrigin

@@ -19,7 +19,7 @@ from tests.support.containers import command as in_container
 
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.task import plan
-from aigo_bridge.execution.permissions import SharedHosts, allow, confined, is_allowed
+from aigo_bridge.execution.permissions import SharedHosts, allow, is_allowed, resolve_permissions
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.plan import SNIPPET_LEVELS, PlanOrigin
 from aigo_bridge.snippets.process import LEVELS
@@ -209,9 +209,9 @@ def test_damaged_configuration_allows_nothing(tmp_path: Path, configuration: Pat
         file.write_bytes(kept.encode("latin-1"))
         assert not is_allowed(made)
         with pytest.raises(UsageError):
-            confined(made)
+            resolve_permissions(made)
         allow(["network"])
-        confined(made)
+        resolve_permissions(made)
         allow([])
         assert is_allowed(made)
 

@@ -12,7 +12,7 @@ from aigo_bridge.engine.protocol import Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.planning import of_task
-from aigo_bridge.evaluation.running import ReadyEvaluation, ready, run_evaluation
+from aigo_bridge.evaluation.running import ReadyEvaluation, prepare, run_evaluation
 from aigo_bridge.plan.plan import TaskPlan
 
 _OF_JOB = {field.name for field in fields(Job)}
@@ -45,7 +45,7 @@ def ready_task(engine: Engine, plan: TaskPlan, **options: Any) -> ReadyEvaluatio
         BridgeError: the engine rejects the plan, or models are missing.
     """
     choice = ModelChoice(options.get("model"), options.get("model_map"))
-    return ready([of_task(plan)], [engine], choice, resume=False)[0]
+    return prepare([of_task(plan)], [engine], choice, resume=False)[0]
 
 
 def run_task(engine: Engine, plan: TaskPlan, out: Path, **options: Any) -> Outcome:

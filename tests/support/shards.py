@@ -13,7 +13,7 @@ from tests.support.recipes import single_turn
 
 from aigo_bridge.engine.protocol import RunSettings
 from aigo_bridge.evaluation.models import ModelChoice
-from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, ready, run_evaluation
+from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, prepare, run_evaluation
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.plan.plan import PlanOrigin
 from aigo_bridge.plan.shards import Shard
@@ -39,7 +39,7 @@ def prepared(
 ) -> list[ReadyEvaluation]:
     """Its evaluation, or the part of a shard, ready to run."""
     own = origin if shard is None else replace(origin, shard=str(shard))
-    return ready(evaluations_of(own, cache=None), [ENGINE], ModelChoice(model), resume=resume)
+    return prepare(evaluations_of(own, cache=None), [ENGINE], ModelChoice(model), resume=resume)
 
 
 def run_part(

@@ -292,7 +292,7 @@ def _import_open(
         failed=totals.failed,
         damage=tuple(reader.damage),
         loss=loss,
-    ).judged(options.max_loss)
+    ).with_exit_code(options.max_loss)
     try:
         report.write_loss()
     except OSError as error:

@@ -90,7 +90,7 @@ class InspectRanges:
             )
         for part in ranges:
             report.redacted.update(part.redacted)
-        return report.judged(options.max_loss)
+        return report.with_exit_code(options.max_loss)
 
 
 def _samples(reader: InspectLogReader) -> list[list[SampleRef]]:

@@ -275,7 +275,7 @@ def _write_task(
     report = write_documents(
         run, header, task, details or run.location, samples, target, options, redaction, damage
     )
-    report = report.judged(options.max_loss)
+    report = report.with_exit_code(options.max_loss)
     report.write_loss()
     return write_import_provenance(report, "lighteval", [run.results, details], options)
 

@@ -24,8 +24,8 @@ from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.planning import of_task
 from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
-from aigo_bridge.evaluation.running import ready, run_evaluation
-from aigo_bridge.execution.permissions import confined
+from aigo_bridge.evaluation.running import prepare, run_evaluation
+from aigo_bridge.execution.permissions import resolve_permissions
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def translate(
     tasks = required(chosen.capabilities.native_tasks, f"engine {engine!r} cannot translate tasks")()
     found = [*chosen.gaps(plan), *tasks.gaps(plan)]
     require_exact(found, engine=engine, allow_approximate=allow_approximate)
-    return tasks.translate(confined(plan), dict(model_map or {}))
+    return tasks.translate(resolve_permissions(plan), dict(model_map or {}))
 
 
 def run(
@@ -236,7 +236,7 @@ def run(
     with run_tape(**paths, append=resume, show=lambda _: None) as tape:
 
         def evaluate() -> Outcome:
-            (prepared,) = ready(
+            (prepared,) = prepare(
                 [of_task(replace(plan, cache=cache))],
                 [chosen],
                 ModelChoice(model, model_map),

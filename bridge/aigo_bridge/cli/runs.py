@@ -45,7 +45,7 @@ from aigo_bridge.engine.registry import (
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
 from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
 from aigo_bridge.evaluation.run_files import names_run_file
-from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, ready, run_evaluation
+from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, prepare, run_evaluation
 from aigo_bridge.evaluation.summary import FILE as SUMMARY
 from aigo_bridge.evaluation.summary import write_summary
 from aigo_bridge.evaluation.task import evaluations_of
@@ -109,7 +109,7 @@ def run_tasks(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCo
         tapes = {"record": options.record, "replay": options.replay}
         refuse_tapes(tapes, engines, resumes=resumes, option="--{}".format)
         tape = stack.enter_context(run_tape(**tapes, append=options.resume, show=show_issues))
-        prepared = ready(evaluations, engines, models, resume=options.resume, recorded=tape.models)
+        prepared = prepare(evaluations, engines, models, resume=options.resume, recorded=tape.models)
         plans = [plan for one in evaluations for entry in one.entries for plan in entry.plans]
         for text in compare_rows(plans, settings.out):
             typer.echo(f"note: {printable(text)}", err=True)

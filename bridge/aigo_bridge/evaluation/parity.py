@@ -158,14 +158,14 @@ def _digests(result: Path) -> Iterable[tuple[_Key, bytes]]:
         sample = part.value
         sample_id = sample.get("sample_id")
         sample_id = part.position if sample_id is None else sample_id
-        text = json.dumps(judged(sample), sort_keys=True)
+        text = json.dumps(compared_part(sample), sort_keys=True)
         yield (
             (part.run, type(sample_id).__name__, sample_id),
             hashlib.blake2b(text.encode(), digest_size=16).digest(),
         )
 
 
-def judged(sample: Mapping[str, Any]) -> Any:
+def compared_part(sample: Mapping[str, Any]) -> Any:
     """Return the compared part of a sample: scores, stages of failures and excluding rules, trial by
     trial.
     """

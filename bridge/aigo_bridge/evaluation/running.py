@@ -23,7 +23,7 @@ from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdict
 from aigo_bridge.evaluation.recordings import recorded_choice
 from aigo_bridge.evaluation.repeating import repeated_outcome, rows_of
 from aigo_bridge.evaluation.writing import outcome_of, result_frame
-from aigo_bridge.execution.permissions import confined, require_allowed
+from aigo_bridge.execution.permissions import require_allowed, resolve_permissions
 from aigo_bridge.execution.progress import allowed, tolerated
 from aigo_bridge.process.signals import finishing, stop_here
 from aigo_bridge.process.temporary import draft_of
@@ -86,7 +86,7 @@ class EvaluationOutcome:
         return result.passed(tolerated(self.fail_on_error, result.num_planned))
 
 
-def ready(
+def prepare(
     evaluations: Sequence[Evaluation],
     engines: Sequence[Engine],
     choice: ModelChoice,
@@ -130,7 +130,7 @@ def ready(
     return [
         replace(
             one,
-            entries=tuple(map(_confined, one.entries)),
+            entries=tuple(map(_with_permissions, one.entries)),
             gaps=gaps,
             model_is_unused=models.model_is_unused,
         )
@@ -174,8 +174,8 @@ def _with_models(entry: Entry, models: ModelLookup, *, resume: bool) -> ReadyEnt
     return ReadyEntry(replace(entry, plans=tuple(job.plan for job in jobs)), tuple(jobs))
 
 
-def _confined(entry: ReadyEntry) -> ReadyEntry:
-    jobs = tuple(replace(job, plan=confined(job.plan)) for job in entry.jobs)
+def _with_permissions(entry: ReadyEntry) -> ReadyEntry:
+    jobs = tuple(replace(job, plan=resolve_permissions(job.plan)) for job in entry.jobs)
     plans = tuple(job.plan for job in jobs) or entry.entry.plans
     return ReadyEntry(replace(entry.entry, plans=plans), jobs)
 

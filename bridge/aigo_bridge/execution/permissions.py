@@ -76,7 +76,7 @@ class SharedHosts:
             host.close()
 
 
-def confined(plan: TaskPlan) -> TaskPlan:
+def resolve_permissions(plan: TaskPlan) -> TaskPlan:
     """Return a plan that is about to run, with the confinement level of its code.
 
     Raises:

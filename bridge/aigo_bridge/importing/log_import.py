@@ -229,7 +229,7 @@ class ImportReport:
         written = "" if self.output is None else f" -> {str(self.output)!r}"
         return f"<ImportReport of {self.log!r}: {', '.join(parts)}{written}>"
 
-    def judged(self, max_loss: int | None) -> ImportReport:
+    def with_exit_code(self, max_loss: int | None) -> ImportReport:
         """Return this report with its exit code and the reason for it.
 
         Args:

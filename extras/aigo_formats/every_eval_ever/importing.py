@@ -300,6 +300,6 @@ def _write(
         damage=tuple(damage),
         loss=loss,
         redacted=redaction.found,
-    ).judged(options.max_loss)
+    ).with_exit_code(options.max_loss)
     report.write_loss()
     return write_import_provenance(report, ENGINE, [pair.aggregate, pair.instances], options)

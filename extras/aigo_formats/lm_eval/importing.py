@@ -182,7 +182,7 @@ def _write_task(
         loss=loss,
         redacted=redaction.found,
         notes=(NO_SAMPLES,) if location is None and header.is_old else (),
-    ).judged(options.max_loss)
+    ).with_exit_code(options.max_loss)
     report.write_loss()
     return write_import_provenance(report, ENGINE, [run.results, location], options)
 

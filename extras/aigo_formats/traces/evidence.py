@@ -45,7 +45,7 @@ def import_traces(
         path = Path(location)
         name = path.name.split(".")[0] if path.is_file() else path.resolve().name
         target = out / options.stem(name[:100], taken, "traces")
-        report = _import(path, source, target, options).judged(options.max_loss)
+        report = _import(path, source, target, options).with_exit_code(options.max_loss)
         if report.output is not None:
             report.write_loss()
         report_to(report)

@@ -18,7 +18,7 @@ from aigo_bridge.cli.terminal import note
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.registry import load_engine, split_name
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
-from aigo_bridge.evaluation.running import ReadyEvaluation, ready
+from aigo_bridge.evaluation.running import ReadyEvaluation, prepare
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.jobs import make_folder
 from aigo_bridge.execution.progress import tolerated
@@ -53,7 +53,7 @@ def run_on_ray(options: RunOptions) -> ExitCode:
         engine = load_engine(options.engine_names()[0])
         evaluations = evaluations_of(origin, cache=cache, model=options.model)
         show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
-        prepared = ready(evaluations, [engine], options.models(), resume=True)
+        prepared = prepare(evaluations, [engine], options.models(), resume=True)
         _refuse_pending(prepared)
         most_rows = max(len(job.plan.samples) for job in _jobs(prepared))
         pieces = _number_of_pieces(options, folder, most_rows)

@@ -20,7 +20,7 @@ from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.protocol import Progress, RunSettings
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.errors import BridgeError, UsageError
-from aigo_bridge.evaluation.running import ReadyEvaluation, ready
+from aigo_bridge.evaluation.running import ReadyEvaluation, prepare
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.permissions import allow
 from aigo_bridge.models.gate import gated
@@ -85,7 +85,9 @@ class ShardWorker:
         self._work = work
         self._engine: Engine = load_engine(work.engine)
         evaluations = evaluations_of(work.origin, cache=work.cache, model=work.models.model)
-        self._ready: Sequence[ReadyEvaluation] = ready(evaluations, [self._engine], work.models, resume=True)
+        self._ready: Sequence[ReadyEvaluation] = prepare(
+            evaluations, [self._engine], work.models, resume=True
+        )
         digests = tuple(plan.digest for one in evaluations for entry in one.entries for plan in entry.plans)
         if digests != work.digests:
             self._problem = (

@@ -29,7 +29,7 @@ from aigo_bridge.engine.registry import (
     split_name,
 )
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
-from aigo_bridge.evaluation.running import ready
+from aigo_bridge.evaluation.running import prepare
 from aigo_bridge.evaluation.summary import write_summary
 from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.execution.progress import tolerated
@@ -88,7 +88,7 @@ def _shard_of_tasks(
     engine = load_engine(name)
     evaluations = evaluations_of(options.origin(), cache=cache, model=options.model)
     show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
-    prepared = ready(evaluations, [engine], options.models(), resume=options.resume)
+    prepared = prepare(evaluations, [engine], options.models(), resume=options.resume)
     settings = options.settings(on_progress=on_progress)
     with reported(ExitCode.FAILED, (EngineError, EvidenceError)):
         return run_shard(

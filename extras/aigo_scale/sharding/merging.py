@@ -26,7 +26,7 @@ from aigo_bridge.evaluation.task import evaluations_of
 from aigo_bridge.evaluation.task import plan as plan_of
 from aigo_bridge.evaluation.writing import outcome_of, total_usage, uncomputed, write_result
 from aigo_bridge.execution.jobs import make_folder
-from aigo_bridge.execution.permissions import confined
+from aigo_bridge.execution.permissions import resolve_permissions
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.results.result_files import identity_of, result_file, with_logs
@@ -172,7 +172,7 @@ def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> O
         _check_digest(plan, job.digest)
     else:
         plan = own_plan(origin.task, evidence.plan, datasets=origin.datasets, root=origin.root)
-    plan = confined(plan)
+    plan = resolve_permissions(plan)
     check_seen_together(evidence, plan)
     files = {log.path: shard_logs(shards, job.identity, engine)}
     merged = merged_engine(engine, {log.path: evidence}, files)
@@ -237,7 +237,7 @@ def _evaluation(
 ) -> EvaluationOutcome:
     results: list[Outcome] = []
     for entry in evaluation.entries:
-        plans = tuple(confined(plan) for plan in entry.plans)
+        plans = tuple(resolve_permissions(plan) for plan in entry.plans)
         merged: dict[Path, Evidence] = {}
         files: dict[Path, list[Path]] = {}
         logs: list[LogRef | EngineError] = []

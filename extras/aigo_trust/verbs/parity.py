@@ -130,7 +130,7 @@ def parity(
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.models import ModelChoice
-    from aigo_bridge.evaluation.running import ready
+    from aigo_bridge.evaluation.running import prepare
     from aigo_bridge.evaluation.task import evaluations_of
     from aigo_bridge.exit_codes import ExitCode
     from aigo_trust.recording.run_tape import opened
@@ -156,7 +156,7 @@ def parity(
         engines = [load_engine(name) for name in names]
         choice = ModelChoice(None, pairs("--model-map", model_map))
         evaluations = evaluations_of(origin, cache="update")
-        prepared = ready(evaluations, engines, choice, resume=False, recorded=cassette.models())
+        prepared = prepare(evaluations, engines, choice, resume=False, recorded=cassette.models())
         settings = Settings(out)
         several = len(prepared) > 1
         certificates = [

@@ -161,7 +161,7 @@ def probe(
     from aigo_bridge.cli.terminal import note, print_json, printable, short_path
     from aigo_bridge.errors import UsageError
     from aigo_bridge.evaluation.task import plan, scored_again
-    from aigo_bridge.execution.permissions import confined, snippet_host
+    from aigo_bridge.execution.permissions import resolve_permissions, snippet_host
     from aigo_bridge.exit_codes import ExitCode
     from aigo_trust.probing.evidence import probe_path, write_probe
     from aigo_trust.probing.probing import ProbeSettings
@@ -184,7 +184,7 @@ def probe(
     origin = origin_of(task, config=config, dataset=None, root=root)
     task_plan = plan(scored_again(origin, result))
     show_issues(task_plan.warnings)
-    task_plan = confined(task_plan)
+    task_plan = resolve_permissions(task_plan)
     with (
         _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, tape),
         closing(snippet_host(task_plan)) as host,

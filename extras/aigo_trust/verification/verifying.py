@@ -135,10 +135,10 @@ def _computed(
         of_own = None if own is None or own.entity == "system" else own
         numbers = check_numbers(reader, frame, raw, of_own, None)
         return numbers, level("scores", [], unchecked=reason)
-    from aigo_bridge.execution.permissions import confined, snippet_host
+    from aigo_bridge.execution.permissions import resolve_permissions, snippet_host
     from aigo_trust.verification.rescoring import check_scores
 
-    own = confined(own)
+    own = resolve_permissions(own)
     with closing(snippet_host(own)) as host, _cassette(materials.replay) as cassette:
         numbers = check_numbers(reader, frame, raw, None if own.entity == "system" else own, host)
         return numbers, check_scores(reader, own, host, cassette)

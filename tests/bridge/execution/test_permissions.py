@@ -10,7 +10,13 @@ import pytest
 
 import aigo_bridge
 from aigo_bridge.errors import UsageError
-from aigo_bridge.execution.permissions import allow, confined, is_allowed, require_allowed, snippet_host
+from aigo_bridge.execution.permissions import (
+    allow,
+    is_allowed,
+    require_allowed,
+    resolve_permissions,
+    snippet_host,
+)
 from aigo_bridge.plan.plan import TaskPlan
 
 TASK = """key: t
@@ -42,7 +48,7 @@ def test_a_permission_is_for_one_task_with_one_config(plan: TaskPlan) -> None:
     with pytest.raises(UsageError, match="the code needs the network"):
         require_allowed([plan])
     allow(["network"])
-    confined(plan)
+    resolve_permissions(plan)
     allow([])
     assert is_allowed(plan)
     others = (
@@ -53,4 +59,4 @@ def test_a_permission_is_for_one_task_with_one_config(plan: TaskPlan) -> None:
         assert not is_allowed(other)
         assert not snippet_host(other).limits.network
         with pytest.raises(UsageError, match="the code needs the network"):
-            confined(other)
+            resolve_permissions(other)

@@ -53,19 +53,19 @@ def test_names_that_are_taken_get_a_number() -> None:
 
 
 def test_damage_is_worse_than_loss_and_loss_is_judged_by_the_user() -> None:
-    assert result().judged(None).exit_code == ExitCode.DONE
-    assert result().judged(2).exit_code == ExitCode.DONE
-    assert result().judged(1).exit_code == ExitCode.FAILED
-    damaged = result(damage=(Damage("m", 7, "cut off"), Damage("n", None, "gone"))).judged(0)
+    assert result().with_exit_code(None).exit_code == ExitCode.DONE
+    assert result().with_exit_code(2).exit_code == ExitCode.DONE
+    assert result().with_exit_code(1).exit_code == ExitCode.FAILED
+    damaged = result(damage=(Damage("m", 7, "cut off"), Damage("n", None, "gone"))).with_exit_code(0)
     assert damaged.exit_code == ExitCode.PARTIAL
     assert damaged.reason == "2 parts of the log could not be read: m at byte 7: cut off"
 
 
 def test_the_report_is_for_people_and_for_programs(tmp_path: Path) -> None:
     damage = (Damage("m", 7, "cut off"),)
-    report = result(damage=damage, loss_file=tmp_path / "a.loss.json", redacted=Counter({"key": 1})).judged(
-        None
-    )
+    report = result(
+        damage=damage, loss_file=tmp_path / "a.loss.json", redacted=Counter({"key": 1})
+    ).with_exit_code(None)
     assert report.exit_code == ExitCode.PARTIAL
     assert report.lines[0] == "a\\x1b.log: success"
     assert report.lines[1] == "  3 samples in 6 trials, 1 failed -> out/a.tasklog.json"

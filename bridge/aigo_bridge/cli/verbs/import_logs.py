@@ -412,12 +412,12 @@ def _recompute(options: ImportLogsOptions) -> Callable[[LoggedPlan], TaskPlan] |
         return None
     from aigo_bridge.cli.options import pairs
     from aigo_bridge.evaluation.bridge_logs import check_task, own_plan
-    from aigo_bridge.execution.permissions import confined
+    from aigo_bridge.execution.permissions import resolve_permissions
 
     reach = None if options.root is None else str(options.root.resolve())
     files = {key: str(Path(file).resolve()) for key, file in pairs("--dataset", options.dataset).items()}
     check_task(task, reach)
-    return lambda logged: confined(own_plan(task, logged, datasets=files, root=reach))
+    return lambda logged: resolve_permissions(own_plan(task, logged, datasets=files, root=reach))
 
 
 def _result_logs(logs: list[str]) -> tuple[list[str], list[str]]:

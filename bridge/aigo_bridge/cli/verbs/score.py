@@ -118,7 +118,7 @@ def score(
     from aigo_bridge.errors import EngineError, EvidenceError
     from aigo_bridge.evaluation.models import ModelChoice
     from aigo_bridge.evaluation.planning import of_task
-    from aigo_bridge.evaluation.running import ready, run_evaluation
+    from aigo_bridge.evaluation.running import prepare, run_evaluation
     from aigo_bridge.evaluation.task import plan, scored_again
     from aigo_bridge.execution.progress import tolerated
     from aigo_bridge.exit_codes import CANCELLED, ExitCode, of_runs
@@ -142,7 +142,7 @@ def score(
             )
             choice = ModelChoice(model_map=pairs("--model-map", model_map))
             with reported(ExitCode.FAILED, (EngineError, EvidenceError)):
-                (prepared,) = ready([of_task(task_plan)], [chosen], choice, resume=False)
+                (prepared,) = prepare([of_task(task_plan)], [chosen], choice, resume=False)
                 (outcome,) = run_evaluation(prepared, chosen, settings, fail_on_error=fail_on_error).results
         outcomes.append(outcome)
         note_other_result(outcome.result, outcome.key)
