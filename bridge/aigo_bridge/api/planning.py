@@ -210,7 +210,7 @@ def _records(key: str, table: Any) -> Iterable[Any]:
         return table
     message = f"dataset {key!r}: found a value of type {type(table).__name__!r}"
     hint = "use a file, a list of mappings, or a table of pandas, polars or pyarrow"
-    raise DatasetError([Issue(f"{message}, expected rows", hint=hint, code=Code.ROW_SHAPE)])
+    raise DatasetError(f"{message}, expected rows", hint=hint, code=Code.ROW_SHAPE)
 
 
 def _of_pandas(key: str, table: Any) -> list[dict[str, Any]]:
@@ -218,7 +218,7 @@ def _of_pandas(key: str, table: Any) -> list[dict[str, Any]]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DatasetError(
-            [Issue(f"dataset {key!r}: several columns are called {twice[0]!r}", code=Code.WRONG_HEADER)]
+            f"dataset {key!r}: several columns are called {twice[0]!r}", code=Code.WRONG_HEADER
         )
     cells, missing = table.to_dict("records"), table.isna().to_dict("records")
     return [

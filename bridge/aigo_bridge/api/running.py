@@ -20,7 +20,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, Progress, RunSettings
 from aigo_bridge.engine.registry import EngineName, load_engine, require_exact, required
-from aigo_bridge.errors import EvidenceError, Issue, UsageError
+from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.planning import of_task
 from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
@@ -253,7 +253,7 @@ def run(
     if tape.problem is not None:
         message = f"cannot write the cassette, so calls are missing ({tape.problem})"
         hint = f"the evidence is complete: {outcome.result}"
-        raise EvidenceError([Issue(message, file=str(record), hint=hint, code=Code.DAMAGED_CASSETTE)])
+        raise EvidenceError(message, file=str(record), hint=hint, code=Code.DAMAGED_CASSETTE)
     return outcome
 
 

@@ -24,7 +24,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.registry import required
-from aigo_bridge.errors import DatasetError, Issue, SampleError, UsageError
+from aigo_bridge.errors import DatasetError, SampleError, UsageError
 from aigo_bridge.evaluation.models import surplus_models
 from aigo_bridge.evaluation.planning import trace_reader
 from aigo_bridge.models.protocol import Model, ModelRequest
@@ -116,7 +116,7 @@ def _dataset_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
     if entity.spec.source is None:
         message = f"dataset {key!r} is also generated; generate it first and pass its rows"
         raise DatasetError(
-            [Issue(message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl", code=Code.ROWS_NOT_GENERATED)]
+            message, file=str(file), hint=f"--dataset {key}=ROWS.jsonl", code=Code.ROWS_NOT_GENERATED
         )
     root = sources.root or entity.root
     tools = DatasetTools(read_traces=trace_reader(root))

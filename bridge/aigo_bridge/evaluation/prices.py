@@ -67,26 +67,20 @@ def read_prices(path: Path) -> PriceTable:
             text = file.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
             raise SpecError(
-                [
-                    Issue(
-                        f"a price table may have at most {MOST_BYTES} bytes",
-                        file=str(path),
-                        code=Code.WRONG_PRICE,
-                    )
-                ]
+                f"a price table may have at most {MOST_BYTES} bytes", file=str(path), code=Code.WRONG_PRICE
             )
         root = yaml.compose(text.decode(), Loader=yaml.SafeLoader)
     except OSError as error:
         raise SpecError(
-            [Issue(f"it cannot be read: {error.strerror}", file=str(path), code=Code.UNREADABLE_FILE)]
+            f"it cannot be read: {error.strerror}", file=str(path), code=Code.UNREADABLE_FILE
         ) from error
     except UnicodeDecodeError as error:
-        raise SpecError([Issue("it is not UTF-8", file=str(path), code=Code.NOT_UTF8)]) from error
+        raise SpecError("it is not UTF-8", file=str(path), code=Code.NOT_UTF8) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         message = f"not valid YAML: {getattr(error, 'problem', None) or error}"
         line = None if mark is None else mark.line + 1
-        raise SpecError([Issue(message, file=str(path), line=line, code=Code.NOT_YAML)]) from error
+        raise SpecError(message, file=str(path), line=line, code=Code.NOT_YAML) from error
     issues: list[Issue] = []
     table = _table(root, path, issues)
     if issues or table is None:

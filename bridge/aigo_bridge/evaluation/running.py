@@ -16,7 +16,7 @@ from aigo_bridge.engine.protocol import Gap, Job, LogRef, RunSettings, earlier_r
 from aigo_bridge.engine.provenance import provenance_file, write_run_provenance
 from aigo_bridge.engine.registry import require_exact
 from aigo_bridge.engine.tape import Tape, played_name
-from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, Issue, UnsupportedPlanError
+from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, ModelLookup, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
 from aigo_bridge.evaluation.policies import PolicyResult, ResultMetrics, verdicts
@@ -364,7 +364,7 @@ def _raised(error: Exception, logs: Sequence[LogRef]) -> Exception:
         return error
     message = f"the outcome of the run cannot be shown: {explained(error)}"
     hint = f"the engine log is kept: {', '.join(str(log.path) for log in logs)}"
-    return EvidenceError([Issue(message, hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)])
+    return EvidenceError(message, hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)
 
 
 def _failed(ready_entry: ReadyEntry, error: BridgeError, engine: Engine, out: Path) -> Outcome:

@@ -27,7 +27,7 @@ from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Execution, LogRef
 from aigo_bridge.engine.provenance import cassette_digests, write_run_provenance
-from aigo_bridge.errors import EvidenceError, Issue, Stage
+from aigo_bridge.errors import EvidenceError, Stage
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.progress import is_spent_tolerance
 from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
@@ -98,9 +98,7 @@ def outcome_of(
         command = f"aigo-bridge import {from_here(Path(log.path))} --out {from_here(Path(out))}"
         hint = f"{complete}; free some space, then run: {command}"
         message = f"the evidence cannot be written: {error.strerror or error}"
-        raise EvidenceError(
-            [Issue(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN)]
-        ) from error
+        raise EvidenceError(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN) from error
     cassette = cassette_digests(tape, [plan])
     write_run_provenance(plan, result, engine, [log], evidence.models, cassette=cassette)
     return outcome_of_runs(plan, [run], result, (log,)).compared()
