@@ -6,12 +6,18 @@ nothing. A plug-in that cannot be loaded stops only the command that asks for it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Kind = Literal["verbs", "formats", "scorers", "solvers", "metrics", "engines"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -64,14 +70,35 @@ def group_of(kind: Kind) -> str:
     return f"aigo_bridge.{kind}"
 
 
-def plugins(kind: Kind, name: str | None = None) -> Iterator[Plugin]:
-    """Yield the plug-ins of a kind in order of their names; with `name` only those of that name."""
+def entry_points(group: str) -> Sequence[EntryPoint]:
+    """Return the entry points of a group, those of aigo-bridge included.
+
+    Reading the metadata of all installed packages takes milliseconds, so it is read again only after a
+    change of the path or of a folder on it.
+    """
+    return _entry_points(group, tuple((folder, _modified(folder)) for folder in sys.path))
+
+
+@lru_cache(maxsize=16)
+def _entry_points(group: str, _path: tuple[tuple[str, int], ...]) -> Sequence[EntryPoint]:
     from importlib.metadata import entry_points
 
-    found = (
-        entry_points(group=group_of(kind)) if name is None else entry_points(group=group_of(kind), name=name)
-    )
-    for entry in sorted(found, key=lambda entry: entry.name):
+    return tuple(entry_points(group=group))
+
+
+def _modified(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def plugins(kind: Kind, name: str | None = None) -> Iterator[Plugin]:
+    """Yield the plug-ins of a kind in order of their names; with `name` only those of that name."""
+    entries = entry_points(group_of(kind))
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        if name not in (None, entry.name):
+            continue
         package = entry.dist
         if package is None or package.name != DISTRIBUTION:
             version = "an unknown package" if package is None else f"{package.name} {package.version}"

@@ -6,7 +6,6 @@ import gzip
 import json
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from tests.extras.report.page.test_writing import summary
 from tests.support.commands import Run
 from tests.support.endpoint import Endpoint, completion
+from tests.support.forked import start
 
 from aigo_report.viewing.folder import Folder
 from aigo_report.viewing.preparing import SUMMARY, prepare
@@ -176,9 +176,8 @@ def test_run_in_progress_and_killed_shows_no_final_metrics(
     (tmp_path / "slow.jsonl").write_text(
         "\n".join(map(json.dumps, [*slow, {"default": True, "reply": "Oslo"}]))
     )
-    program = str(Path(sys.executable).with_name("aigo-bridge"))
-    command = [program, "run", "capitals.yaml", "--model", "scripted/slow.jsonl"]
-    process = subprocess.Popen([*command, "--out", "out"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    command = ["aigo-bridge", "run", "capitals.yaml", "--model", "scripted/slow.jsonl", "--out", "out"]
+    process = start(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60
         while (found := look(tmp_path, "alive")) is None or found["counts"]["scored"] < 2:

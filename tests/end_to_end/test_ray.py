@@ -24,7 +24,6 @@ import pytest
 from tests.conformance.sharding import normalised
 from tests.support.commands import Run
 from tests.support.endpoint import Endpoint, Raw, completion
-from tests.support.missing import verbs_without
 from tests.support.running import finished_samples, wait_until
 
 ROWS = 12
@@ -275,10 +274,13 @@ def test_wrong_use_is_refused_and_writes_nothing(
     assert not (folder / "out").exists()
 
 
-def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
+def test_without_the_package_the_extra_is_named(
+    tmp_path: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)  # cannot be imported
     folder = folder_of(tmp_path)
     words = ["run", folder / "task.yaml", "--model", f"scripted/{folder / 'slow.jsonl'}", "--on", "ray"]
-    (done,) = verbs_without(folder, ["ray"], [*words, "--out", folder / "out"])
+    done = aigo(*words, "--out", folder / "out")
     assert done.code == 2
     assert "extra 'ray'" in " ".join(done.err.split())
     assert not (folder / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -18,6 +19,7 @@ from tests.support.commands import REPOSITORY, Run
 from tests.support.consoles import Reader, squeezed
 from tests.support.endpoint import Endpoint, completion
 from tests.support.pages import PAGES, page
+from tests.support.shells import exchange
 
 README = page(REPOSITORY / "README.md")
 RUNNING = page(REPOSITORY / "docs" / "guides" / "run-a-task.md")
@@ -158,17 +160,24 @@ def test_the_error_is_the_error(checkout: Path) -> None:
     ] == []
 
 
+OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MAKE_TERMERR", "MAKE_TERMOUT", "MFLAGS", "OUT", "VENV")
+"""Variables that make sets for its commands."""
+
+
 def test_demo_runs_the_three_tasks(tmp_path: Path) -> None:
     """`make demo`, with the environment that is there instead of a new one."""
     commands = [command for block in README.blocks for command, _ in block.commands]
     assert [each for each in commands if each.startswith("make ")] == ["make demo", "make test"]
-    done = subprocess.run(
-        ["make", "demo", f"VENV={sys.prefix}", "-o", f"{sys.prefix}/installed", f"OUT={tmp_path}"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    with exchange(*OF_MAKE) as folder:
+        environment = Path(folder).parent
+        done = subprocess.run(
+            ["make", "demo", f"VENV={environment}", "-o", f"{environment}/installed", f"OUT={tmp_path}"],
+            cwd=REPOSITORY,
+            env=os.environ,  # without the size of a terminal, which readline puts into that of the process
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob("*.tasklog.json")} == {

@@ -223,7 +223,8 @@ def load(names: Sequence[str]) -> None:
 
 
 def complete() -> None:
-    """What each command would make anew of what is loaded, and makes at its first use: validators of models, and Inspect's list of models."""
+    """What each command would make anew of what is loaded, and makes at its first use: validators of models, Inspect's list of models, and
+    the versions of packages."""
     if "pydantic" in sys.modules:
         waiting = [sys.modules["pydantic"].BaseModel]
         while waiting:
@@ -234,6 +235,8 @@ def complete() -> None:
                     model.model_rebuild(raise_errors=False)
     if "inspect_ai.model" in sys.modules:
         sys.modules["inspect_ai.model"].get_model_info("openai/gpt-4o")
+    if "aigo_trust.provenance.environment" in sys.modules:
+        sys.modules["aigo_trust.provenance.environment"].environment()
 
 
 def main() -> None:

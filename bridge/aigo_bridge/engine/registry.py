@@ -6,9 +6,8 @@ import difflib
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from aigo_bridge.access.existence import is_file, is_folder, is_present
 from aigo_bridge.access.file_kinds import (
@@ -26,10 +25,13 @@ from aigo_bridge.engine.engine import Check, Engine, LogImporter
 from aigo_bridge.engine.formats import format_files, format_named, formats
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, UnsupportedPlanError, UsageError
-from aigo_bridge.plugins import Plugin, PluginError, all_plugins
+from aigo_bridge.plugins import Plugin, PluginError, all_plugins, entry_points
 from aigo_bridge.process import install_command
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "aigo_bridge.engines"
 DEFAULT_ENGINE = "inspect"
@@ -274,10 +276,10 @@ def engine_class(name: str) -> type[Engine]:
         UsageError: the adapter does not exist.
     """
     names = engine_names()
-    # With an empty name, `entry_points` would return the first engine.
-    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name) if name in names else ():
-        engine: type[Engine] = entry.load()
-        return engine
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        if entry.name == name:
+            engine: type[Engine] = entry.load()
+            return engine
     near = difflib.get_close_matches(str(name), names, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise UsageError(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -491,24 +491,22 @@ def test_metric_that_leaves_out_one_of_its_values_is_unscored(
     }
 
 
-def test_tasks_are_listed_without_a_network(tmp_path: Path) -> None:
+def test_tasks_are_listed_without_a_network(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where asking one would wait for ever: no socket is opened."""
-    code = (
-        "import socket\n"
-        "def refused(*a, **k): raise AssertionError('a socket was opened')\n"
-        "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refused\n"
-        "from aigo_bridge.cli import app\n"
-        "app(['list', 'lighteval', '--json'])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = {row["name"]: row for row in json.loads(done.stdout)}
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr(socket, "create_connection", refused)
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    done = aigo("list", "lighteval", "--json")
+    assert done.code == 0, done.err
+    found = {row["name"]: row for row in done.json}
     assert len(found) > 600
     assert found["lighteval:mmlu"]["description"].startswith("57 tasks")
     assert "parameters" in found["lighteval:aime24"]
-    assert "socket was opened" not in done.stderr
+    assert "socket was opened" not in done.err
 
 
 def test_nothing_of_it_is_for_other_engines(aigo: Run, custom: Path) -> None:
