@@ -134,34 +134,35 @@ class Budget:
                     str(item)
 
 
-def multiply(budget: Budget, left: Any, right: Any) -> None:
-    """Pay for `left * right`."""
+def multiply_cost(left: Any, right: Any) -> int:
+    """Return the units of `left * right`."""
     for sized, times in ((left, right), (right, left)):
         if isinstance(sized, str | bytes | list | tuple) and isinstance(times, int):
-            unit = ITEM if isinstance(sized, list | tuple) else 1
-            budget.spend(len(sized) * max(times, 0) * unit)
+            return len(sized) * max(times, 0) * (ITEM if isinstance(sized, list | tuple) else 1)
+    return 0
 
 
-def power(_: Budget, left: Any, right: Any) -> None:
-    """Pay for `left ** right`."""
+def power_cost(left: Any, right: Any) -> int:
+    """Check the size of `left ** right`, which costs nothing else."""
     if isinstance(left, int) and isinstance(right, int):
         check_bits(left.bit_length() * right)
+    return 0
 
 
-def percent_format(budget: Budget, pattern: Any, values: Any) -> None:
-    """Pay for `pattern % values`."""
+def percent_cost(pattern: Any, values: Any) -> int:
+    """Return the units of `pattern % values`."""
     if not isinstance(pattern, str | bytes):
-        return
+        return 0
     text = pattern if isinstance(pattern, str) else pattern.decode("latin-1")
+    cost = len(text)
     for size in filter(None, itertools.chain.from_iterable(_FORMAT_NUMBER.findall(text))):
         number = sys.maxsize if size == "*" else int(size[:12])
         width(number)
-        budget.spend(number)
+        cost += number
     if isinstance(values, dict):
         # Every slot may refer to the same value.
-        budget.spend(text.count("%(") * max(map(_printed, values.values()), default=0))
-    else:
-        budget.spend_value(values)
+        return cost + text.count("%(") * max(map(printed_cost, values.values()), default=0)
+    return cost + printed_cost(values)
 
 
 def width(number: Any) -> None:
@@ -171,7 +172,7 @@ def width(number: Any) -> None:
         raise OverBudgetError(f"{number:,} is not allowed here; the largest is {LARGEST_WIDTH:,}")
 
 
-def _printed(value: object) -> int:
+def printed_cost(value: object, *_: Any, **__: Any) -> int:
     """Return the units for printing a value; a separate budget limits the work."""
     purse = Budget()
     purse.spend_value(value)

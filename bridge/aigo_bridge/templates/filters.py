@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2.runtime import Context
@@ -17,76 +18,20 @@ from jinja2.utils import pass_context
 from aigo_bridge.templates.budget import (
     ITEM,
     SECONDS,
-    Budget,
     OutOfTimeError,
     OverBudgetError,
     join_cost,
-    percent_format,
+    percent_cost,
+    printed_cost,
     replace_cost,
-    whole,
     width,
 )
-from aigo_bridge.templates.names import text_of
 
 LONGEST_PATTERN = 1_500
 """Maximum characters of a regular expression. The time limit of `regex` does not include its preparation."""
 
-Prepay = Callable[[Budget, Any, tuple[Any, ...], dict[str, Any]], tuple[Any, tuple[Any, ...], dict[str, Any]]]
-
-TAKES_TEXT = frozenset(
-    {
-        "capitalize",
-        "center",
-        "e",
-        "escape",
-        "forceescape",
-        "format",
-        "indent",
-        "json_escape",
-        "lower",
-        "regex_replace",
-        "replace",
-        "string",
-        "striptags",
-        "title",
-        "trim",
-        "truncate",
-        "upper",
-        "urlencode",
-        "wordcount",
-        "wordwrap",
-    }
-)
-"""Filters that first convert their input to text, so that `solver_output.output | upper` uses the answer."""
-TAKES_WIDTH = frozenset({"batch", "center", "indent", "round", "slice", "tojson", "to_json", "wordwrap"})
-"""Filters with a number that determines the size of their output."""
-ATTRIBUTE = {
-    **dict.fromkeys(("groupby", "rejectattr", "selectattr", "sum"), 0),
-    **dict.fromkeys(("join", "max", "min", "unique"), 1),
-    "sort": 2,
-}
-"""Filter → position of its argument `attribute`, such as `"a.b, c"`."""
 MOST_LOOKUPS = 100
-"""Maximum names in an attribute: a filter looks up each of them in each element."""
-MAKES_NOTHING = frozenset(
-    {
-        "attr",
-        "count",
-        "d",
-        "default",
-        "first",
-        "last",
-        "length",
-        "map",
-        "max",
-        "min",
-        "reject",
-        "rejectattr",
-        "select",
-        "selectattr",
-    }
-)
-"""Filters that return existing values, or a lazy iterator over them."""
+"""Maximum names in the attribute of a filter, such as `"a.b, c"`: each is looked up in each element."""
 
 
 def fromjson(text: str | bytes) -> Any:
@@ -195,131 +140,131 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 """Filters in addition to Jinja's, and one replaced Jinja filter."""
 
 
-def prepay(name: str) -> Prepay | None:
-    """Return the function that pays and converts arguments before a filter runs."""
-    return _PREPAY.get(name)
+def _json_cost(value: Any, *_: Any, **__: Any) -> int:
+    return ITEM * sum(map(value.count, ",[{")) if isinstance(value, str) else 0
 
 
-def _pays_itself(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    budget.spend_value(value)
-    return value, args, kwargs
+def _pieces_cost(value: Any, *_: Any, **__: Any) -> int:
+    return ITEM * len(value) if isinstance(value, str) else 0
 
 
-def _fromjson(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    if isinstance(value, str):
-        budget.spend(ITEM * sum(map(value.count, ",[{")))
-    return value, args, kwargs
-
-
-def _words(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    budget.spend(ITEM * len(value))
-    return value, args, kwargs
-
-
-def _pprint(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+def _pprint_cost(value: Any, *_: Any, **__: Any) -> int:
     # It is written in Python, and slow.
-    for _ in range(8):
-        budget.spend_value(value)
-    return value, args, kwargs
+    return 8 * printed_cost(value)
 
 
-def _splits(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    if isinstance(value, str):
-        budget.spend(ITEM * len(value))
-    return whole(budget, value), tuple(whole(budget, arg) for arg in args), kwargs
+def _sum_cost(values: Any, *_: Any, **__: Any) -> int:
+    if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
+        raise TypeError("`sum` cannot add texts; use `join`")
+    return printed_cost(values)
 
 
-def _join(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    value = whole(budget, value)
-    separator = args[0] if args else kwargs.get("d", "")
-    attribute = args[1] if len(args) > 1 else kwargs.get("attribute")
-    if isinstance(value, list | tuple) and attribute is None:
-        for part in value:
-            if not isinstance(part, str):
-                budget.spend_value(part)
-        value = [text_of(part) for part in value]
-    budget.spend(join_cost(str(separator), value))
-    return value, args, kwargs
+def _join_cost(values: Any, d: Any = "", *_: Any, **__: Any) -> int:
+    return join_cost(str(d), values)
 
 
-def _sum(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    value = whole(budget, value)
-    if isinstance(value, list | tuple):
-        for item in value:
-            if isinstance(item, str):
-                raise TypeError("`sum` cannot add texts; use `join`")
-            budget.spend_value(item)
-    return value, args, kwargs
+def _replace_cost(text: Any, old: Any = "", new: Any = "", *_: Any, **__: Any) -> int:
+    return replace_cost(text, str(old), str(new))
 
 
-def _replace(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    old = args[0] if args else kwargs.get("old")
-    new = args[1] if len(args) > 1 else kwargs.get("new")
-    budget.spend(replace_cost(value, str(old), str(new)))
-    return value, args, kwargs
-
-
-def _regex_replace(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    replacement = args[1] if len(args) > 1 else kwargs.get("replacement", "")
-    pattern = str(args[0] if args else kwargs.get("pattern", ""))
-    budget.check_time()
-    # There is at most one match per character and one at the end.
-    budget.spend(len(str(replacement)) * (len(value) + 1))
+def _regex_cost(text: Any, pattern: Any = "", replacement: Any = "", *_: Any, **__: Any) -> int:
+    # There is at most one match per character and one at the end. Groups of different matches do not overlap,
+    # except with look-around.
     groups = str(replacement).count("\\")
-    if groups:
-        # Groups of different matches do not overlap, except with look-around.
-        budget.spend(groups * len(value) * (len(value) if "(?=" in pattern or "(?<" in pattern else 1))
-    return value, args, kwargs
+    copied = len(text) * (len(text) if "(?=" in str(pattern) or "(?<" in str(pattern) else 1)
+    return len(str(replacement)) * (len(text) + 1) + groups * copied
 
 
-def _format(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    percent_format(budget, value, kwargs or args)
-    return value, args, kwargs
+def _format_cost(pattern: Any, *args: Any, **kwargs: Any) -> int:
+    return percent_cost(pattern, kwargs or args)
 
 
-def _indent(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    by = args[0] if args else kwargs.get("width", 4)
-    width = len(by) if isinstance(by, str) else by if isinstance(by, int) else 0
-    budget.spend((value.count("\n") + 1) * max(width, 0))
-    return value, args, kwargs
+def _indent_cost(text: Any, width: Any = 4, *_: Any, **__: Any) -> int:
+    columns = len(width) if isinstance(width, str) else width if isinstance(width, int) else 0
+    return int((text.count("\n") + 1) * max(columns, 0))
 
 
-def _wordwrap(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    separator = args[2] if len(args) > 2 else kwargs.get("wrapstring") or "\n"
+def _wordwrap_cost(
+    text: Any, width: Any = 79, break_long_words: Any = True, wrapstring: Any = None, *_: Any, **__: Any
+) -> int:
     # textwrap can take quadratic time for a long word.
-    longest = max(map(len, value.split()), default=0)
-    budget.spend(len(value) * len(str(separator)) + longest * longest // 16)
-    return value, args, kwargs
+    longest = max(map(len, text.split()), default=0)
+    return len(text) * len(str(wrapstring or "\n")) + longest * longest // 16
 
 
-def _striptags(budget: Budget, value: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+def _striptags_cost(text: Any, *_: Any, **__: Any) -> int:
     # Every tag copies the text once.
-    budget.spend(len(value) * value.count("<") // 64)
-    return value, args, kwargs
+    return int(len(text) * text.count("<") // 64)
 
 
-_PREPAY: dict[str, Prepay] = {
-    "batch": _splits,
-    "dictsort": _splits,
-    "format": _format,
-    "fromjson": _fromjson,
-    "groupby": _splits,
-    "indent": _indent,
-    "join": _join,
-    "list": _splits,
-    "merge": _pays_itself,
-    "pprint": _pprint,
-    "regex_replace": _regex_replace,
-    "replace": _replace,
-    "slice": _splits,
-    "sort": _splits,
-    "striptags": _striptags,
-    "sum": _sum,
-    "to_json": _pays_itself,
-    "title": _words,
-    "tojson": _pays_itself,
-    "unique": _splits,
-    "wordcount": _words,
-    "wordwrap": _wordwrap,
-    "zip": _splits,
+@dataclass(frozen=True, slots=True)
+class FilterRule:
+    """What a filter takes, and its cost in addition to its input and output."""
+
+    cost: Callable[..., int] | None = None
+    """Function with the arguments of the filter that returns units."""
+    takes_text: bool = False
+    """Whether the input is converted to text, so that `solver_output.output | upper` uses the answer."""
+    takes_width: bool = False
+    """Whether a number determines the size of the output."""
+    walks: bool = False
+    """Whether the filter needs all elements, so that iterators become lists before."""
+    makes_nothing: bool = False
+    """Whether the output is an existing value, or a lazy iterator over them."""
+    attribute: int | None = None
+    """Position of the argument `attribute`."""
+
+
+RULES: Mapping[str, FilterRule] = {
+    "attr": FilterRule(makes_nothing=True),
+    "batch": FilterRule(_pieces_cost, walks=True, takes_width=True),
+    "capitalize": FilterRule(takes_text=True),
+    "center": FilterRule(takes_text=True, takes_width=True),
+    "count": FilterRule(makes_nothing=True),
+    "d": FilterRule(makes_nothing=True),
+    "default": FilterRule(makes_nothing=True),
+    "dictsort": FilterRule(_pieces_cost, walks=True),
+    "e": FilterRule(takes_text=True),
+    "escape": FilterRule(takes_text=True),
+    "first": FilterRule(makes_nothing=True),
+    "forceescape": FilterRule(takes_text=True),
+    "format": FilterRule(_format_cost, takes_text=True),
+    "fromjson": FilterRule(_json_cost),
+    "groupby": FilterRule(_pieces_cost, walks=True, attribute=0),
+    "indent": FilterRule(_indent_cost, takes_text=True, takes_width=True),
+    "join": FilterRule(_join_cost, walks=True, attribute=1),
+    "json_escape": FilterRule(takes_text=True),
+    "last": FilterRule(makes_nothing=True),
+    "length": FilterRule(makes_nothing=True),
+    "list": FilterRule(_pieces_cost, walks=True),
+    "lower": FilterRule(takes_text=True),
+    "map": FilterRule(makes_nothing=True),
+    "max": FilterRule(makes_nothing=True, attribute=1),
+    "merge": FilterRule(printed_cost),
+    "min": FilterRule(makes_nothing=True, attribute=1),
+    "pprint": FilterRule(_pprint_cost),
+    "regex_replace": FilterRule(_regex_cost, takes_text=True),
+    "reject": FilterRule(makes_nothing=True),
+    "rejectattr": FilterRule(makes_nothing=True, attribute=0),
+    "replace": FilterRule(_replace_cost, takes_text=True),
+    "round": FilterRule(takes_width=True),
+    "select": FilterRule(makes_nothing=True),
+    "selectattr": FilterRule(makes_nothing=True, attribute=0),
+    "slice": FilterRule(_pieces_cost, walks=True, takes_width=True),
+    "sort": FilterRule(_pieces_cost, walks=True, attribute=2),
+    "string": FilterRule(takes_text=True),
+    "striptags": FilterRule(_striptags_cost, takes_text=True),
+    "sum": FilterRule(_sum_cost, walks=True, attribute=0),
+    "title": FilterRule(_pieces_cost, takes_text=True),
+    "to_json": FilterRule(printed_cost, takes_width=True),
+    "tojson": FilterRule(printed_cost, takes_width=True),
+    "trim": FilterRule(takes_text=True),
+    "truncate": FilterRule(takes_text=True),
+    "unique": FilterRule(_pieces_cost, walks=True, attribute=1),
+    "upper": FilterRule(takes_text=True),
+    "urlencode": FilterRule(takes_text=True),
+    "wordcount": FilterRule(_pieces_cost, takes_text=True),
+    "wordwrap": FilterRule(_wordwrap_cost, takes_text=True, takes_width=True),
+    "zip": FilterRule(_pieces_cost, walks=True),
 }
+"""Rules of filters; other filters only pay for their input and output."""

@@ -32,21 +32,14 @@ from aigo_bridge.templates.budget import (
     BoundFormat,
     Budget,
     OverBudgetError,
-    multiply,
+    multiply_cost,
     pay_for_method,
-    percent_format,
-    power,
+    percent_cost,
+    power_cost,
+    whole,
     width,
 )
-from aigo_bridge.templates.filters import (
-    ATTRIBUTE,
-    FILTERS,
-    MAKES_NOTHING,
-    MOST_LOOKUPS,
-    TAKES_TEXT,
-    TAKES_WIDTH,
-    prepay,
-)
+from aigo_bridge.templates.filters import FILTERS, MOST_LOOKUPS, RULES, FilterRule
 from aigo_bridge.templates.names import text_of
 
 
@@ -205,9 +198,7 @@ class SampleEnvironment(_Sandbox):
 
     def join_texts(self, context: BoundedContext, values: list[Any]) -> str:
         """Compute `a ~ b`."""
-        for value in values:
-            context.budget.spend_value(value)
-        return "".join(map(text_of, values))
+        return "".join(_texts(context.budget, values))
 
     def pay_for_literal(self, context: BoundedContext, value: Any) -> Any:
         """Pay for a list, tuple or map literal."""
@@ -221,8 +212,8 @@ class SampleEnvironment(_Sandbox):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         assert isinstance(context, BoundedContext)
-        if (pay := _PAY_FOR_OPERATOR.get(operator)) is not None:
-            pay(context.budget, left, right)
+        if (cost := _OPERATORS.get(operator)) is not None:
+            context.budget.spend(cost(left, right))
         result = super().call_binop(context, operator, left, right)
         if type(result) is float and not math.isfinite(result) and _all_finite(left, right):
             raise OverflowError(f"the result of `{operator}` is too large for a number")
@@ -277,11 +268,12 @@ class AdapterEnvironment(SampleEnvironment):
     changes_allowed = True
 
 
-_PAY_FOR_OPERATOR: dict[str, Callable[[Budget, Any, Any], None]] = {
-    "*": multiply,
-    "**": power,
-    "%": percent_format,
+_OPERATORS: dict[str, Callable[[Any, Any], int]] = {
+    "*": multiply_cost,
+    "**": power_cost,
+    "%": percent_cost,
 }
+"""Operators whose cost is more than the size of their result."""
 
 
 def _all_finite(*values: Any) -> bool:
@@ -299,28 +291,14 @@ def _guarded_test(name: str, unpaid: _Sandbox) -> Callable[..., Any]:
 
 def _guarded_filter(name: str, unpaid: _Sandbox) -> Callable[..., Any]:
     """Return a filter that pays for its input, its work and its result."""
-    prepays = prepay(name)
-    # Our own filters take no context, except `sum`.
+    rule = RULES.get(name, FilterRule())
+    # aigo-bridge's own filters take no context, except `sum`.
     direct = None if name == "sum" else FILTERS.get(name)
-    takes_text, takes_width, makes_nothing = name in TAKES_TEXT, name in TAKES_WIDTH, name in MAKES_NOTHING
-    position = ATTRIBUTE.get(name)
 
     @pass_context
     def guarded(context: BoundedContext, value: Any, *args: Any, **kwargs: Any) -> Any:
         budget = context.budget
-        budget.tick()
-        if takes_text and not isinstance(value, str | Undefined):
-            budget.spend_value(value)
-            value = text_of(value)
-        if isinstance(value, str):
-            budget.spend(len(value))
-        if takes_width:
-            for number in (*args, *kwargs.values()):
-                width(number)
-        if position is not None:
-            _check_attribute(args[position] if len(args) > position else kwargs.get("attribute"))
-        if prepays is not None:
-            value, args, kwargs = prepays(budget, value, args, kwargs)
+        value, args = _pay_for_filter(budget, name, rule, value, args, kwargs)
         if direct is not None:
             result = direct(value, *args, **kwargs)
         else:
@@ -329,16 +307,45 @@ def _guarded_filter(name: str, unpaid: _Sandbox) -> Callable[..., Any]:
             return budget.counted(result)
         if isinstance(result, int):
             budget.spend_size(result)
-        elif not makes_nothing:
+        elif not rule.makes_nothing:
             budget.spend_value(result)
         return result
 
     return guarded
 
 
-def _check_attribute(attribute: Any) -> None:
-    if isinstance(attribute, str) and attribute.count(".") + attribute.count(",") > MOST_LOOKUPS:
-        raise OverBudgetError(f"an attribute has more than {MOST_LOOKUPS} names")
+def _pay_for_filter(
+    budget: Budget, name: str, rule: FilterRule, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """Pay for the input and the work of a filter; return its value and its arguments as it takes them."""
+    budget.tick()
+    if rule.takes_text and not isinstance(value, str | Undefined):
+        budget.spend_value(value)
+        value = text_of(value)
+    if isinstance(value, str):
+        budget.spend(len(value))
+    if rule.takes_width:
+        for number in (*args, *kwargs.values()):
+            width(number)
+    if rule.walks:
+        value, args = whole(budget, value), tuple(whole(budget, arg) for arg in args)
+    if rule.attribute is not None:
+        attribute = args[rule.attribute] if len(args) > rule.attribute else kwargs.get("attribute")
+        if isinstance(attribute, str) and attribute.count(".") + attribute.count(",") > MOST_LOOKUPS:
+            raise OverBudgetError(f"an attribute has more than {MOST_LOOKUPS} names")
+        if name == "join" and attribute is None and isinstance(value, list | tuple):
+            value = _texts(budget, value)
+    if name == "regex_replace":
+        budget.check_time()
+    if rule.cost is not None:
+        budget.spend(rule.cost(value, *args, **kwargs))
+    return value, args
+
+
+def _texts(budget: Budget, values: Iterable[Any]) -> list[str]:
+    for value in values:
+        budget.spend_value(value)
+    return list(map(text_of, values))
 
 
 def source_line(template: jinja2.Template, error: BaseException) -> int | None:
