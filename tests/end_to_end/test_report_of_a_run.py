@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,20 @@ def test_an_evaluation_has_one_page_with_its_policies(
     assert "report" in done.err
     (evaluation,) = summary(tmp_path / "report.html")["evaluations"]
     assert [rule["passed"] for rule in evaluation["policies"]] == [True]
+
+
+def test_a_closed_pipe_ends_the_output_without_a_message(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from aigo_bridge.cli import main; main()"]
+    task, out = REPOSITORY / "examples" / "capitals", tmp_path / "out"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        run = [*command, "run", str(task), "--model", f"scripted/{ANSWERS}", "-o", str(out), "--report"]
+        done = subprocess.run(run, stdout=pipe, stderr=subprocess.PIPE, text=True, check=True)
+        listed = subprocess.run(
+            [*command, "list"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert "rror" not in done.stderr
+    assert (out / "report.html").exists()
+    assert (listed.returncode, listed.stderr) == (1, "")

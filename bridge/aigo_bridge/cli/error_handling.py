@@ -78,9 +78,13 @@ def _what_remains() -> str:
 def shown(out: Path, work: Callable[[], None]) -> bool:
     """Show the outcome of a run. If that fails, print where the files are and return false: the model calls
     have already been paid for.
+
+    If the reader has closed the pipe, as `head` does, further output is discarded without a message.
     """
     try:
         work()
+    except (BrokenPipeError, SystemExit):  # Rich exits where other code raises the error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:  # noqa: BLE001  # evidence and logs are written, whatever becomes of tables and summaries
         from aigo_bridge.results.internal_errors import explained
 
