@@ -1,8 +1,8 @@
-"""The code of every error: what somebody looks up, and what stays when messages are worded anew.
+"""Error codes. Users look them up, and they stay the same when messages change.
 
-A code stands for a kind of mistake, not for a place in the source. `catalogue/` says what each means, with
-an example and the remedy: `aigo-bridge error AB101`, docs/errors.md. A number is given once: one that is
-retired stays in `tests/bridge/catalogue/codes.txt`.
+A code identifies a kind of mistake, not a position in the source. `catalogue/` contains the meaning, an
+example and the fix of each code, for `aigo-bridge error AB101` and docs/errors.md. Numbers are never reused:
+retired codes stay in `tests/bridge/catalogue/codes.txt`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """The kinds of mistakes, by families."""
+    """Kinds of mistakes, in families."""
 
     # Not of aigo-bridge
     UNCODED = "AB000"

@@ -1,4 +1,4 @@
-"""What can go wrong, as types: one exception tree and the `Issue` that names a place.
+"""Exceptions, and `Issue`: a problem with its position.
 
 ```text
 BridgeError
@@ -14,8 +14,7 @@ BridgeError
 └── EvidenceError          a log or result file cannot be read
 ```
 
-Errors about files carry `Issue`s, all of them at once: somebody who mends a file should not have to run
-the tool once per mistake.
+Errors about files contain all `Issue`s together, so that users can fix a file in one step.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from aigo_bridge.codes import Code
 
 Severity = Literal["error", "warning"]
 Stage = Literal["configuration", "dataset", "solver", "score", "metric", "action"]
-"""Where a sample or task failed; the closed set of AI GO's `TaskResultError.stage`."""
+"""Stage at which a sample or task failed: all values of AI GO's `TaskResultError.stage`."""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """One thing that is wrong with a file (or a value), and where."""
+    """Problem in a file or value, with its position."""
 
     message: str
-    """What was found and what was expected; lower-case start, no full stop."""
+    """Found and expected value; starts in lowercase and has no full stop."""
     file: str | None = None
-    """The file as the user named it; `None` when the value did not come from a file."""
+    """File as the user named it; `None` if the value is not from a file."""
     line: int | None = None
     """1-based line in `file`."""
     column: int | None = None
@@ -47,20 +46,20 @@ class Issue:
     path: tuple[str | int, ...] = ()
     """Path of keys and list indices inside the parsed document, e.g. `("definition", "scorers", 1)`."""
     hint: str | None = None
-    """What to do about it, when that is known."""
+    """Fix, if known."""
     severity: Severity = "error"
     source_line: str | None = None
-    """Text of the line, to be shown with a caret under `column`."""
+    """Text of the line, displayed with a caret under `column`."""
     option: str | None = None
     """Command line option that supplies what is missing, when the file itself is not wrong: `--config`,
     `--dataset`.
     """
     code: Code = Code.UNCODED
-    """The kind of mistake, to be looked up; all that aigo-bridge finds have one."""
+    """Error code; every issue from aigo-bridge has one."""
 
     @property
     def place(self) -> str:
-        """`file:line:column`, as far as it is known."""
+        """Return the known part of `file:line:column`."""
         parts = [self.file or "", str(self.line or ""), str(self.column or "")]
         return ":".join(part for part in parts if part)
 
@@ -73,12 +72,12 @@ class Issue:
 
 
 def issue_from(values: Mapping[str, Any]) -> Issue:
-    """An issue again, from what `asdict` made of it and a JSON text has carried."""
+    """Return the issue from its `asdict` form after a round trip through JSON."""
     return Issue(**{**values, "path": tuple(values["path"]), "code": Code(values["code"])})
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """`("a", 0, "b")` as `a[0].b`."""
+    """Return a path as text: `("a", 0, "b")` as `a[0].b`."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -92,7 +91,7 @@ _IDENTIFIER = re.compile(r"(?=[\w-]*\d)[\w-]{8,}")
 
 
 def error_kind(message: str) -> str:
-    """What errors have in common that differ in the numbers of requests and the like only."""
+    """Return a message without its numbers, so that equal errors of different requests can be grouped."""
     return _IDENTIFIER.sub("#", message)
 
 
@@ -100,17 +99,17 @@ E = TypeVar("E", bound="BridgeError")
 
 
 class BridgeError(Exception):
-    """Base of every error that aigo-bridge raises on purpose."""
+    """Base class of all errors that aigo-bridge raises deliberately."""
 
     usual_code = Code.UNCODED
-    """Of a class that is one kind of mistake."""
+    """Default code of the class."""
     issues: tuple[Issue, ...] = ()
-    """Every problem with its place; empty for an error that is a message only."""
+    """All problems with their positions; empty if the error is only a message."""
 
     def __init__(self, *args: object, code: Code | None = None):
         super().__init__(*args)
         self.code: Code = self.usual_code if code is None else code
-        """The kind of mistake, to be looked up; of several issues the first one's."""
+        """Return the error code; with several issues, the code of the first."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors come from other processes, and most have parameters that are not among `args`.
@@ -122,7 +121,7 @@ def _made_again(kind: type[E], args: tuple[Any, ...]) -> E:
 
 
 class UsageError(BridgeError, ValueError):
-    """The caller asked for something that makes no sense; the command line exits with 2."""
+    """Invalid arguments; the command line exits with 2."""
 
 
 class _IssuesError(BridgeError, ValueError):
@@ -153,41 +152,41 @@ class _IssuesError(BridgeError, ValueError):
 
 
 class SpecError(_IssuesError):
-    """A file is not valid AI GO; carries every issue found, not just the first."""
+    """Invalid AI GO file; contains all issues."""
 
 
 class TemplateError(_IssuesError):
-    """A template cannot be compiled, or cannot be rendered for a sample."""
+    """Template that cannot be compiled, or cannot be rendered for a sample."""
 
 
 class DatasetError(_IssuesError):
-    """Rows cannot be read, or do not fit the task."""
+    """Rows that cannot be read or do not fit the task."""
 
 
 class UnsupportedPlanError(BridgeError, ValueError):
-    """The engine cannot run this plan as written; the message lists every gap."""
+    """Plan that the engine cannot run as written; the message lists all gaps."""
 
 
 class MissingEngineError(BridgeError, ImportError):
-    """An engine's packages are absent or of an unsuitable version; the message has the pip command."""
+    """Engine with missing packages or unsupported versions; the message contains the pip command."""
 
     usual_code = Code.MISSING_PACKAGE
 
 
 class EngineError(BridgeError, RuntimeError):
-    """The engine failed while running; nothing useful can be read back."""
+    """Failure of the engine during the run; no evidence can be read."""
 
 
 class SnippetError(BridgeError, RuntimeError):
-    """An author's Python snippet raised, timed out or took its worker process down."""
+    """Python snippet that raised an exception, timed out or crashed its worker process."""
 
 
 class EvidenceError(_IssuesError):
-    """A log or a result file cannot be read back."""
+    """Log or result file that cannot be read."""
 
 
 class SampleError(BridgeError, RuntimeError):
-    """One sample failed; it is recorded in the evidence and the run goes on."""
+    """Failure of one sample; it is recorded in the evidence and the run continues."""
 
     def __init__(self, message: str, *, stage: Stage, hint: str | None = None, kind: str = "SampleError"):
         self.message = message
@@ -244,9 +243,9 @@ _OF_SAMPLES = {
     "DamagedLog": Code.DAMAGED_LOG,
     "UnmappedLog": Code.UNMAPPED_LOG,
 }
-"""Kinds of samples' errors, as evidence has them → their codes."""
+"""Kind of sample error in the evidence → code."""
 
 
 def code_of_kind(kind: str) -> Code:
-    """The code of a sample's error, by the kind that stands in its evidence."""
+    """Return the code of a sample error from its kind in the evidence."""
     return _OF_SAMPLES.get(kind, Code.FAILED_SAMPLE)

@@ -1,4 +1,4 @@
-"""The exit codes of every verb: what they are, and which one a command ends with."""
+"""Exit codes of all commands, and their computation."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every verb; of several the largest counts."""
+    """Exit codes of all commands; with several results, the largest is used."""
 
     DONE = 0
     FAILED = 1
-    """The thing examined is not right: failed samples above the limit, a metric without a value, a failed
-    policy, too much lost."""
+    """Negative result: too many failed samples, a metric without a value, a failed policy, or too many
+    losses.
+    """
     WRONG_USE = 2
     """Wrong arguments, or an invalid task."""
     PARTIAL = 3
-    """Something was salvaged, or left out; not everything is there."""
+    """Incomplete result: a part was damaged or left out."""
     UNDECIDED = 4
-    """A rule cannot be decided with this many samples."""
+    """Rule that cannot be decided with this number of samples."""
     HUNG_UP = 129
-    """As `INTERRUPTED`, by SIGHUP: the terminal was closed."""
+    """Stopped by SIGHUP, because the terminal was closed."""
     INTERRUPTED = 130
-    """Stopped by ctrl-C; what was finished is kept where the verb says so."""
+    """Stopped by Ctrl+C; finished work is kept if the help of the command says so."""
     TERMINATED = 143
-    """As `INTERRUPTED`, by SIGTERM."""
+    """Stopped by SIGTERM."""
 
 
 CANCELLED = "cancelled"
-"""Status of a run that somebody has stopped."""
+"""Status of a run that a user stopped."""
 
 
 def of_signal(number: int) -> ExitCode:
-    """Of a command that a signal has stopped: 128 and its number, as shells have it."""
+    """Return the exit code of a command that a signal stopped: 128 plus its number, as in shells."""
     return ExitCode(128 + number)
 
 
 def of_runs(
     statuses: Iterable[str], *, passed: bool, left_out: bool = False, stopped: ExitCode = ExitCode.INTERRUPTED
 ) -> ExitCode:
-    """Of runs.
+    """Return the exit code of runs.
 
     Args:
         statuses: of each.
@@ -55,7 +56,7 @@ def of_runs(
 
 
 def of_import(*, is_damaged: bool, num_lost: int, max_loss: int | None) -> ExitCode:
-    """Of a log that was imported.
+    """Return the exit code of an import.
 
     Args:
         is_damaged: whether a part of it could not be read.

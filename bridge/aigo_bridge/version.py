@@ -1,3 +1,3 @@
-"""This release, apart from the public names: every room may know it."""
+"""Version of this release, in its own module so that every package can import it."""
 
 __version__ = "0.1.0"

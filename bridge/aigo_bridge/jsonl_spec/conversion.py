@@ -271,18 +271,14 @@ def from_aigo(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     """Convert an AI GO task to task records: the exact original for results of `to_aigo`, and other simple
     single-turn tasks.
 
-    A task fits if it sends one user message to the model once, and has one scorer: that of converted
-        tasks,
-    `string_equals` or `bleu` of the model's answer. Prompts and targets of other tasks are rendered.
-        Columns
+    A task fits if it sends one user message to the model once, and has one scorer: that of converted tasks,
+    `string_equals` or `bleu` of the model's answer. Prompts and targets of other tasks are rendered. Columns
     that they do not use are dropped. Their category is `classification` or `summary`, depending on the
-        scorer.
-    Every resulting record must be valid.
+    scorer. Every resulting record must be valid.
 
     Args:
         document: valid task as plain data, with includes resolved.
-        rows: dataset rows; IDs are from `sample_id`, otherwise built from the task's key and the row
-            number.
+        rows: dataset rows; IDs are from `sample_id`, otherwise built from the task's key and the row number.
     """
     reasons = list(_structure(document))
     if reasons:
@@ -368,7 +364,7 @@ def _solver(solver: Mapping[str, Any] | None) -> Iterator[str]:
         return
     roles = [message["role"] for message in builder["input_messages"]]
     if roles != ["user"]:
-        yield f"it sends messages of {', '.join(roles) or 'nobody'}; records have one message of the user"
+        yield f"it sends messages with the roles {', '.join(roles) or 'none'}; records have one user message"
 
 
 def _scorer(scorers: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The six post-process rules: what is made of a generation before the metric sees it.
+"""The six post-process rules, which change an answer before it is scored.
 
 Deterministic and stateless. This module stands alone: its source is also the beginning of the scorer that converted tasks carry.
 """
@@ -13,7 +13,7 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 
 def post_process(rule: str, text: str) -> str:
-    """The text after one rule.
+    """Apply one rule to a text.
 
     Raises:
         ValueError: there is no such rule.
@@ -34,19 +34,20 @@ def post_process(rule: str, text: str) -> str:
 
 
 def extract_letter(text: str) -> str:
-    """The first of the letters A to E anywhere in the text, in a word or not; no letter gives `""`, which matches no target.
+    """Return the first of the letters A to E anywhere in the text, or `""` if there is none.
 
-    This is the rule to the letter: `The answer is B` gives `B`, and `Answer: B` gives `A`. Prompts should ask for the letter alone.
+    Letters inside words count, as the rule says: `The answer is B` gives `B`, and `Answer: B` gives `A`.
+    Prompts should ask for the letter alone.
     """
     found = _LETTER.search(text)
     return found.group() if found else ""
 
 
 def extract_code_block(text: str) -> str:
-    """The body of the first block in triple backticks, without the language behind the opening ones and without its last line end.
+    """Return the first block in triple backticks, without its language and its last line end.
 
-    No block gives `""`, and so does one that is not closed: a program that was cut off is not the program.
-    A block that opens and closes in one line (three backticks, code, three backticks) gives what is between them.
+    Return `""` if there is no block, or if it is not closed, because a truncated program is another program.
+    The block can also be in one line (three backticks, code, three backticks).
     """
     start = text.find("```")
     if start < 0:
@@ -66,7 +67,7 @@ def extract_code_block(text: str) -> str:
 
 
 def extract_first_line(text: str) -> str:
-    """The first line that holds more than whitespace, without the whitespace around it; only blank lines give `""`."""
+    """Return the first line that is not blank, without surrounding whitespace; `""` if all lines are blank."""
     for line in _LINE_END.split(text):
         if stripped := line.strip():
             return stripped

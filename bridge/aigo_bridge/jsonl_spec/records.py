@@ -1,11 +1,11 @@
-"""Task records as values: the closed vocabularies and which of their words go together, a task, its few-shot
-examples in front of the prompt or written into it, and what is wrong with a line.
+"""Data types of task records: the closed vocabularies and their legal combinations, tasks with few-shot
+examples, and errors of a line.
 
-Source: the task spec format page. It gives two examples of legality (`code_exec` tasks use the metric
-    `code_exec`; `mcq` tasks use
-`exact_match`); `LEGAL` is the whole table. Its two ideas: a metric is legal where it measures what the
-category asks for (no partial credit for a number, no exact match for a summary), and a post-process rule is
-legal where it cannot destroy the answer (no program in lower case, no letter taken from a word).
+The task spec format page gives two examples of legal combinations: `code_exec` tasks use the metric
+`code_exec`, and `mcq` tasks use `exact_match`. `LEGAL` is the complete table. A metric is legal if it
+measures the goal of the category (no partial credit for a number, no exact match for a summary). A
+post-process rule is legal if it cannot destroy the answer (no program in lowercase, no letter taken from a
+word).
 """
 
 from __future__ import annotations
@@ -246,18 +246,16 @@ def few_shot_block(prompt: str, category: str | None = None) -> int | None:
     """Return the line number, from 1, of the answer in a solved example within a prompt; `None` without an
     example.
 
-    A few-shot block is a question with its answer, followed by the next question. Questions and answers
-        are
+    A few-shot block is a question with its answer, followed by the next question. Questions and answers are
     recognized by the cues `Q:`/`A:`, `Question:`/`Answer:`, `Problem:`/`Solution:`, `Input:`/`Output:`,
-    `Text:`/`Label:`, `Article:`/`Summary:` and `Prompt:`/`Completion:`, in any case, with or without
-    numbers or Markdown. Exact definition:
+    `Text:`/`Label:`, `Article:`/`Summary:` and `Prompt:`/`Completion:`, in any case, with or without numbers
+    or Markdown. Exact definition:
 
     1. a question cue, at the start of a line or after an instruction in its line,
     2. then a line that starts with the answer cue of that pair, followed by text and
     3. the next line that starts with a cue of that pair.
 
-    Therefore `Question: 17 + 24`, `Answer:` is not an example (the answer is missing). The options `A:
-        …`,
+    Therefore `Question: 17 + 24`, `Answer:` is not an example (the answer is missing). The options `A: …`,
     `B: …` (without a later `Q:`) and a reading passage with one question are not examples either.
     `Input:`/`Output:` are ignored in `code_exec` tasks, where they specify the program.
     """

@@ -168,7 +168,7 @@ def _rows(path: Path) -> Issue:
     more = ", …" if len(columns) > _SHOWN_COLUMNS else ""
     message = f"found rows with {shown}{more}, expected task records: {missing} are missing"
     hint = (
-        f"rows are run by a task: aigo-bridge run TASK --dataset KEY={from_here(path)}; `aigo-bridge "
+        f"run rows with a task: aigo-bridge run TASK --dataset KEY={from_here(path)}; `aigo-bridge "
         "schema jsonl` describes records"
     )
     return Issue(message, file=str(path), hint=hint, code=Code.WRONG_RECORD)

@@ -1,12 +1,12 @@
-"""The eleven scores of RAGChecker, from which claims hold where.
+"""The eleven scores of RAGChecker, computed from the entailments of claims.
 
-Source: Ru et al., "RagChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented Generation" (2024,
-    arXiv 2408.08067), section 3.3, and the authors' implementation where the paper leaves a case open. A
-    claim is *correct* when the target entails it, *faithful* when a chunk does; a chunk is *relevant* when it
-    entails a claim of the target.
+The definitions are from Ru et al., "RagChecker: A Fine-grained Framework for Diagnosing Retrieval-Augmented
+Generation" (2024, arXiv 2408.08067), section 3.3, and for open cases from the authors' implementation. A
+claim is *correct* if the target entails it, and *faithful* if a chunk does. A chunk is *relevant* if it
+entails a claim of the target.
 
 ```text
-                               share of                  that
+                               proportion of             that
 recall                         target claims             the response entails
 precision                      response claims           are correct
 f1_score                       2 precision recall / (precision + recall)
@@ -20,9 +20,9 @@ self_knowledge                 response claims           are correct, and entail
 faithfulness                   response claims           some chunk entails
 ```
 
-So precision, both noise sensitivities and hallucination add up to 1, and so do faithfulness, self-knowledge
-and hallucination. The authors' code gives 0 where there is nothing to take a share of (no claims, no chunks);
-here the score is `None`, as nothing was measured.
+Precision, both noise sensitivities and hallucination add up to 1, and so do faithfulness, self-knowledge and
+hallucination. Without claims or chunks, the authors' code returns 0. Here the score is `None`, because
+nothing was measured.
 """
 
 from __future__ import annotations

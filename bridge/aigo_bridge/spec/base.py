@@ -1,6 +1,5 @@
-"""Common to all specification models: closed, frozen, the field types of AI GO, filters over samples; how to
-look into a JSON-like tree that may be anything, since checks also run on documents that are not valid; and
-the JSON Schema of all of them, for editors, with the meaning of every field.
+"""Base classes and field types of all specification models, filters over samples, and functions that read
+JSON-like data of any shape, because checks also run on invalid documents.
 
 The coercions are pydantic's lax ones, which are also AI GO's: `"3"` and `3.0` are integers, `"yes"` and `1`
 are booleans, but a number is never a string.
@@ -42,24 +41,24 @@ MLTask = Literal["chat_completion", "embeddings", "custom"]
 """Kind of machine learning task."""
 
 MARKER = re.compile(r"<<\s*(?:config|secrets)\..*?>>", re.DOTALL)
-"""A place where a parameter of the task (or a secret) will be put in."""
+"""Pattern of a placeholder for a task parameter or a secret."""
 
 WHOLE_MARKER = re.compile(r"\s*<<\s*config\..*>>\s*", re.DOTALL)
-"""A string that is nothing but one such place; the only template form that release 3.17 takes for a key."""
+"""Pattern of a string that consists of one placeholder; release 3.17 accepts no other template as a key."""
 
 
 def has_marker(value: object) -> bool:
-    """Whether a value is text that still holds a `<< config.x >>`, so that its type is not yet known."""
+    """Return whether a value is text with a `<< config.x >>`, so that its type is still unknown."""
     return isinstance(value, str) and MARKER.search(value) is not None
 
 
 def is_whole_marker(value: object) -> bool:
-    """Whether a value is text that is one `<< config.x >>` and nothing else."""
+    """Return whether a value consists of exactly one `<< config.x >>`."""
     return isinstance(value, str) and WHOLE_MARKER.fullmatch(value) is not None
 
 
 class _UntilBound:
-    """Leaves strings with a `<< config.x >>` alone and validates everything else as the type proper."""
+    """Annotation that accepts strings with a `<< config.x >>` and validates other values as the type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         # The handler also applies what is annotated before this (the pattern of a key).
@@ -91,7 +90,7 @@ def _as_written(value: Any, serialize: core_schema.SerializerFunctionWrapHandler
 
 T = TypeVar("T")
 Templated = Annotated[Union[T, str], _UntilBound()]  # noqa: UP007  # `T | str` cannot be subscripted on 3.11
-"""A value of type T, or text with a `<< config.x >>` that becomes one when the parameters are bound."""
+"""Value of type T, or text with a `<< config.x >>` that becomes such a value when parameters are bound."""
 
 TemplatedKey = Annotated[Key, _UntilBound()]
 """Key of a dataset or stored result, written out or as `<< config.x >>`."""
@@ -103,34 +102,35 @@ Scalar = bool | int | float | str
 """A value of a filter, header or environment variable."""
 
 JsonMap = dict[str, Any]
-"""A free-form mapping: its content belongs to whoever declared it."""
+"""Mapping with any content."""
 
 
 def tag_of(value: Any, key: str, default: str) -> str | None:
-    """What decides between the members of a union whose deciding key may be left out."""
+    """Return the tag that selects the member of a union, or `default` if the key is missing."""
     tag = value.get(key, default) if isinstance(value, dict) else getattr(value, key, None)
     return tag if isinstance(tag, str) else None
 
 
 class SpecModel(BaseModel):
-    """Base of every specification model: frozen, and closed so that a misspelt key is an error."""
+    """Base class of all specification models. Unknown keys are errors, so that misspelled keys are found."""
 
-    # Built on first use: a task needs half of the models, and `import aigo_bridge` none.
+    # Build models on first use: a task needs half of them, and `import aigo_bridge` none.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, protected_namespaces=())
 
 
 class TypedSpec(SpecModel):
-    """Base of what a task has one of several types of, told apart by `type`: scorers, solvers."""
+    """Base class of scorers, solvers and metrics, which are distinguished by `type`."""
 
     if TYPE_CHECKING:
-        # A field of every subclass, at its own place: the order of fields is that of the documents in logs.
+        # Every subclass declares this field at its own position, because the order of fields defines the
+        # order in logs.
         @property
         def type(self) -> str:
-            """Name of its type."""
+            """Return the name of the type."""
 
     @classmethod
     def type_name(cls) -> str:
-        """The `type` of such specifications."""
+        """Return the `type` of these specifications."""
         (name,) = get_args(cls.model_fields["type"].annotation)
         return str(name)
 
@@ -139,7 +139,7 @@ Spec = TypeVar("Spec", bound=TypedSpec)
 
 
 class TypeTable(dict[str, type[Spec]]):
-    """Types of one kind by name: aigo-bridge's own, and plug-ins' from when a name is first asked for."""
+    """Types of one kind by name. Types of plug-ins are loaded when their name is first used."""
 
     def __init__(self, kind: plugins.Kind, base: type[Spec]):
         super().__init__()
@@ -194,8 +194,8 @@ class TypeTable(dict[str, type[Spec]]):
 
 
 class OneOf:
-    """Makes a field that is annotated with it one of several types, as they are when tasks are first read (or
-    `task.rebuild` is called).
+    """Annotation for a field with one of several types: those known when a task is first read, or when
+    `task.rebuild` is called.
     """
 
     def __init__(self, types: Mapping[str, type[TypedSpec]]):
@@ -251,12 +251,12 @@ Path = tuple[str | int, ...]
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is a mapping, else an empty one."""
+    """Return the value if it is a mapping, otherwise an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
 def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """The mappings in a list, with their index; none if it is no list."""
+    """Return the mappings in a list, with their index; empty for other values."""
     return (
         [(index, item) for index, item in enumerate(value) if isinstance(item, dict)]
         if isinstance(value, list)
@@ -265,12 +265,12 @@ def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
 
 
 def texts(value: Any) -> list[str]:
-    """The texts in a list."""
+    """Return the texts in a list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def number(value: Any) -> float | None:
-    """A number, however it is written (`"3"` counts); `None` for anything else."""
+    """Return a number, also from text such as `"3"`; `None` for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -282,7 +282,7 @@ def number(value: Any) -> float | None:
 def duplicates(
     entries: list[tuple[int, dict[str, Any]]], path: Path, what: str, name: str = "key"
 ) -> Iterator[Issue]:
-    """Entries of a list that share a key."""
+    """Yield an issue for each repeated key of a list."""
     seen: dict[str, int] = {}
     for index, entry in entries:
         key = entry.get(name)
@@ -298,7 +298,7 @@ def duplicates(
 
 
 def not_finite(value: Any, path: Path) -> Iterator[Issue]:
-    """Infinity and not-a-number where a number is compared or added."""
+    """Yield an issue if a number is infinite or NaN."""
     if isinstance(value, float) and not math.isfinite(value):
         yield Issue(
             f"{path[-1]!r}: found {value}, expected a finite number", path=path, code=Code.WRONG_VALUE
@@ -306,7 +306,7 @@ def not_finite(value: Any, path: Path) -> Iterator[Issue]:
 
 
 def texts_of(part: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, str]]:
-    """The texts in a mapping and in its lists: place, key, text."""
+    """Yield the path, key and value of each text in a mapping and its lists."""
     for name, value in part.items():
         for index, text in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(text, str):
@@ -314,7 +314,7 @@ def texts_of(part: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, str]
 
 
 def walk(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every mapping below a value, with its path."""
+    """Yield every mapping inside a value, with its path."""
     if isinstance(value, dict):
         yield path, value
         for key, item in value.items():

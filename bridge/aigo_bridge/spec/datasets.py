@@ -1,4 +1,4 @@
-"""Datasets: where rows come from; and generators: rows made from other rows, templates, code or models."""
+"""Specifications of datasets, and of generators that create rows from rows, templates, code or models."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from aigo_bridge.spec.parameters import Parameter
 Moment = datetime | date
 
 SAMPLE_TAG = "sample data"
-"""Tag of a dataset whose rows only stand for those of another one."""
+"""Tag of a dataset with made-up rows that replace the real ones."""
 SAMPLE_NOTE = "sample data, not the benchmark"
-"""What is said of numbers that were made with such rows."""
+"""Note on numbers that were computed from such rows."""
 
 
 ROWS_TAG = "rows of "
-"""What a tag begins with that says which published rows were read, and what they were compared with."""
+"""Start of the tag that names the published rows and the result of their check."""
 
 
 def rows_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Those tags of a dataset that evidence says of its rows."""
+    """Return the dataset tags about published rows."""
     return tuple(tag for tag in tags if tag.startswith(ROWS_TAG))
 
 
 def is_sample_data(tags: Iterable[str]) -> bool:
-    """Whether tags say that the rows stand for those of another dataset."""
+    """Return whether the tags mark the rows as sample data."""
     return any(tag.strip().lower() == SAMPLE_TAG for tag in tags)
 
 
@@ -174,7 +174,7 @@ class PhoenixSource(SpecModel):
 
 
 class OpenTelemetrySource(SpecModel):
-    """Our extension: traces from spans of OpenTelemetry, in files of OTLP/JSON."""
+    """Extension: traces from OpenTelemetry spans in OTLP/JSON files."""
 
     type: Literal["opentelemetry"]
     path: str
@@ -250,7 +250,7 @@ class DatasetSpec(SpecModel):
 
 
 class EmptySource(SpecModel):
-    """So many empty rows."""
+    """A number of empty rows."""
 
     type: Literal["empty"]
     num_samples: Templated[Annotated[int, Field(ge=1)]] = 1
@@ -306,7 +306,7 @@ GeneratorSource = Annotated[
 
 
 class EmptySynthesizer(SpecModel):
-    """Leaves rows as they are."""
+    """Leaves rows unchanged."""
 
     type: Literal["empty"]
 
@@ -353,7 +353,7 @@ class TemplateSynthesizer(SpecModel):
 
 
 class PythonSynthesizer(SpecModel):
-    """The author's code makes rows from each row."""
+    """Creates rows from each row with task code."""
 
     type: Literal["python"]
     synthesize_snippet: str
@@ -369,7 +369,7 @@ class DropColumnsSynthesizer(SpecModel):
 
 
 class AnswerColumns(SpecModel):
-    """Where question and answer are."""
+    """Columns that contain question and answer."""
 
     question: str = "question"
     """Column that contains the question."""
@@ -378,7 +378,7 @@ class AnswerColumns(SpecModel):
 
 
 class ClaimColumns(AnswerColumns):
-    """Where question, answer and claims are."""
+    """Columns that contain question, answer and claims."""
 
     claims: str = "claims"
     """Column that contains the claims."""
@@ -477,7 +477,7 @@ Synthesizer = Annotated[
 
 
 class GeneratorDefinition(SpecModel):
-    """Rows to start from, and what is done to them, in order."""
+    """Initial rows, and the steps that process them in order."""
 
     type: Literal["declarative_dataset_generator"] = "declarative_dataset_generator"
     dataset: GeneratorSource

@@ -1,7 +1,7 @@
-"""What all metrics have in common, and what the rest of the bridge asks of one without looking at its type.
+"""Base class of metric specifications: everything that other code needs without knowing the type.
 
-A metric's class says which scores it reads, what its value is called, and what is wrong with it. What
-computes it stands in `metrics`, in a function and a row of `metrics.registry`.
+A class defines which scores a metric reads, the name of its value, and its checks. The computation is a
+function in `metrics`, with a row in `metrics.registry`.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from aigo_bridge.spec.base import Key, Path, TypedSpec, TypeTable
 
 
 class MetricSpec(TypedSpec):
-    """What a task says of any metric, and what is asked of it."""
+    """Base class of metric specifications."""
 
     score_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields with the name of a score that is read."""
+    """Fields that contain the name of a score to read."""
     snippet: ClassVar[str | None] = None
     """Field with the author's code."""
     is_extension: ClassVar[bool] = False
-    """Whether it is ours, and AI GO has no such metric."""
+    """Whether the metric is an extension that AI GO does not have."""
 
     key: Key | None = None
     """Name of the metric in the evidence; `None`: its type."""
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
-        """Contradictions in a metric as it is written, which need not be valid."""
+        """Yield contradictions in a metric as written, which may also be invalid otherwise."""
         yield from ()
 
     @property
     def value_name(self) -> str | None:
-        """Name of its only value; `None` where there may be several, or the author's code names them."""
+        """Return the name of the only value; `None` if there can be several, or if task code names them."""
         return None
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Names of the scores that are read."""
+        """Return the names of the scores to read."""
         return tuple(getattr(self, name) for name in self.score_fields)
 
 
 METRICS: TypeTable[MetricSpec] = TypeTable("metrics", MetricSpec)
-"""Metric type → its specification: those of `spec.metrics`, and of plug-ins."""
+"""Metric type → specification, from `spec.metrics` and plug-ins."""
 
 
 class NamedMetric(MetricSpec):
@@ -54,7 +54,7 @@ class NamedMetric(MetricSpec):
 
     @property
     def value_name(self) -> str:
-        """Name of its value."""
+        """Return the name of the value."""
         return self.name or self.type
 
 
@@ -68,5 +68,5 @@ class FieldMetric(NamedMetric):
 
     @property
     def value_name(self) -> str:
-        """Name of its value."""
+        """Return the name of the value."""
         return self.name or f"{self.field}_{self.type}"

@@ -1,4 +1,4 @@
-"""Metrics of AI GO: one or more numbers from the scores that one scorer gave to all samples."""
+"""Specifications of AI GO's metrics: numbers computed from all scores of a scorer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StdDevMetric(FieldMetric):
 
 
 class FrequencyMetric(MetricSpec):
-    """Share of each distinct value; one result `{field}_{value}` per value, summing to 1."""
+    """Proportion of each distinct value; one result `{field}_{value}` per value, adding up to 1."""
 
     score_fields = ("field",)
 
@@ -48,7 +48,7 @@ class FrequencyMetric(MetricSpec):
 
 
 class WeightedAverageMetric(FieldMetric):
-    """Mean of the weights of the labels that were given."""
+    """Mean of the weights of the assigned labels."""
 
     type: Literal["weighted_average"]
     weights: Templated[Annotated[dict[str, float], Field(min_length=1)]]
@@ -56,7 +56,7 @@ class WeightedAverageMetric(FieldMetric):
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
-        """Weights that no mean can be taken of."""
+        """Yield weights that are not finite numbers."""
         weights = document.get("weights")
         for label, weight in weights.items() if isinstance(weights, dict) else ():
             yield from not_finite(weight, (*path, "weights", label))
@@ -117,7 +117,7 @@ class BinaryClassificationMetric(MetricSpec):
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
-        """Two answers that are one."""
+        """Yield an issue if both answers are equal."""
         positive, negative = document.get("positive_answer"), document.get("negative_answer")
         if isinstance(positive, str) and positive == negative and not has_marker(positive):
             message = "'positive_answer' and 'negative_answer' are the same"
@@ -137,7 +137,7 @@ class MulticlassClassificationMetric(MetricSpec):
 
 
 class PythonMetric(MetricSpec):
-    """Metrics computed by the author's code."""
+    """Metrics computed by task code."""
 
     snippet = "compute_metrics_snippet"
 

@@ -180,7 +180,7 @@ _ITEM_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every declared parameter: the given one, else its default, else null where that is
+    """Return the value of every declared parameter: the given value, otherwise its default, otherwise null if
     allowed.
 
     Raises:
@@ -224,7 +224,7 @@ def resolve_config(parameters: Sequence[Parameter], given: Mapping[str, Any]) ->
 
 
 def template_values(parameters: Sequence[Parameter], config: Mapping[str, Any]) -> dict[str, Any]:
-    """What `<< config.x >>` stands for: the value itself, or what a categorical parameter maps it to."""
+    """Return the values for `<< config.x >>`: given values, or mapped values of categorical parameters."""
     values = dict(config)
     for parameter in parameters:
         if (
@@ -241,8 +241,8 @@ def template_values(parameters: Sequence[Parameter], config: Mapping[str, Any]) 
 
 
 def parse_text(parameter: Parameter, text: str) -> Any:
-    """A value typed on a command line: text stays text where the parameter is one, numbers are decimal, lists
-    and mappings are read as YAML. What cannot be read stays text, for `resolve_config` to refuse.
+    """Parse a value from the command line. Numbers are decimal; lists and mappings are YAML. Unreadable
+    values stay text, and `resolve_config` refuses them.
 
     Raises:
         SpecError: the text of a list or a mapping is not YAML.
@@ -271,7 +271,7 @@ def parse_text(parameter: Parameter, text: str) -> Any:
 
 
 def _typed_number(parameter: IntParameter | FloatParameter, text: str) -> int | float | str:
-    """A typed number, read as people write it: YAML would take `010` for 8 and `1:30` for 90."""
+    """Parse a decimal number. YAML would read `010` as 8 and `1:30` as 90."""
     kinds = (int, float) if isinstance(parameter, IntParameter) else (float,)
     for kind in kinds:
         try:
@@ -282,11 +282,13 @@ def _typed_number(parameter: IntParameter | FloatParameter, text: str) -> int | 
 
 
 class _WrongValueError(ValueError):
-    """A value does not fit its parameter; the message says what was expected."""
+    """Value that does not fit its parameter; the message contains the expected value."""
 
 
 def _checked(parameter: Parameter, value: Any, issues: list[Issue]) -> Any:
-    """The value as the parameter's type; a value that does not fit is an issue and stays as it is."""
+    """Convert a value to the type of its parameter. A value that does not fit is added to the issues and
+    stays unchanged.
+    """
     if value is None and parameter.nullable:
         return None
     try:

@@ -1,4 +1,4 @@
-"""JSON Schema of the specifications, for editors: what may be written, with the meaning of every field."""
+"""JSON Schema of the specifications for editors, with the meaning of every field."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from aigo_bridge.spec.base import SpecModel
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _KEEPS_ITS_LINE = re.compile(r"\s|[-*+] |\d+[.)] |```|$")
-"""Beginnings of lines that no paragraph goes on with: items of lists, what is indented, code."""
+"""Start of a line that does not continue a paragraph: list items, indented lines, code."""
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Schema of a file of one kind, e.g. `json_schema(TaskSpec)`, in draft 2020-12.
+    """Return the schema of a kind of file, e.g. `json_schema(TaskSpec)`, in draft 2020-12.
 
-    Text from other files is allowed wherever it can stand: editors see `!include` as a tagged text, and
-    `{$ref: file}` in the place of any mapping.
+    References to other files are allowed: editors see `!include` as a tagged text, and `{$ref: file}` can
+    replace any mapping.
     """
-    # pydantic 2.13.0 writes no default that is a model whose building was put off.
+    # pydantic 2.13.0 omits defaults that are models with deferred building.
     for kind in _models(SpecModel):
         for field in kind.model_fields.values():
             if isinstance(field.default, BaseModel):
@@ -48,14 +48,14 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _any_of(schema: Any) -> Any:
-    """`oneOf` as `anyOf`: a reference to another file fits every member of a union."""
+    """Replace `oneOf` with `anyOf`, because a reference to another file fits every member of a union."""
     if isinstance(schema, dict):
         return {"anyOf" if key == "oneOf" else key: _any_of(value) for key, value in schema.items()}
     return [_any_of(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _or_reference(definition: dict[str, Any]) -> dict[str, Any]:
-    """The mapping itself, or the mapping in another file."""
+    """Return the schema of the mapping, or of a reference to it in another file."""
     properties = {
         **definition["properties"],
         "$ref": {"type": "string", "description": "YAML file to put here."},
@@ -90,20 +90,20 @@ def field_docs(module: str) -> dict[tuple[str, str], str]:
 
 
 def description(model: type[BaseModel], field: str) -> str | None:
-    """Meaning of a field, from the nearest class that says something under it; `None` where none does."""
+    """Return the docstring of a field from the nearest class that has one; `None` if there is none."""
     classes = (cls for cls in model.__mro__ if issubclass(cls, BaseModel) and cls is not BaseModel)
     docs = (field_docs(cls.__module__).get((cls.__name__, field)) for cls in classes)
     return next(filter(None, docs), None)
 
 
 def unwrap(definition: dict[str, Any]) -> None:
-    """Give a class's description without the line breaks that its docstring has for the source's width."""
+    """Remove the line breaks of the source code from the description of a class."""
     if "description" in definition:
         definition["description"] = unwrapped(definition["description"])
 
 
 def unwrapped(text: str) -> str:
-    """A docstring with a line for each paragraph; lists and code stand as they are."""
+    """Return a docstring with one line per paragraph; lists and code stay unchanged."""
     lines: list[str] = []
     code = goes_on = False
     for line in inspect.cleandoc(text).split("\n"):

@@ -1,8 +1,7 @@
-"""What all scorers of a task have in common, and what the rest of the bridge asks of one without looking at
-its type.
+"""Base class of scorer specifications: everything that other code needs without knowing the type.
 
-A scorer's class says what its scores and templates are called, what it needs, and what is wrong with it. What
-runs it stands in `scoring`, in a module and a row of `scoring.registry`.
+A class defines the names of scores and templates, the requirements of the scorer, and its checks. The
+implementation is a module in `scoring`, with a row in `scoring.registry`.
 """
 
 from __future__ import annotations
@@ -16,45 +15,45 @@ from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import Metric
 
 Normalisation = Literal["none", "characters", "tokens", "choice_characters", "choice_bytes", "pmi"]
-"""How likelihoods of texts of different length are made comparable."""
+"""Normalization of likelihoods for texts of different length."""
 
 
 class ScorerSpec(TypedSpec):
-    """What a task says of any scorer, and what is asked of it."""
+    """Base class of scorer specifications."""
 
     scores: ClassVar[frozenset[str] | None] = None
-    """Names of its scores; `None`: only the run tells."""
+    """Names of the scores; `None`: unknown before the run."""
     usual_metrics: ClassVar[tuple[MetricSpec, ...] | None] = None
-    """Metrics of a scorer that lists none; `None`: the mean of every number and boolean that it gives."""
+    """Default metrics; `None`: the mean of every number and boolean."""
     templates: ClassVar[tuple[str, ...]] = ()
     """Fields that are rendered for each sample, in the order of their checks."""
     previewed: ClassVar[tuple[str, ...]] = ()
-    """Those of them that a preview shows rendered."""
+    """Template fields that previews show."""
     truth: ClassVar[str | None] = None
-    """Field with the template of the right answer."""
+    """Field that contains the template of the correct answer."""
     compares_exactly: ClassVar[bool] = False
-    """Whether an answer is right only if it equals that character for character."""
+    """Whether a correct answer must be identical to the ground truth."""
     answer: ClassVar[Literal["unread", "unless_value", "needed"]] = "unread"
-    """Whether it looks at the model's answer by itself: never, where `value` is missing, or always."""
+    """Whether the scorer reads the model's answer: never, only without `value`, or always."""
     right_or_wrong: ClassVar[frozenset[str]] = frozenset()
-    """Scores that are 1 (right) or 0 (wrong) in every trial, so that their mean is a proportion."""
+    """Scores that are 1 (correct) or 0 (wrong) in every trial, so that their mean is a proportion."""
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    """Other scores with a lowest and a highest value."""
+    """Minimum and maximum of other scores."""
     labels: ClassVar[Mapping[str, str]] = {}
-    """Scores that are labels → the field with those that are allowed."""
+    """Score with labels → field that contains the allowed labels."""
     takes_group: ClassVar[bool] = True
-    """Whether it can score a group of answers."""
+    """Whether the scorer supports a group of answers."""
     snippet: ClassVar[str | None] = None
-    """Field with the author's code."""
+    """Field that contains task code."""
     sees_all_samples: ClassVar[bool] = False
-    """Whether the author's code is called once, with the rows of the dataset."""
+    """Whether task code is called once with all rows."""
     runs_answers: ClassVar[bool] = False
-    """Whether code that a model wrote is run, so that the engine has to have a sandbox."""
+    """Whether the scorer runs code from a model, so that the engine needs a sandbox."""
 
     is_extension: ClassVar[bool] = False
-    """Whether it is ours, and AI GO has no such scorer."""
+    """Whether the scorer is an extension that AI GO does not have."""
     extension_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that are ours, and AI GO's scorer of this type has not."""
+    """Extension fields that AI GO's scorer of this type does not have."""
 
     key: Key | None = None
     """Name of the scorer in the evidence and in action rules; `None`: its type."""
@@ -67,76 +66,74 @@ class ScorerSpec(TypedSpec):
 
     @classmethod
     def scores_of(cls, document: Mapping[str, Any]) -> frozenset[str] | None:
-        """Names of the scores that a scorer gives as it is written, of one trial; `None` where only the run
-        tells.
-        """
+        """Return the names of the scores of one trial; `None` if they are unknown before the run."""
         return cls.scores
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
-        """Contradictions in a scorer as it is written, which need not be valid."""
+        """Yield contradictions in a scorer as written, which may also be invalid otherwise."""
         yield from ()
 
     def problems(self) -> Iterator[tuple[Path, Issue]]:
-        """Contradictions that are known once the config is bound, each with its place in the scorer."""
+        """Yield contradictions that are known after the config is bound, with their paths in the scorer."""
         yield from ()
 
     def rendered(self) -> Iterator[tuple[str, str]]:
-        """Fields that are templates here, with their texts."""
+        """Yield the template fields that are set, with their texts."""
         for name in self.templates:
             if isinstance(text := getattr(self, name), str):
                 yield name, text
 
     @property
     def judge_key(self) -> str | None:
-        """Key of the model that judges."""
+        """Return the key of the judge model."""
         return None
 
     @property
     def asks_for_json(self) -> bool:
-        """Whether that model is asked for JSON by schema."""
+        """Return whether the judge is asked for JSON with a schema."""
         return False
 
     @property
     def truth_template(self) -> str | None:
-        """Template of the right answer."""
+        """Return the template of the correct answer."""
         return None if self.truth is None else str(getattr(self, self.truth))
 
     @property
     def answer_choices(self) -> str | tuple[str, ...] | None:
-        """What the right answer is one of, a list or a template that gives it; `None`: it may be anything."""
+        """Return the possible answers, as a list or a template of one; `None`: any answer is possible."""
         return None
 
     @property
     def answer_texts(self) -> str | tuple[str, ...] | None:
-        """Texts that stand for the choices where likelihoods are compared; `None`: the choices themselves."""
+        """Return the texts whose likelihoods are compared instead of the choices; `None`: the choices
+        themselves.
+        """
         return None
 
     @property
     def truth_column(self) -> str | None:
-        """Column with the right answer, where it is no template."""
+        """Return the column that contains the correct answer, for scorers without a template for it."""
         return None
 
     @property
     def compares_likelihoods(self) -> bool:
-        """Whether the likelihoods of given texts are compared, and nothing that is generated."""
+        """Return whether the scorer compares likelihoods of given texts instead of a generated answer."""
         return False
 
     @property
     def normalisation(self) -> Normalisation:
-        """How these likelihoods are made comparable."""
+        """Return the normalization of likelihoods."""
         return "none"
 
     @property
     def weighs_unconditioned(self) -> bool:
-        """Whether the likelihoods behind the unconditioned query are needed, too."""
+        """Return whether likelihoods after the unconditioned query are also needed."""
         return self.normalisation == "pmi"
 
 
 def default_keys(scorers: Sequence[tuple[str | None, str]]) -> tuple[str, ...]:
-    """One key per scorer or metric, by its key and type: its own, else its type, with `_2`, `_3` … where that
-    is taken.
-    """
+    """Return one key per scorer or metric: its own, otherwise its type, with `_2`, `_3` … if taken."""
     taken = {key for key, _ in scorers if key is not None}
     keys: list[str] = []
     for written, kind in scorers:

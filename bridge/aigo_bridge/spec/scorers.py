@@ -1,4 +1,4 @@
-"""Scorers of AI GO, and those of our own: what is judged about each sample."""
+"""Specifications of AI GO's scorers and aigo-bridge's own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ACCURACY = (MeanMetric.model_construct(type="mean", field="is_correct", name="a
 
 
 class StringEqualsScorer(ScorerSpec):
-    """`is_correct`: 1.0 when the text equals the ground truth exactly, else 0.0."""
+    """`is_correct`: 1.0 if the text equals the ground truth exactly, otherwise 0.0."""
 
     scores = frozenset({"is_correct"})
     right_or_wrong = scores
@@ -69,11 +69,10 @@ class StringEqualsScorer(ScorerSpec):
 
 
 class StringEqualsMCQAScorer(ScorerSpec):
-    """`is_correct`: whether the first character of the answer is the letter of the right choice.
+    """`is_correct`: whether the first character of the answer is the letter of the correct choice.
 
-    With `method: loglikelihood`, our extension, nothing is generated: the prediction is the choice whose
-    continuation the model finds the most likely after the question. Only models that tell likelihoods of
-    given texts can be asked so.
+    With `method: loglikelihood` (extension), nothing is generated: the prediction is the choice with the most
+    likely continuation after the question. Only models that return likelihoods of given texts support this.
     """
 
     scores = frozenset({"is_correct"})
@@ -88,7 +87,7 @@ class StringEqualsMCQAScorer(ScorerSpec):
 
     type: Literal["string_equals_mcqa"]
     ground_truth_choice: str
-    """Right letter; a template over `sample`."""
+    """Correct letter; a template over `sample`."""
     choices: str | tuple[str, ...]
     """All letters: a list, its JSON text, or a template over `sample`. With `method: loglikelihood`, texts of
     any length.
@@ -125,7 +124,7 @@ class StringEqualsMCQAScorer(ScorerSpec):
 
     @classmethod
     def check(cls, document: Mapping[str, Any], path: Path) -> Iterator[Issue]:
-        """How a multiple choice is compared: by letters, or by likelihoods of continuations."""
+        """Comparison of multiple choice answers: by letters, or by likelihoods of continuations."""
         if document.get("method", "first_character") == "first_character":
             for name, usual in (("continuations", None), ("length_normalisation", "none")):
                 if document.get(name) not in (None, usual):
@@ -196,7 +195,7 @@ class _Judge(ScorerSpec):
 
 
 class ModelAsAJudgeClassifierScorer(_Judge):
-    """`is_correct`: 1.0 when the judge gives one of the correct labels, else 0.0."""
+    """`is_correct`: 1.0 if the judge assigns one of the correct labels, otherwise 0.0."""
 
     scores = frozenset({"is_correct"})
     right_or_wrong = scores
@@ -232,9 +231,7 @@ class ModelAsAJudgeClassifierScorer(_Judge):
                 )
 
     def problems(self) -> Iterator[tuple[Path, Issue]]:
-        """Labels that are correct and incorrect at once, apart from case and outer blanks as judges' answers
-        are read.
-        """
+        """Yield labels that are both correct and incorrect, ignoring case and surrounding whitespace."""
         correct = {label.strip().casefold() for label in self.correct_labels}
         for number_of, label in enumerate(self.incorrect_labels):
             if label.strip().casefold() in correct:
@@ -248,7 +245,7 @@ class ModelAsAJudgeClassifierScorer(_Judge):
 
 
 class ModelAsAJudgeScorer(_Judge):
-    """`score`: the judge's number, moved from [`score_min`, `score_max`] to [0, 1]."""
+    """`score`: the judge's number, scaled from [`score_min`, `score_max`] to [0, 1]."""
 
     scores = frozenset({"score"})
     ranges: ClassVar = {"score": (0.0, 1.0)}
@@ -282,7 +279,7 @@ class ModelAsAJudgeScorer(_Judge):
 
 
 class LabelerViaModelScorer(_Judge):
-    """`label`: the text that the judge gives."""
+    """`label`: the label that the judge assigns."""
 
     scores = frozenset({"label"})
     labels: ClassVar = {"label": "valid_labels"}
@@ -296,7 +293,7 @@ class LabelerViaModelScorer(_Judge):
 
 
 class PythonScorer(ScorerSpec):
-    """Scores computed by the author's code, one sample at a time."""
+    """Scores computed by task code, one sample at a time."""
 
     snippet = "compute_scores_snippet"
 
@@ -306,7 +303,7 @@ class PythonScorer(ScorerSpec):
 
 
 class PythonAllSamplesScorer(ScorerSpec):
-    """Scores computed by the author's code from all samples at once."""
+    """Scores computed by task code from all samples together."""
 
     snippet = "compute_scores_snippet"
     sees_all_samples = True

@@ -1,4 +1,4 @@
-"""Solvers: how a model (or a recorded trace) comes to its answer for one sample."""
+"""Specifications of solvers, which produce the answer of a model or a recorded trace for a sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MessageFormat = Literal["latticeflow", "open_responses"]
 
 
 class Postprocessor(SpecModel):
-    """The author's code that turns one solver run into several rows, each scored on its own."""
+    """Task code that splits one solver run into several rows, each scored separately."""
 
     type: Literal["python"]
     postprocess_snippet: str
@@ -55,7 +55,7 @@ class ChatInputBuilder(SpecModel):
     """
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
-        """Templates over `sample`, each with its place in the builder."""
+        """Yield the templates over `sample`, with their paths in the builder."""
         for number, message in enumerate(self.input_messages):
             yield ("input_messages", number, "content"), message.content
             if isinstance(message.choices, str):
@@ -73,7 +73,7 @@ class GenericInputBuilder(SpecModel):
     """Template over `sample` that renders the model input as JSON."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
-        """The template, with its place in the builder."""
+        """Yield the template with its path in the builder."""
         yield ("template",), self.template
 
 
@@ -179,42 +179,41 @@ def _model_keys(builders: Sequence[MessageBuilder]) -> Iterator[str]:
 
 
 class SolverSpec(TypedSpec):
-    """What a task says of any solver, and what the rest of the bridge asks of one without looking at its
-    type.
+    """Base class of solver specifications: everything that other code needs without knowing the type.
 
-    What runs it stands in `solving`, in a module and a row of `solving.registry`.
+    The implementation is a module in `solving`, with a row in `solving.registry`.
     """
 
     snippet: ClassVar[str | None] = None
-    """Field with the author's code."""
+    """Field that contains task code."""
     calls_model: ClassVar[bool] = True
-    """Whether the evaluated model is asked; otherwise its answers are recorded ones."""
+    """Whether the evaluated model is called; otherwise its answers are recorded."""
     gives_group: ClassVar[bool | None] = False
-    """Whether scorers see several answers at once; `None`: only the run tells."""
+    """Whether scorers get several answers together; `None`: unknown before the run."""
     runs_tools: ClassVar[bool] = False
-    """Whether the model has tools that run what it writes, so that the engine has to have a sandbox."""
+    """Whether the model has tools that run its code, so that the engine needs a sandbox."""
     is_extension: ClassVar[bool] = False
-    """Whether it is ours, and AI GO has no such solver."""
+    """Whether the solver is an extension that AI GO does not have."""
 
     postprocessor: Postprocessor | None = None
     """Code that splits one run into several rows; `None`: one row per run."""
 
     def rendered(self) -> Iterator[tuple[Path, str]]:
-        """Templates over `sample`, each with its place in the solver."""
+        """Yield the templates over `sample`, with their paths in the solver."""
         yield from ()
 
     def model_keys(self) -> Iterator[str]:
-        """Keys of the models that are asked beside the evaluated one, repeats included."""
+        """Yield the keys of the models that are called in addition to the evaluated one, with repetitions."""
         yield from ()
 
     @property
     def talks(self) -> bool:
-        """Whether it leads a conversation, which not every model can."""
+        """Return whether the solver holds a conversation, which not every model supports."""
         return False
 
 
 SOLVERS: TypeTable[SolverSpec] = TypeTable("solvers", SolverSpec)
-"""Solver type → its specification: those below, and of plug-ins."""
+"""Solver type → specification, from this module and plug-ins."""
 
 
 class SingleTurnSolver(SolverSpec):
@@ -235,7 +234,7 @@ class SingleTurnSolver(SolverSpec):
 
 
 class GroupedSingleTurnSolver(SolverSpec):
-    """Several model calls per sample, from one template that gives them all."""
+    """Several model calls per sample, from one template that renders all inputs."""
 
     gives_group = True
 
@@ -280,7 +279,7 @@ class PassThroughSolver(SolverSpec):
 
 
 class PythonSolver(SolverSpec):
-    """The author's code makes the conversation."""
+    """Task code that holds the conversation."""
 
     snippet = "run_solver_snippet"
     gives_group = None
@@ -295,7 +294,7 @@ AgentName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
 class SubAgent(SpecModel):
-    """An agent that the main one may hand over to."""
+    """Agent that the main agent can hand over to."""
 
     name: AgentName
     """Agent name; the main agent hands over with the tool `transfer_to_NAME`."""

@@ -1,4 +1,4 @@
-"""Tasks: what is asked, how it is solved, how it is scored."""
+"""Specifications of tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOLVER_WITHOUT_DATASET = "a task with a solver needs 'dataset', found none"
 
 
 def dataset_ref_problem(source: object, key: object, keys: object) -> str | None:
-    """What is wrong with the combination of a dataset reference's fields; `None` when nothing is."""
+    """Return the problem of a combination of fields in a dataset reference; `None` if it is valid."""
     if source == "task_result":
         if key is None:
             return "a 'task_result' needs 'key'"
@@ -154,7 +154,7 @@ class BenchmarkDefinition(SpecModel):
 
     @property
     def evaluates(self) -> Literal["model", "dataset"]:
-        """What is evaluated: it follows from the presence of a solver."""
+        """Return the evaluated entity: a model if the task has a solver, otherwise a dataset."""
         return "model" if self.solver is not None else "dataset"
 
 
@@ -201,7 +201,7 @@ class TaskSpec(SpecModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **settings: Any) -> Self:
-        """Validate a document, whose scorers, metrics and solver may be of types that plug-ins add.
+        """Validate a document, which can have scorers, metrics and solvers from plug-ins.
 
         Raises:
             ValidationError: the document is not a task.
@@ -213,7 +213,7 @@ class TaskSpec(SpecModel):
 
 
 def _loads_types(document: Mapping[str, Any]) -> bool:
-    """Whether a type that the document names was added to the tables just now."""
+    """Return whether reading the document loaded a type from a plug-in."""
     before = len(SCORERS), len(METRICS), len(SOLVERS)
     definition = mapping(document.get("definition"))
     SOLVERS.get(str(mapping(definition.get("solver")).get("type")))
@@ -225,8 +225,10 @@ def _loads_types(document: Mapping[str, Any]) -> bool:
 
 
 def rebuild() -> None:
-    """Let tasks have the scorers, solvers and metrics that were defined after the first task was read."""
-    # A model that is not built yet finds them when it is.
+    """Rebuild the task models to include scorers, solvers and metrics that were defined after the first task
+    was read.
+    """
+    # Models that are not built yet include the new types anyway.
     models: list[type[SpecModel]] = [*SCORERS.values(), BenchmarkDefinition, TaskSpec]
     for model in models:
         if model.__pydantic_complete__:
@@ -237,11 +239,11 @@ class TrialsOverride(SpecModel):
     """Another number of trials, for one specification or a whole run."""
 
     num_trials: int
-    """How many times each sample is solved and scored."""
+    """Number of trials per sample."""
 
 
 class RepeatedRuns(SpecModel):
-    """How often a whole task is run."""
+    """Number of runs of a whole task."""
 
     num_runs: int = Field(ge=2)
-    """How many times."""
+    """Number of runs."""

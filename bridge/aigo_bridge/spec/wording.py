@@ -1,6 +1,4 @@
-"""What a field takes, what stands for a missing one and what it means, in the words of the reference: its
-tables are made of these, and editors show them.
-"""
+"""Texts about fields for the reference tables and editors: value, default and meaning."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ from aigo_bridge.spec.schema import description
 _BASIC = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "anything", object: "anything"}
 
 TAGS = ("type", "function")
-"""Fields that choose a class among others."""
+"""Fields that select a class."""
 
 ModelWords = Callable[[type[BaseModel]], str]
-"""What stands for a class: a link, or a word."""
+"""Function that returns the text for a class: a link or a name."""
 
 
 def tag_of_model(model: type[BaseModel]) -> str | None:
-    """The word that chooses this class among others, e.g. its `type`; `None` when there is none."""
+    """Return the value that selects this class, e.g. its `type`; `None` if there is none."""
     for name in TAGS:
         if name in model.model_fields:
             values = get_args(model.model_fields[name].annotation)
@@ -37,7 +35,7 @@ def tag_of_model(model: type[BaseModel]) -> str | None:
 
 
 def value_words(annotation: Any, words: ModelWords, *, bound: bool = False, with_null: bool = False) -> str:
-    """What may stand there, in a word or two.
+    """Return a short text for the allowed values.
 
     Args:
         annotation: of a field.
@@ -72,13 +70,13 @@ def value_words(annotation: Any, words: ModelWords, *, bound: bool = False, with
 
 
 def field_words(info: FieldInfo, words: ModelWords, *, with_null: bool = False) -> str:
-    """As `value_words`, of a field."""
+    """Return a short text for the allowed values of a field."""
     bound = any(_is_bound(part) for part in info.metadata)
     return value_words(info.annotation, words, bound=bound, with_null=with_null)
 
 
 def default_words(info: FieldInfo) -> str:
-    """What stands for a missing field, as it would be written; empty: nothing does."""
+    """Return the default of a field as it would be written; empty if there is none."""
     if info.is_required():
         return "required"
     value = info.get_default(call_default_factory=True)
@@ -90,14 +88,14 @@ def default_words(info: FieldInfo) -> str:
 
 
 def meaning(model: type[BaseModel], name: str) -> str:
-    """What a field of a file that people write means, in one line."""
+    """Return the meaning of a field in one line."""
     text = re.sub(r"\s+", " ", description(model, name) or "").strip()
     text = re.sub(r"(^|\. )`None`: ", r"\1Default: ", text)
     return text.replace("`None`", "default")
 
 
 def model_meaning(model: type[BaseModel]) -> str:
-    """What a class of mappings is for; empty where only its base says something."""
+    """Return the docstring of a class; empty if only its base class has one."""
     return re.sub(r"\s+", " ", inspect.cleandoc(model.__dict__.get("__doc__") or "")).strip()
 
 
