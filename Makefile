@@ -1,4 +1,4 @@
-# Everything a newcomer needs: `make demo`, `make test`. Python 3.11 or later, git and make are enough.
+# Start with `make demo` and `make test`. They need Python 3.11 or later, git and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,22 +19,22 @@ $(VENV)/installed-for-tests: $(VENV)/installed
 	$(PIP) --editable '.[test]'
 	@touch $@
 
-## Install extras beside what is there, which stays editable: `make install EXTRAS=openai,parquet`.
+## Add extras to the editable installation: `make install EXTRAS=openai,parquet`.
 install: $(VENV)/installed
 	$(PIP) --editable '.$(if $(EXTRAS),[$(EXTRAS)])'
 
-## The environment of the tests from requirements.lock: every file has the digest that it had when it was chosen. Before anything else is made.
+## Create the test environment from requirements.lock, with checked digests of all files. Run it before all other targets.
 locked:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement requirements.lock
 	$(PIP) --no-build-isolation --editable '.[test]'
 	@touch $(VENV)/installed $(VENV)/installed-for-tests
 
-## Write requirements.lock anew, after a change of constraints.txt or of requirements in pyproject.toml.
+## Rewrite requirements.lock after a change of constraints.txt or of requirements in pyproject.toml.
 lock:
 	$(PYTHON) -m tests.environments --write-lock
 
-## Run the three example tasks offline and say where the evidence is.
+## Run the three example tasks offline and print the paths of the evidence.
 demo: $(VENV)/installed
 	$(RUN) $(TASKS)/singleturn-generic-input --model scripted/$(TASKS)/singleturn-generic-input/answers.jsonl
 	$(RUN) $(TASKS)/hp-trivia --model scripted/$(TASKS)/hp-trivia/answers.jsonl \
@@ -44,7 +44,7 @@ demo: $(VENV)/installed
 	@echo "The evidence of the three runs:"
 	@ls $(OUT)/*.tasklog.json
 
-## Run the tests of the core without an engine, in under a minute on two cores: after every save. ARGS="-k scorer".
+## Run the tests of the core without an engine, in under a minute on two cores. Selection: ARGS="-k scorer".
 unit: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto -m "not engine and not slow and not nightly" tests/bridge tests/extras $(ARGS)
 
@@ -58,22 +58,22 @@ test: $(VENV)/installed-for-tests
 	$(BIN)/python -m compileall -q bridge adapters extras
 	$(BIN)/python -m pytest -p tests.support.durations -n auto --dist loadgroup -m "not nightly" $(TEXT:%=--ignore=%) $(ARGS)
 
-## Whole jobs, as users do them.
+## Run the tests of complete jobs.
 e2e: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests/end_to_end $(ARGS)
 
-## Compare the CPU seconds of each test with the budgets of tests/durations.toml. Some only: ARGS=tests/bridge/metrics.
+## Compare the CPU seconds of each test with the budgets of tests/durations.toml. Selection: ARGS=tests/bridge/metrics.
 durations: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -p tests.support.durations --each-duration -n auto --dist loadgroup -m "not nightly" $(ARGS)
 
-## Branches that the mirrored tests and the conformance suite reach, child processes included; fails below `fail_under` of pyproject.toml.
+## Measure the branch coverage of the mirrored tests and the conformance suite, with child processes. Fail below `fail_under` in pyproject.toml.
 coverage: $(VENV)/installed-for-tests
 	rm -rf out/coverage && mkdir -p out/coverage
 	$(BIN)/coverage run -m pytest -n auto --dist loadgroup $(or $(ARGS),tests/bridge tests/extras tests/adapters tests/conformance)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-## Branches of the core that the tests of `make unit` reach, in some six CPU minutes; they reached 79.9 %.
+## Measure the branch coverage of the core by `make unit`, in about six CPU minutes (last: 79.9 %).
 coverage-core: $(VENV)/installed-for-tests
 	rm -rf out/coverage && mkdir -p out/coverage
 	$(BIN)/coverage run -m pytest -n auto -m "not engine and not slow and not nightly" tests/bridge tests/extras
@@ -97,29 +97,29 @@ format: $(VENV)/installed-for-tests
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-## Build the page of reports into the package, from frontend/; needs Node and npm. Nobody needs them to use it.
+## Build the report page from frontend/ into the package. Needs Node and npm; users of the package do not need them.
 frontend:
 	cd frontend && npm ci --no-audit --no-fund && npm run check && npm run build
 
-## Build and test the extension for VS Code in editors/vscode; needs Node and npm. With VSIX=1 also package it, as aigo-bridge.vsix there.
+## Build and test the extension for VS Code in editors/vscode; needs Node and npm. VSIX=1 also packages it as aigo-bridge.vsix.
 editors:
 	cd editors/vscode && npm ci --no-audit --no-fund && npm test $(if $(VSIX),&& npm run package)
 
-## The documentation as a site, in out/site/html; it needs no network, and ends when a link leads nowhere.
+## Build the documentation site in out/site/html, without a network. Broken links are errors.
 site: $(VENV)/installed-for-tests
 	$(BIN)/python -m tools.site
 
-## Make the pictures of docs/pictures anew; needs Chromium.
+## Create the pictures of docs/pictures again. Needs Chromium.
 pictures: $(VENV)/installed-for-tests
 	$(BIN)/python tools/pictures.py
 
-## The gallery of shipped tasks anew, page and pictures; needs Chromium. Some only: ARGS=gsm8k.
+## Create the gallery of shipped tasks again, page and pictures. Needs Chromium. Selection: ARGS=gsm8k.
 gallery: $(VENV)/installed-for-tests
 	$(BIN)/python -m tools.gallery $(ARGS)
 
 DIST ?= dist
 SBOM ?= out/sbom.cdx.json
-## Build wheel and source archive in DIST, byte for byte the same at any time and place, and check their metadata with twine.
+## Build a reproducible wheel and source archive in DIST, and check their metadata with twine.
 dist: $(VENV)/installed-for-tests
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 315532800)} \
 		$(BIN)/python -m build --no-isolation --outdir $(DIST)
@@ -127,7 +127,7 @@ dist: $(VENV)/installed-for-tests
 	out/twine/bin/pip --disable-pip-version-check --quiet install 'twine>=6'
 	out/twine/bin/twine check --strict $(DIST)/aigo_bridge-*
 
-## The components that aigo-bridge is tested with, as CycloneDX, in SBOM; the tool that lists them has an environment of its own.
+## Write the tested components as a CycloneDX file to SBOM. The tool that lists them has its own environment.
 sbom:
 	$(PYTHON) -m venv out/sbom
 	out/sbom/bin/pip --disable-pip-version-check --quiet install 'cyclonedx-bom==7.*'
@@ -139,31 +139,31 @@ sbom:
 manual: $(VENV)/installed
 	$(BIN)/python tools/manual.py
 
-## What is promised of snippets and sandbox, in simulated containers: fewer capabilities, another user, no namespaces, no Landlock.
+## Test snippets and sandbox in simulated containers: fewer capabilities, another user, no namespaces, no Landlock.
 containers: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.support.containers --tests
 
 ## Run every verb in clean environments: core only, extras, oldest versions, `make install`, other Pythons (PYTHONS="python3.13 …").
-## A submission runs NAMES=core alone unless the sandbox, snippets or requirements change (.ci/run).
+## A submission runs only NAMES=core unless the sandbox, snippets or requirements change (.ci/run).
 environments:
 	$(PYTHON) -m tests.environments $(NAMES)
 
-## Find the oldest versions anew, after a change of requirements in pyproject.toml.
+## Find the oldest supported versions again, after a change of requirements in pyproject.toml.
 oldest:
 	$(PYTHON) -m tests.environments --write-oldest
 
-## Speed and memory as ratios to floors, against the committed ones; minutes, on a quiet machine. Some only: ARGS="reading templates".
+## Compare speed and memory with the committed ratios. Takes minutes and needs an idle machine. Selection: ARGS="reading templates".
 bench: $(VENV)/installed-for-tests
 	$(BIN)/python benchmarks/ratios.py $(ARGS)
 
-## Write benchmarks/reference.json anew, after a change that is meant: the commit says what it buys.
+## Rewrite benchmarks/reference.json after an intended change. The commit message explains the benefit.
 bench-update: $(VENV)/installed-for-tests
 	$(BIN)/python benchmarks/ratios.py --update $(ARGS)
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-## How many tasks of lighteval's registry become AI GO tasks: the table in docs/; minutes. Each task with its outcome: ARGS=--list.
+## Count the tasks of lighteval's registry that can be converted, for the table in docs/. Takes minutes. All outcomes: ARGS=--list.
 registries: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.registries $(ARGS)
 
@@ -172,15 +172,15 @@ registries: $(VENV)/installed-for-tests
 fuzz: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) $(ARGS) $(TARGETS)
 
-## Apply small faults from tests/mutants.toml one at a time and check that the tests of a submission find each. Some only: ARGS="metrics scale".
+## Apply small faults from tests/mutants.toml one at a time and check that the tests of a submission find each. Selection: ARGS="metrics scale".
 mutants: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-## Shipped tasks against the published definitions of their benchmarks, with 2,000 random answers to a row.
+## Compare shipped tasks with the published definitions of their benchmarks, with 2,000 random answers per row.
 published: $(VENV)/installed-for-tests
 	AIGO_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 0 -o timeout=0 tests/tasks
 
-## Run what a submission leaves out, for hours: tests marked `nightly`, containers, clean environments, hostile input, odd logs, random tasks.
+## Run everything that a submission leaves out, for hours: tests marked `nightly`, containers, clean environments, hostile input, odd logs, random tasks.
 nightly: $(VENV)/installed-for-tests
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m nightly
 	AIGO_FUZZ_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n auto --dist loadgroup -o timeout=0 -m hypothesis tests/bridge tests/adapters tests/extras
@@ -200,23 +200,23 @@ nightly: $(VENV)/installed-for-tests
 	$(MAKE) conformance
 	$(MAKE) soak
 
-## Runs with injected faults, one after the other: nothing is lost, nothing grows. `make soak MINUTES=480 SAMPLES=2000`; not part of the tests.
+## Repeat runs with injected faults, and check for lost samples and memory growth: `make soak MINUTES=480 SAMPLES=2000`. Not part of the tests.
 soak: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.soak --minutes $${MINUTES:-30} --samples $${SAMPLES:-1000}
 
-## A thousand random tasks on both engines, every feature recorded and answered on both, and in shards; not part of the tests.
+## Compare both engines on a thousand random tasks, with recordings of every feature, and in shards. Not part of the tests.
 conformance: $(VENV)/installed-for-tests
 	AIGO_CONFORMANCE_EXAMPLES=$${EXAMPLES:-1000} $(BIN)/python -m pytest -n 0 -o timeout=0 tests/conformance/test_random_plans.py tests/conformance/test_shards.py
 	AIGO_CONFORMANCE_CASSETTES=all $(BIN)/python -m pytest -n auto --dist loadgroup tests/conformance/test_cassettes.py
 
-## The table of docs/reference/feature-matrix.md.
+## Write the table of docs/reference/feature-matrix.md.
 support-table: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.conformance.support_table
 
-## The tables of fields in docs/reference/task-format/ and docs/reference/result-log.md.
+## Write the field tables in docs/reference/task-format/ and docs/reference/result-log.md.
 field-tables: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.docs.field_tables
 
-## Make docs/errors.md and a page for each code anew, from the catalogue and what its examples say.
+## Write docs/errors.md and a page for each code, from the catalog and the output of its examples.
 error-pages: $(VENV)/installed-for-tests
 	$(BIN)/python -m tests.docs.error_pages
