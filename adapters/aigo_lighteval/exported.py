@@ -98,10 +98,12 @@ class ExportedTask:
         compared = by_likelihood(plan.benchmark.scorers)
         if any(scorer.normalisation == "tokens" for scorer in compared):
             self.problems.append(
-                "it divides likelihoods by numbers of tokens, and backends do not tell all of those"
+                "it divides likelihoods by token counts, and backends do not return all of them"
             )
         if len(methods) > 1:
-            self.problems.append("it asks for answers and for likelihoods, and our metric gets one of them")
+            self.problems.append(
+                "it needs answers and likelihoods, and lighteval passes only one of them to a metric"
+            )
         self.config = LightevalTaskConfig(
             name=task_name(plan),
             prompt_function=self._prompt(),
@@ -124,7 +126,7 @@ class ExportedTask:
         exported = len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
         if not self.problems and exported != len(self.shared.examples):
             self.problems.append(
-                f"it has {len(self.shared.examples)} examples with these parameters, and {exported} were"
+                f"it has {len(self.shared.examples)} examples with these parameters, but {exported} were"
                 " exported"
             )
 
@@ -180,9 +182,9 @@ class ExportedTask:
             )
         if problems:
             head = (
-                f"task {self.plan.task.key!r} cannot be run with this model of lighteval; run it with"
+                f"task {self.plan.task.key!r} cannot be run with this lighteval model; run it with"
                 " `lighteval custom` and the"
-                " model.py in its folder, or as said here:"
+                " model.py in its folder, or change the following:"
             )
             raise UnsupportedPlanError(
                 "\n".join([head, *(f"  - {problem}" for problem in problems)]), code=Code.ENGINE_GAP
@@ -284,7 +286,7 @@ class ExportedModel(UncachedModel):
         for name, unordered in numbers.items():
             if name not in _TASKS:
                 raise UsageError(
-                    f"task {name!r} was not exported by aigo-bridge; this model runs no other",
+                    f"task {name!r} was not exported by aigo-bridge; this model only runs exported tasks",
                     code=Code.OTHER_EXPORT,
                 )
             chosen = sorted(unordered)

@@ -47,11 +47,11 @@ class _Rule:
 
 
 _RULES: Sequence[_Rule] = (
-    _Rule("xxhash", (4,), "lighteval hashes texts, which it no longer takes", True),
+    _Rule("xxhash", (4,), "lighteval passes text to it, which this version no longer accepts", True),
     _Rule(
         "huggingface_hub",
         (2,),
-        "lighteval's own commands and built-in tasks use an argument that it no longer has",
+        "lighteval's own commands and built-in tasks use an argument that this version no longer has",
         False,
     ),
 )
@@ -76,7 +76,7 @@ def problems(versions: Mapping[str, str | None] | None = None) -> list[Problem]:
     if not OLDEST <= numbers(lighteval) < BEYOND:
         wanted = f"{_dotted(OLDEST)} or later, before {_dotted(BEYOND)}"
         faults.append(
-            Problem(f"lighteval {lighteval} does not suit, this release needs {wanted}", _command())
+            Problem(f"lighteval {lighteval} is not supported, this release needs {wanted}", _command())
         )
     for rule in _RULES:
         version = versions.get(rule.package)
@@ -147,6 +147,6 @@ def require_parquet(location: str) -> None:
         importlib.import_module("pyarrow")
     except ImportError as error:
         raise MissingEngineError(
-            f"{location!r}: details of lighteval are Parquet files, and pyarrow is not installed;"
+            f"{location!r}: lighteval details are Parquet files, and pyarrow is not installed;"
             f" run: {install_command('parquet')}"
         ) from error

@@ -75,11 +75,11 @@ def all_of(outcomes: Iterable[ConvertedTask | Refusal]) -> tuple[ConvertedTask, 
 
 def _refused(issues: Sequence[Issue], *, can_be_allowed: bool) -> UnsupportedPlanError:
     lines = [
-        f"no AI GO task says the same: {plural(len(issues), 'gap')}",
+        f"the task cannot be expressed as an AI GO task: {plural(len(issues), 'gap')}",
         *(f"  - {issue}" for issue in issues),
     ]
     if can_be_allowed:
-        lines.append("with --allow-gaps the task is written without them, and says so")
+        lines.append("with --allow-gaps the task is written without these parts, and lists them")
     return UnsupportedPlanError("\n".join(lines), code=Code.UNTRANSLATED)
 
 

@@ -145,7 +145,7 @@ def read_yaml(
     except RecursionError:
         raise _failure("it is nested too deeply", shown, Code.TOO_MUCH) from None
     except (ValueError, KeyError, TypeError) as error:  # for example `!!bool maybe`
-        raise _failure(f"not YAML: a value is none of its tag: {error}", shown, Code.NOT_YAML) from error
+        raise _failure(f"not YAML: a value does not match its tag: {error}", shown, Code.NOT_YAML) from error
     return values, places
 
 
@@ -170,13 +170,13 @@ def _places(
     node: yaml.Node | None, file: str, dialect: Dialect, warnings: list[Issue]
 ) -> dict[KeyPath, ValuePosition]:
     if not isinstance(node, yaml.MappingNode):
-        message = f"{file!r} holds no mapping, as a task of {dialect.project} does"
+        message = f"{file!r} is not a mapping, as a task of {dialect.project} must be"
         raise _failure(message, file, Code.UNKNOWN_KIND)
     places: dict[KeyPath, ValuePosition] = {}
     issues: list[Issue] = []
     for number, (path, inner, issue) in enumerate(_walk(node, (), file, dialect)):
         if number > MOST_VALUES:
-            raise _failure(f"it comes to more than {MOST_VALUES:,} values", file, Code.TOO_MUCH)
+            raise _failure(f"it expands to more than {MOST_VALUES:,} values", file, Code.TOO_MUCH)
         if issue is not None:
             (issues if issue.severity == "error" else warnings).append(issue)
         if path:
@@ -195,10 +195,12 @@ def _walk(
     issue: Issue | None = None
     line, column = node.start_mark.line + 1, node.start_mark.column + 1
     if node.tag.startswith("!") and not (dialect.has_functions and node.tag == "!function"):
-        hint = f"{dialect.project} knows {'`!function` alone' if dialect.has_functions else 'no tags'}"
+        hint = (
+            f"{dialect.project} supports {'only the tag `!function`' if dialect.has_functions else 'no tags'}"
+        )
         issue = Issue(f"unknown tag {node.tag!r}", file, line, column, path, hint, code=Code.UNKNOWN_TAG)
     elif node.tag == "!function" and not isinstance(node, yaml.ScalarNode):
-        issue = Issue("`!function` names no function", file, line, column, path, code=Code.WRONG_TYPE)
+        issue = Issue("`!function` without a function name", file, line, column, path, code=Code.WRONG_TYPE)
     yield path, node, issue
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
@@ -208,12 +210,14 @@ def _walk(
                 yield (
                     path,
                     key,
-                    Issue("a key is no text", file, at.line + 1, at.column + 1, path, code=Code.KEY_NOT_TEXT),
+                    Issue(
+                        "a key is not text", file, at.line + 1, at.column + 1, path, code=Code.KEY_NOT_TEXT
+                    ),
                 )
                 continue
             if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                 at = key.start_mark
-                message = f"the key {key.value!r} stands here twice; the last one counts"
+                message = f"the key {key.value!r} appears twice; the last value is used"
                 yield (
                     (*path, key.value),
                     value,

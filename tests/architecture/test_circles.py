@@ -65,7 +65,7 @@ class Text(Source):
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.b import Name",
     ],
 )
-def test_a_circle_is_seen_wherever_the_import_stands(text: str) -> None:
+def test_a_cycle_is_found_at_every_import_position(text: str) -> None:
     modules = {name: Text(name, "") for name in ("p", "p.c")}
     modules |= {"p.a": Text("p.a", text), "p.b": Text("p.b", "from p.a import x\nfrom p import c")}
     assert set(circle(modules)) == {"p.a", "p.b"}

@@ -41,7 +41,7 @@ COVERING = {test for tests in NIGHTLY.values() for test in tests}
 
 
 @pytest.mark.parametrize("test", [*TABLE["slow"], *TABLE["reasons"], *NIGHTLY, *sorted(COVERING)])
-def test_what_is_listed_exists(test: str) -> None:
+def test_listed_tests_exist(test: str) -> None:
     assert exists(test)
 
 

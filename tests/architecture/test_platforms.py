@@ -126,7 +126,7 @@ def test_text_has_an_encoding() -> None:
     ] == []
 
 
-def test_what_only_unix_has_is_seen() -> None:
+def test_unix_only_functions_are_found() -> None:
     text = (
         "import fcntl\nfrom signal import SIGALRM, SIGINT\nA = os.O_DIRECTORY\nclass C:\n    B = select.poll\n"
         "try:\n    import resource\nexcept ImportError:\n    resource = None\n"

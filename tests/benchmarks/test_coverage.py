@@ -31,7 +31,7 @@ def test_coverage(scenario: Scenario) -> None:
     [scenario for scenario in scenarios() if "counts mostly" in scenario.name],
     ids=lambda scenario: scenario.name,
 )
-def test_counts_have_an_honest_interval_or_none(scenario: Scenario) -> None:
+def test_intervals_of_counts_have_the_promised_coverage(scenario: Scenario) -> None:
     """A count that is the same in all samples has no interval; every other one is covered at least as often as promised."""
     result = coverage(scenario, 400, seed=1)
 

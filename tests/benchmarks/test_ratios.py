@@ -47,7 +47,7 @@ def test_noise_stays_within_its_bounds() -> None:
     assert [row for row, values in ROWS.items() if not 1.05 <= values["noise"] <= 1.25] == []
 
 
-def test_what_got_worse_is_told() -> None:
+def test_a_slower_benchmark_is_reported() -> None:
     reference = {
         "a: x": {"ratio": 2.0, "noise": 1.1},
         "a: y": {"ratio": 1.0, "noise": 1.05},
@@ -60,7 +60,7 @@ def test_what_got_worse_is_told() -> None:
     ]
 
 
-def test_what_is_committed_is_the_median_and_its_noise() -> None:
+def test_committed_figures_are_median_and_noise() -> None:
     assert committed([{"a": 1.0, "b": 2.0}, {"a": 1.1, "b": 2.0}, {"a": 3.0, "b": 2.02}]) == {
         "a": {"ratio": 1.1, "noise": 1.25},
         "b": {"ratio": 2.0, "noise": 1.05},

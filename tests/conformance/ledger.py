@@ -51,14 +51,14 @@ LEDGER: tuple[KnownGap, ...] = (
         features=("scorers: string_equals_mcqa with log-likelihoods",),
         kind="never",
         reason="log-likelihoods not available",
-        says="compares log-likelihoods of given texts, which this engine's models do not tell",
+        says="compares log-likelihoods of given texts, which this engine's models do not return",
     ),
     KnownGap(
         engine="lighteval",
         features=("runs: cost limit",),
         kind="never",
         reason="prices not available",
-        says="knows no prices",
+        says="does not know prices",
     ),
 )
 

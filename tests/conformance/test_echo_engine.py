@@ -28,7 +28,7 @@ AREAS = ("solvers", "scorers", "judges", "metrics", "trials", "rules")
 REFUSED = {
     "solvers: post-processor": "solver.postprocessor: a sample stays one sample here",
     "solvers: system tasks": "definition (system_task): has no samples",
-    "scorers: string_equals_mcqa with log-likelihoods": "which this engine's models do not tell",
+    "scorers: string_equals_mcqa with log-likelihoods": "which this engine's models do not return",
     "solvers: agent_solver": "solver (agent_solver): there is no sandbox here",
     "scorers: code_exec": "scorers (code_exec): there is no sandbox here",
     "trials: labels and post-processor rows over trials": "solver.postprocessor",
@@ -101,7 +101,7 @@ def test_it_runs_the_basic_features(feature: Feature, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_it_does_not_run_it_refuses(name: str, tmp_path: Path) -> None:
+def test_unsupported_features_are_refused(name: str, tmp_path: Path) -> None:
     (feature,) = [each for each in ALL if each.id == name]
     engine = load_engine("echo")
     with pytest.raises(UnsupportedPlanError, match=re.escape(REFUSED[name])):

@@ -102,7 +102,7 @@ def test_a_run_on_both_engines_reaches_nothing(tmp_path: Path) -> None:
     assert told == {"reached": [], "statuses": {"inspect": "success", "lighteval": "success"}}
 
 
-def test_what_reaches_out_is_seen(tmp_path: Path) -> None:
+def test_network_access_is_detected(tmp_path: Path) -> None:
     """The recorder reports names and addresses, but not connections to this machine."""
     program = """
     import json, socket, threading, urllib.request

@@ -109,7 +109,7 @@ def test_engines_that_agree_have_a_certificate_of_it(cassette: None, aigo: Run, 
     assert aigo(*PARITY, "--json").json["tasks"] == content["tasks"]
 
 
-def test_judges_and_trials_are_held_against_each_other(aigo: Run, tmp_path: Path) -> None:
+def test_judges_and_trials_are_compared(aigo: Run, tmp_path: Path) -> None:
     folder = TASKS / "hp-trivia"
     models = ("--model", f"scripted/{folder / 'answers.jsonl'}")
     judge = ("--model-map", f"openai$gpt-4-1-nano=scripted/{folder / 'judge.jsonl'}", "--num-trials", "2")

@@ -71,7 +71,7 @@ def test_for_programs(aigo: Run, another_answer: None) -> None:
     assert done.json["engines"]["inspect"]["samples"]["scored"] == 4
 
 
-def test_samples_that_fail_on_both_are_no_difference_but_no_success(aigo: Run, tmp_path: Path) -> None:
+def test_samples_that_fail_on_both_engines_agree_but_fail_the_run(aigo: Run, tmp_path: Path) -> None:
     rules = [
         {"match": {"contains": "Norway"}, "reply": "Oslo"},
         {"default": True, "reply": {"error": "down"}},
@@ -130,7 +130,7 @@ def test_after_an_interruption_no_other_engine_is_begun(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["inspect"]
 
 
-def test_a_gap_is_told_before_anything_runs(aigo: Run, tmp_path: Path) -> None:
+def test_a_gap_is_reported_before_the_run(aigo: Run, tmp_path: Path) -> None:
     done = aigo("run", "aigo_tasks/humaneval", "--model", "scripted/x", *BOTH, "--out", "out")
 
     assert done.code == 2

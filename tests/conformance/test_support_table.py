@@ -21,7 +21,7 @@ def test_the_page_is_current() -> None:
     assert support_table.is_current(), "make support-table"
 
 
-def test_every_feature_and_every_gap_stands_in_it() -> None:
+def test_the_table_lists_every_feature_and_gap() -> None:
     table = support_table.table()
     assert [feature.id for feature in features() if feature.name not in table] == []
     shown = [gap for gap in LEDGER if not all(name.startswith("task: ") for name in gap.features)]

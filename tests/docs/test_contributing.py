@@ -85,7 +85,7 @@ def aigo(source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("question", "path"), QUESTIONS)
-def test_what_answers_a_question_exists(question: str, path: str) -> None:
+def test_every_answer_of_the_table_exists(question: str, path: str) -> None:
     assert (REPOSITORY / path).is_file()
 
 

@@ -106,7 +106,7 @@ def test_every_class_has_a_table() -> None:
     assert set(TASK_FORMAT.classes) - set(marked(PAGES)) == set()
 
 
-def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
+def test_every_field_table_is_under_the_type_name() -> None:
     wrong = {
         name: section.title
         for name, section in marked(PAGES).items()
@@ -166,7 +166,7 @@ def test_every_scorer_metric_aggregator_and_rule_has_its_formula() -> None:
     assert [section.title for section in (*sections, rules) if not formula(section)] == []
 
 
-def test_every_kind_of_aggregator_is_told_in_prose() -> None:
+def test_every_aggregator_is_described() -> None:
     without = [
         section.title
         for section in SECTIONS
@@ -177,7 +177,7 @@ def test_every_kind_of_aggregator_is_told_in_prose() -> None:
     assert without == []
 
 
-def test_every_formula_that_somebody_published_names_its_source() -> None:
+def test_every_published_formula_names_its_source() -> None:
     without = {
         section.title
         for section in SECTIONS
@@ -276,7 +276,7 @@ JUDGES = {
 }
 
 
-def test_scorers_give_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_scorers_return_the_documented_values(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Scores, usual metrics and metadata of every scorer but `code_exec`, which wants a sandbox and has its own tests."""
     sections = {each["scorers"][0]["type"]: section for section, each in examples("Scorers")}
     scorers = [
@@ -333,7 +333,7 @@ def test_metrics_have_the_values_that_are_named(aigo: Run, tmp_path: Path, resul
     assert len(values) == len(sections)
 
 
-def test_trials_and_rules_do_what_is_said(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_trials_and_rules_work_as_documented(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     (trials,) = [yaml.safe_load(block.text) for block in blocks_under("Trials")]
     (actions,) = [yaml.safe_load(block.text) for block in blocks_under("Action rules")]
 

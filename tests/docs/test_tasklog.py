@@ -54,7 +54,7 @@ def test_every_class_has_a_table_or_is_named() -> None:
     assert [each.__name__ for each in TASKLOG.elsewhere if f"`{each.__name__}`" not in PAGE.text] == []
 
 
-def test_every_table_stands_under_the_name_that_is_written_in_files() -> None:
+def test_every_field_table_is_under_the_type_name() -> None:
     for name, section in marked([PAGE]).items():
         model = TASKLOG.classes.get(name)
         assert model is None or section.title == (f"`{tag_of_model(model)}`" if tag_of_model(model) else name)

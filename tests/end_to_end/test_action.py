@@ -92,7 +92,7 @@ def test_a_rule_that_does_not_hold_fails_it_and_the_report_is_there(aigo: Run, t
     assert (tmp_path / "out" / "report.html").is_file()
 
 
-def test_what_stands_in_an_input_is_no_command(tmp_path: Path) -> None:
+def test_action_inputs_are_not_commands(tmp_path: Path) -> None:
     hostile = '$(touch made); "; touch made; `touch made`'
 
     carried_out(
@@ -117,7 +117,7 @@ def test_the_page_has_every_input_with_its_default() -> None:
             assert default.strip().strip("`") == ACTION["inputs"][name]["default"]
 
 
-def test_it_keeps_the_folder_whatever_happened() -> None:
+def test_the_action_always_keeps_the_folder() -> None:
     (keep,) = [step for step in STEPS if "upload-artifact" in step.get("uses", "")]
 
     assert keep["if"].startswith("always()")

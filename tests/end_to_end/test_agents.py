@@ -86,7 +86,7 @@ def traces(result: dict[str, Any]) -> list[Trace]:
     ]
 
 
-def test_an_agent_works_in_its_files_until_it_answers_or_may_not_go_on(
+def test_an_agent_works_in_its_files_until_it_answers_or_reaches_a_limit(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And its outputs are scored again without a sandbox."""

@@ -544,7 +544,7 @@ def told(verification: Verification) -> str:
     return "\n".join(str(finding) for item in verification.levels for finding in item.findings)
 
 
-def test_nothing_is_told_of_what_was_not_altered(sources: list[Source]) -> None:
+def test_unmodified_results_have_no_findings(sources: list[Source]) -> None:
     for source in sources:
         repeated = source.name == "twice"
         log = None if repeated else str(source.log)  # of two runs, one log says half
@@ -591,9 +591,7 @@ def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
     assert not (tmp_path / "b.zip").exists()
 
 
-def test_another_digit_of_an_equal_number_is_found_where_it_stands(
-    sources: list[Source], tmp_path: Path
-) -> None:
+def test_another_spelling_of_an_equal_number_is_located(sources: list[Source], tmp_path: Path) -> None:
     source = next(source for source in sources if source.name == "run")
     result = _copied(source, tmp_path)
     content = result.read_bytes()

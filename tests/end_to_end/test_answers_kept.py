@@ -213,7 +213,7 @@ def test_a_run_that_is_not_resumed_asks_for_everything(
     assert len(endpoint.requests) == FEW * 3
 
 
-def test_a_run_that_has_come_to_its_end_leaves_no_answers_beside_its_log(
+def test_a_finished_run_leaves_no_answers_next_to_its_log(
     folder: Path, endpoint: Endpoint, aigo: Run
 ) -> None:
     endpoint.answer = lambda _: (200, completion("odd"))

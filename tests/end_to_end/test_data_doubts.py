@@ -56,7 +56,7 @@ def told(done: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_empty_answers_and_labels_nobody_asked_for(
+def test_empty_answers_and_unexpected_labels_are_warnings(
     aigo: Run, tmp_path: Path, result_of: Load, engine: str
 ) -> None:
     rows = [{"q": f"q{number}", "a": "x"} for number in range(5)]
@@ -87,7 +87,7 @@ def test_empty_answers_and_labels_nobody_asked_for(
     assert [warning["message"] for warning in shown["warnings"]] == told(done)
 
 
-def test_what_planning_told_is_not_told_again(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_planning_warnings_are_not_repeated(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     write(tmp_path, MCQA, {"q": "q", "a": "A"}, {"q": "q", "a": "E"}, model={"default": "A"})
 
     done = aigo("run", "t.yaml", "--model", "scripted/model.jsonl", "--json")
@@ -144,7 +144,7 @@ def test_run_files_tell_it_of_each_specification(aigo: Run, tmp_path: Path) -> N
     }
 
 
-def test_a_rule_over_a_score_that_python_never_gave_is_told(aigo: Run, tmp_path: Path) -> None:
+def test_a_rule_over_a_score_that_never_occurred_is_reported(aigo: Run, tmp_path: Path) -> None:
     python = """    - type: python
       key: py
       compute_scores_snippet: "def compute_scores(sample, solver_output): return {'length': len(sample['q'])}"
@@ -197,7 +197,7 @@ CALL = FunctionCall(type="function_call", id="", call_id="c", name="f", argument
         ),
     ],
 )
-def test_what_an_empty_answer_is(items: list[Any], raw: Any, empty: bool | None) -> None:
+def test_only_blank_answers_count_as_empty(items: list[Any], raw: Any, empty: bool | None) -> None:
     output = SolverTrace(trace=Trace(items=items), raw_outputs=[raw], direct_ios=[])
     assert is_empty(output) is empty
 

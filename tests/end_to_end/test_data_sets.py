@@ -35,7 +35,7 @@ def rows(path: Path, *answers: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["d.jsonl", "datasets/d.jsonl", "datasets/d.yaml", "other.yaml"])
-def test_rows_are_found_beside_the_task(aigo: Run, tmp_path: Path, echo: str, place: str) -> None:
+def test_rows_are_found_next_to_the_task(aigo: Run, tmp_path: Path, echo: str, place: str) -> None:
     (tmp_path / "t.yaml").write_text(TASK.format(dataset="{key: d}"))
     path = tmp_path / place
     path.parent.mkdir(exist_ok=True)
@@ -112,7 +112,7 @@ def test_rows_side_by_side_that_do_not_fit(aigo: Run, beside: Path, echo: str) -
     assert "did you mean 'q'?" in typo.err
 
 
-def test_empty_cells_of_rows_side_by_side_are_told(aigo: Run, beside: Path, echo: str) -> None:
+def test_empty_cells_of_combined_rows_are_reported(aigo: Run, beside: Path, echo: str) -> None:
     (beside / "questions.jsonl").write_text('{"q": "a"}\n{"q": null}\n')
 
     done = aigo("run", "t.yaml", "--model", echo)

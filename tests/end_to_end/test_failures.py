@@ -140,7 +140,7 @@ def test_judge_out_of_range_is_an_error_not_a_clamp(
     }
 
 
-def test_input_that_is_no_json_fails_its_sample(
+def test_input_that_is_not_json_fails_its_sample(
     aigo: Run, tmp_path: Path, tasks: Path, result_of: Load
 ) -> None:
     """A quote in a value breaks a template that has no `tojson`; the message says how to write it."""

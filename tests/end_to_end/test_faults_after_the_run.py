@@ -330,7 +330,7 @@ PARAMETERS = [
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS)
-def test_every_parameter_stands_in_the_evidence(aigo: Run, project: Path, parameter: str) -> None:
+def test_every_parameter_is_in_the_evidence(aigo: Run, project: Path, parameter: str) -> None:
     """What files may say of parameters is more than AI GO's own type of them has room for."""
     task = (project / "good.yaml").read_text()
     written = parameter.replace("{", "{key: p, display_name: P, ", 1)

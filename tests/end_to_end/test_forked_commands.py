@@ -92,7 +92,7 @@ def test_streams_and_exit_codes_are_those_of_a_process_that_was_started(
         (["ruff", "--version"], {}),
     ],
 )
-def test_what_would_differ_is_not_forked(
+def test_commands_that_would_differ_are_not_forked(
     server: Server, tmp_path: Path, words: list[str], variables: dict[str, str]
 ) -> None:
     options: dict[str, Any] = {"server": server, "cwd": tmp_path, "stdout": subprocess.PIPE}
@@ -122,7 +122,7 @@ def test_the_environment_and_the_input_are_its_own(server: Server, tmp_path: Pat
     assert "OWN_API_KEY" not in os.environ
 
 
-def test_what_a_shell_does_with_a_command_is_done_with_one_that_is_forked(tmp_path: Path) -> None:
+def test_forked_commands_behave_as_in_a_shell(tmp_path: Path) -> None:
     script = "aigo-bridge validate 'no such' 2> told || echo $? ${#VIRTUAL_ENV}; aigo-bridge --version | tr a-z A-Z"
     with exchange("VIRTUAL_ENV") as commands:
         path = f"{commands}{os.pathsep}{os.environ['PATH']}"

@@ -91,7 +91,7 @@ def test_evidence_that_cannot_be_written_can_be_imported_later(
 @pytest.mark.parametrize(
     "cause", [OSError(28, "No space left on device"), sqlite3.OperationalError("disk full")]
 )
-def test_what_inspect_cannot_write_is_told_in_a_line(cause: Exception) -> None:
+def test_an_inspect_write_error_is_one_line(cause: Exception) -> None:
     with (
         pytest.raises(EngineError, match=r"Inspect cannot write its files: .*(No space|disk full)") as caught,
         _engine_errors(),
@@ -100,7 +100,7 @@ def test_what_inspect_cannot_write_is_told_in_a_line(cause: Exception) -> None:
     assert caught.value.code == Code.UNUSABLE_OUTPUT
 
 
-def test_what_inspect_refuses_before_it_has_a_log_is_an_error_of_the_engine() -> None:
+def test_an_error_before_the_inspect_log_is_an_engine_error() -> None:
     with pytest.raises(EngineError, match="needs docker") as caught, _engine_errors():
         raise PrerequisiteError("[bold]needs docker[/bold]")
     assert (str(caught.value), caught.value.code) == ("needs docker", Code.FAILED_ENGINE)

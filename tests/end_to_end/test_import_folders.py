@@ -30,7 +30,7 @@ def written(folder: Path) -> list[str]:
     return sorted(path.name.removesuffix(".tasklog.json") for path in folder.glob("*.tasklog.json"))
 
 
-def test_logs_of_any_name_are_imported_and_the_rest_is_said(
+def test_logs_with_any_name_are_imported_and_other_files_reported(
     aigo: Run, tmp_path: Path, results: bytes
 ) -> None:
     logs = tmp_path / "logs" / "deep"
@@ -95,7 +95,7 @@ def test_logs_of_any_name_are_imported_and_the_rest_is_said(
     ],
 )
 @pytest.mark.parametrize("engine", [(), ("--engine", "inspect"), ("--engine", "lighteval")], ids=str)
-def test_a_file_that_is_no_log_is_an_error_with_a_hint(
+def test_a_file_that_is_not_a_log_is_an_error_with_a_hint(
     aigo: Run, tmp_path: Path, name: str, content: bytes, said: str, engine: tuple[str, ...]
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -185,7 +185,7 @@ def test_damaged_logs_are_left_to_those_who_mend_them(tmp_path: Path) -> None:
         assert other_file(head, "cut.json") is None, size
 
 
-def test_the_data_of_a_whole_log_is_no_reason_to_read_more(tmp_path: Path) -> None:
+def test_the_data_of_a_complete_log_is_not_read_again(tmp_path: Path) -> None:
     document = json.loads(LOG)
     samples = document.pop("samples")
     (tmp_path / "x.json").write_text(json.dumps({"samples": samples * 100, **document}))

@@ -75,7 +75,7 @@ def test_evidence_that_does_not_fit_on_the_disk_is_named(tmp_path: Path, output_
     assert written(tmp_path / "out") == sorted(["b.loss.json", f"b.{ending}"])
 
 
-def test_a_loss_report_that_cannot_be_written_is_told(aigo: Run, tmp_path: Path) -> None:
+def test_an_unwritable_loss_report_is_reported(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path / "a.eval")
     write(tmp_path / "b.eval")
     (tmp_path / "out" / "a.loss.json").mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_a_folder_in_the_way_is_named_and_not_the_draft(aigo: Run, tmp_path: Pat
     assert written(tmp_path / "out") == ["a.tasklog.json", "b.loss.json", "b.tasklog.json"]
 
 
-def test_a_run_of_ours_that_cannot_be_written_costs_itself(aigo: Run, tmp_path: Path) -> None:
+def test_an_unwritable_aigo_bridge_run_does_not_affect_others(aigo: Run, tmp_path: Path) -> None:
     examples = REPOSITORY / "examples" / "capitals"
     aigo("run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", "run")
     (log,) = (tmp_path / "run").glob("*.eval")
@@ -116,7 +116,9 @@ def test_a_run_of_ours_that_cannot_be_written_costs_itself(aigo: Run, tmp_path: 
     assert (tmp_path / "out" / "b.tasklog.json").is_file()
 
 
-def test_runs_of_ours_with_one_name_keep_their_evidence(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_aigo_bridge_runs_with_equal_names_keep_their_evidence(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
     """Logs of the same name in several folders, ours and others': no evidence replaces another."""
     examples = REPOSITORY / "examples" / "capitals"
     aigo("run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", "run")
@@ -191,7 +193,7 @@ def test_a_log_for_which_memory_does_not_suffice_costs_itself(tmp_path: Path) ->
     assert second.startswith("0 1")
 
 
-def test_a_url_nobody_may_read_is_an_error_with_the_address(
+def test_an_unreadable_url_is_an_error_with_the_address(
     aigo: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
@@ -229,7 +231,7 @@ def test_errors_of_libraries_that_are_not_loaded_need_no_import() -> None:
     assert issubclass(aiohttp.ClientResponseError, remote_errors())
 
 
-def test_a_file_that_fails_while_it_is_read_is_no_crash(tmp_path: Path) -> None:
+def test_a_read_error_does_not_crash_the_import(tmp_path: Path) -> None:
     """As when a disk or a network folder goes away: a closed file stands for it."""
     source = open_source(write(tmp_path / "a.eval"))
     os.close(source._fd)  # type: ignore[attr-defined]  # a local source

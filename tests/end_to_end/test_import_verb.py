@@ -152,7 +152,7 @@ definition:
     assert path.read_bytes() == (tmp_path / "run" / "t.tasklog.json").read_bytes()
 
 
-def test_what_is_gone_or_cut_off_in_a_folder_is_listed(aigo: Run, foreign: Path, tmp_path: Path) -> None:
+def test_missing_and_truncated_files_of_a_folder_are_listed(aigo: Run, foreign: Path, tmp_path: Path) -> None:
     """A link to a log that is gone, and the beginning of one, are told beside the good ones."""
     (foreign.parent / "2026-01-01T00-00-00_gone.eval").symlink_to(tmp_path / "nowhere.eval")
     (foreign.parent / "2026-01-01T00-00-01_cut.json").write_text('{"version": 2, "eval": {"task": ')

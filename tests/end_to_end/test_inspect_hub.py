@@ -160,10 +160,10 @@ def test_a_task_becomes_a_data_set_that_inspect_runs_alike(aigo: Run, tmp_path: 
     (tmp_path / "other" / "eval.yaml").write_text("tasks: []\n")
     foreign = aigo("export", *task, "--to", "inspect-hub", "--out", "other", "--force")
     assert foreign.code == 2
-    assert "has files that no export wrote" in foreign.err
+    assert "contains files that an export did not write" in foreign.err
 
 
-def test_what_has_no_form_in_an_eval_yaml_is_refused_with_its_parts(aigo: Run, tmp_path: Path) -> None:
+def test_a_task_without_an_eval_yaml_form_is_refused_with_its_parts(aigo: Run, tmp_path: Path) -> None:
     text = CAPITALS.replace('role: user, content: "One', 'role: assistant, content: "One')
     text = text.replace("  trials: {num_trials: 2}", '  - {type: bleu, ground_truth: "{{ sample.answer }}"}')
     (tmp_path / "task.yaml").write_text(text)
@@ -172,7 +172,7 @@ def test_what_has_no_form_in_an_eval_yaml_is_refused_with_its_parts(aigo: Run, t
     refused = aigo("export", *task, "--to", "inspect-hub", "--out", "capitals")
     assert refused.code == 1
     assert "scorers[2] (bleu)" in refused.err
-    assert "no scorer that an eval.yaml may name gives the same scores" in refused.err
+    assert "no scorer that an eval.yaml may use returns the same scores" in refused.err
     (tmp_path / "task.yaml").write_text(text.replace("bleu,", "string_equals, key: third,"))
     refused = aigo("export", *task, "--to", "inspect-hub", "--out", "capitals")
     assert refused.code == 1
@@ -180,7 +180,7 @@ def test_what_has_no_form_in_an_eval_yaml_is_refused_with_its_parts(aigo: Run, t
     assert not (tmp_path / "capitals").exists()
 
 
-def test_what_was_left_out_of_a_task_is_back_in_its_entry(aigo: Run, tmp_path: Path) -> None:
+def test_parts_left_out_of_a_task_are_restored_in_the_entry(aigo: Run, tmp_path: Path) -> None:
     """A task that is as it was converted carries the entry as a whole, with what `--allow-gaps` allowed to be lost."""
     shutil.copytree(DATA_SETS / "choices", tmp_path / "lossy")
     document = yaml.safe_load((tmp_path / "lossy" / "eval.yaml").read_text())

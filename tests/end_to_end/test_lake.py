@@ -65,7 +65,7 @@ def test_other_programs_read_its_tables(tmp_path: Path, aigo: Run) -> None:
 
 
 @pytest.mark.slow
-def test_what_arrives_is_imported_until_it_is_stopped(tmp_path: Path, aigo: Run) -> None:
+def test_new_logs_are_imported_until_the_command_is_stopped(tmp_path: Path, aigo: Run) -> None:
     make_log(tmp_path / "logs" / "a.eval", run="run-a")
     words = ["aigo-bridge", "import", "logs", "--lake", "team.lake", "--watch", "--interval", "0.2"]
     commits = tmp_path / "team.lake" / LAST / "_delta_log"

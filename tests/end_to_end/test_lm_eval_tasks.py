@@ -119,23 +119,23 @@ def test_a_group_becomes_a_run_file(aigo: Run, tmp_path: Path) -> None:
     assert aigo("convert", f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "group", "--force").code == 0
 
 
-def test_what_has_no_form_is_refused_with_its_places(aigo: Run, tmp_path: Path) -> None:
+def test_a_task_without_an_aigo_form_is_refused_with_positions(aigo: Run, tmp_path: Path) -> None:
     refused = aigo("convert", f"lm-eval:{TASKS / 'hellaswag.yaml'}", "--out", "task")
     assert refused.code == 1
-    assert "hellaswag.yaml:6:15: rows are made by 'utils.process_docs', which is not run" in refused.err
+    assert "hellaswag.yaml:6:15: rows are created by 'utils.process_docs', which is not run" in refused.err
     assert "with --allow-gaps" in refused.err
     assert not (tmp_path / "task").exists()
     allowed = aigo("convert", f"lm-eval:{TASKS / 'hellaswag.yaml'}", "--out", "task", "--allow-gaps")
     assert allowed.code == 0
     assert "pass the rows of hellaswag when you run it: --dataset hellaswag-rows=FILE" in allowed.err
-    assert "rows are made by 'utils.process_docs'" in (tmp_path / "task/task.yaml").read_text()
+    assert "rows are created by 'utils.process_docs'" in (tmp_path / "task/task.yaml").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["lm-eval:none.yaml", "--out", "x"], "'none.yaml' does not exist"),
-        (["lm-eval:", "--out", "x"], "has no task of lm-evaluation-harness"),
+        (["lm-eval:", "--out", "x"], "has no lm-evaluation-harness task"),
         (
             ["rows.jsonl", "--out", "x", "--allow-gaps"],
             "--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH",

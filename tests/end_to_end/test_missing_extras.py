@@ -114,7 +114,7 @@ def test_an_engine_that_cannot_be_loaded_is_its_own_matter(tmp_path: Path, resul
     assert (nothing.code, "no logs at 'nothing'" in nothing.err) == (2, True)
 
 
-def test_an_engine_that_is_too_old_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outdated_engine_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aigo_inspect.engine, "OLDEST", (9999, 1))
     with pytest.raises(
         MissingEngineError, match=r"is too old, this release needs 9999\.1 or later; run: "

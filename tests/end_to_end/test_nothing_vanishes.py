@@ -38,7 +38,7 @@ def test_a_huge_repetitive_sample_is_in_the_evidence(aigo: Run, tmp_path: Path, 
     assert done.json["samples"]["scored"] == 2
 
 
-def test_half_a_character_is_told_before_any_model_is_called(aigo: Run, tmp_path: Path) -> None:
+def test_a_lone_surrogate_is_reported_before_model_calls(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"q": "one"}\n{"q": "sky \\ud800"}\n')
     (tmp_path / "t.yaml").write_text(TASK)
     (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')

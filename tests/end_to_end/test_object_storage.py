@@ -154,7 +154,7 @@ def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
 
 
 @pytest.mark.timeout(300)
-def test_pieces_of_a_cluster_are_put_and_gone_on_with_from_the_storage(
+def test_pieces_of_a_cluster_run_are_stored_and_resumed_from_storage(
     s3: S3, aigo: Run, command: Run, tmp_path: Path
 ) -> None:
     """Workers share the copy on this machine; what is lost of the storage is asked for again, and nothing else."""
@@ -182,7 +182,7 @@ def test_pieces_of_a_cluster_are_put_and_gone_on_with_from_the_storage(
     assert leaks == []
 
 
-def test_a_killed_run_goes_on_from_what_is_in_the_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed_from_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
     rows = [json.dumps({"n": f"<{n}>"}) for n in range(40)]
     s3.put("slow/rows.jsonl", "\n".join(rows))
     s3.put(
@@ -279,7 +279,7 @@ def test_a_lake_in_a_storage_is_whole_after_killed_imports_and_compactions(
     assert sources == {f"s3://{BUCKET}/logs/{name}.eval" for name in ("a", "b", "c")}
 
 
-def test_what_cannot_be_in_a_storage_is_refused(s3: S3, aigo: Run, tmp_path: Path) -> None:
+def test_unsupported_storage_addresses_are_refused(s3: S3, aigo: Run, tmp_path: Path) -> None:
     out = f"s3://{BUCKET}/out"
     refusals = [
         (("view", out), "expected a local path"),
@@ -361,7 +361,7 @@ def test_defaults_of_a_project_name_no_storage(s3: S3, aigo: Run, tmp_path: Path
     assert s3.names("out") == []
 
 
-def test_what_cannot_be_put_at_the_end_is_kept_here(
+def test_output_that_cannot_be_uploaded_is_kept_locally(
     s3: S3, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -216,7 +216,7 @@ def test_honest_result_of_score_is_proved_and_says_where_its_rows_are_from(aigo:
     (folder / "five.jsonl").write_bytes((folder / "other.jsonl").read_bytes())
     finished = aigo("verify", "scored/quiz.tasklog.json", "--task", "task.yaml")
     assert finished.code == 3
-    assert "the rows are those of the result that was scored" in finished.out
+    assert "the rows come from the scored result" in finished.out
 
 
 def test_rows_that_were_given_are_compared_only_when_they_are_named(aigo: Run, folder: Path) -> None:

@@ -115,7 +115,7 @@ def test_every_module_loads_without_what_unix_has() -> None:
     assert done.stdout == "loaded\n", done.stderr
 
 
-def test_what_runs_nothing_works_without_what_unix_has(folder: Path) -> None:
+def test_commands_that_run_nothing_work_without_unix_features(folder: Path) -> None:
     done = python(ELSEWHERE + VERBS, folder)
 
     assert done.returncode == 0, done.stderr
@@ -149,7 +149,7 @@ def test_a_locale_that_is_not_utf_8_changes_nothing(folder: Path) -> None:
     assert "größte Stadt – 首都 – of Österreich" in " ".join(done.stdout.decode("utf-8").split())
 
 
-def test_a_console_that_lacks_a_letter_is_no_reason_to_fail(folder: Path) -> None:
+def test_a_console_without_a_character_does_not_fail(folder: Path) -> None:
     done = subprocess.run(
         [BIN / "aigo-bridge", "stats", "r.tasklog.json"],
         cwd=folder,

@@ -230,7 +230,7 @@ def test_a_task_of_inspect_whose_evidence_differs(
     assert done.json[0]["differences"]
 
 
-def test_the_hook_tells_of_a_difference(
+def test_the_hook_reports_a_difference(
     project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("aigo_inspect.importing.frame.metrics_of", lambda *_: (None, []))

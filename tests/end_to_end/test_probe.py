@@ -74,7 +74,7 @@ def test_a_judge_is_probed_recorded_and_probed_again_without_it(
     assert first == second
 
 
-def test_replies_that_were_recorded_by_the_run_are_not_enough_and_that_is_told(
+def test_replies_recorded_by_the_run_are_reported_as_insufficient(
     aigo: Run, tmp_path: Path, judged: Path
 ) -> None:
     run = ["run", "judged.yaml", "--model", "scripted/m.jsonl", "--model-map", "judge=scripted/j.jsonl"]
@@ -125,7 +125,7 @@ def _check_sums(evidence: Any) -> None:
     assert sum(row["not_applicable"] for row in evidence["by_scorer"]) == totals["not_applicable"]
 
 
-def test_wrong_use_is_told_and_nothing_is_written(aigo: Run, tmp_path: Path, judged: Path) -> None:
+def test_wrong_use_is_reported_and_nothing_is_written(aigo: Run, tmp_path: Path, judged: Path) -> None:
     cassette = tmp_path / "none.cassette"
     for options, words in (
         (["--model-map", "other=scripted/j.jsonl"], "no scorer of the task asks 'other'; they ask 'judge'"),
@@ -147,7 +147,9 @@ def test_wrong_use_is_told_and_nothing_is_written(aigo: Run, tmp_path: Path, jud
     assert not list(tmp_path.glob("*.probe.json"))
 
 
-def test_a_result_of_another_task_is_told_beside_the_table(aigo: Run, tmp_path: Path, judged: Path) -> None:
+def test_a_result_of_another_task_is_reported_next_to_the_table(
+    aigo: Run, tmp_path: Path, judged: Path
+) -> None:
     (tmp_path / "judged.yaml").write_text(JUDGED.replace("Rate:", "Grade:"))
     changed = aigo("probe", "judged.yaml", judged)
     assert "note: the task has changed since the result: " in changed.err

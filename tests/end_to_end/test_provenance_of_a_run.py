@@ -48,7 +48,7 @@ def committed(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_what_was_asked_and_what_answered(
+def test_requested_and_answering_models_are_recorded(
     endpoint: Endpoint, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     key = "sk-0123456789abcdefghij"

@@ -170,7 +170,7 @@ def test_a_data_set_reaches_its_project_and_no_further(aigo: Run, tmp_path: Path
         assert "use a wider root: --root .;" in done.out + done.err
 
 
-def test_what_lies_beside_a_project_is_not_its_data(aigo: Run, tmp_path: Path) -> None:
+def test_files_next_to_a_project_are_not_its_data(aigo: Run, tmp_path: Path) -> None:
     """A dataset that a task names by its key is looked for in the project, not in its neighbours."""
     publish(tmp_path / "all" / "project", "capitals.yaml", "run.yaml", None)
     (tmp_path / "all" / "project" / "datasets" / "countries.yaml").unlink()
@@ -183,7 +183,7 @@ def test_what_lies_beside_a_project_is_not_its_data(aigo: Run, tmp_path: Path) -
     assert "dataset 'countries' was not found" in done.err
 
 
-def test_reaching_further_is_said_in_the_terms_of_the_user(aigo: Run, tmp_path: Path) -> None:
+def test_access_outside_the_root_is_explained_with_options(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "x.md").write_text("x")
     (tmp_path / "tasks").mkdir()

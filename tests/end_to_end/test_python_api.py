@@ -82,7 +82,7 @@ def test_interrupted_and_earlier_runs_are_used_also_without_files(folder: Path) 
     assert run().result != first.result
 
 
-def test_progress_is_told(folder: Path) -> None:
+def test_progress_is_reported(folder: Path) -> None:
     told: list[Progress] = []
     aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, on_progress=told.append)
 
@@ -139,7 +139,7 @@ def test_documents_of_a_plan(folder: Path) -> None:
         .replace("        - role: user", "        - {role: system, content: Be brief.}\n        - role: user")
     )
     plan = aigo_bridge.plan_task(CAPITALS, text=instructed)
-    with pytest.raises(UnsupportedPlanError, match="writes an instruction in front of the question"):
+    with pytest.raises(UnsupportedPlanError, match="writes an instruction before the question"):
         aigo_bridge.translate(plan, "lighteval")
     assert len(aigo_bridge.translate(plan, "lighteval", allow_approximate=True)) == 4
 
@@ -227,7 +227,7 @@ def test_tapes_that_make_no_sense_are_refused(folder: Path, options: dict[str, A
         aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), replay="none")
 
 
-def test_a_cassette_that_lacks_calls_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cassette_with_missing_calls_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from aigo_trust.recording.tail import TailWriter
 
     def full(self: TailWriter, text: bytes) -> None:

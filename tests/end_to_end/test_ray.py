@@ -163,9 +163,7 @@ def struck(event: str, driver: subprocess.Popen[str], folder: Path, nodes: Nodes
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600 + 120 * KILLS)
-def test_whatever_is_killed_every_sample_is_there_once_and_the_evidence_is_that_of_one_run(
-    tmp_path: Path, nodes: Nodes, command: Run
-) -> None:
+def test_after_any_kill_the_evidence_equals_one_run(tmp_path: Path, nodes: Nodes, command: Run) -> None:
     events = ["driver", "ctrl-C", "worker", "node"]
     seed = int(os.environ.get("AIGO_KILLS_SEED", "19"))
     chance = random.Random(seed)
@@ -200,9 +198,7 @@ def test_whatever_is_killed_every_sample_is_there_once_and_the_evidence_is_that_
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
-def test_all_workers_together_ask_a_server_no_more_than_one_process_and_the_key_stands_nowhere(
-    tmp_path: Path, nodes: Nodes
-) -> None:
+def test_all_workers_share_one_limit_and_the_key_is_written_nowhere(tmp_path: Path, nodes: Nodes) -> None:
     folder = folder_of(tmp_path)
     lock, current, peak, limited = threading.Lock(), [0], [0], list[float]()
 

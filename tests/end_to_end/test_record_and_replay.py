@@ -107,7 +107,7 @@ def test_another_scorer_is_free(aigo: Run, tmp_path: Path) -> None:
         (("--record", "no/folder/c"), "cannot be written"),
     ],
 )
-def test_wrong_use_is_told_before_anything_runs(
+def test_wrong_use_is_reported_before_the_run(
     aigo: Run, tmp_path: Path, words: tuple[str, ...], problem: str
 ) -> None:
     (tmp_path / "c.cassette").write_bytes(b"")
@@ -126,7 +126,7 @@ def test_a_benchmark_of_an_engine_is_not_recorded(aigo: Run) -> None:
 def test_a_model_of_a_cassette_answers_with_one_alone(aigo: Run) -> None:
     done = aigo("run", CAPITALS, "--model", "cassette/openai/m", "--out", "out")
     assert done.code == 1
-    assert "answers in runs with --replay alone" in done.out
+    assert "only answers in runs with --replay" in done.out
 
 
 def test_a_full_disk_costs_the_cassette_and_not_the_run(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:

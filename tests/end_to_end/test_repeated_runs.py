@@ -118,7 +118,7 @@ def test_other_scorers_score_the_same_outputs_again(folder: Path, aigo: Run, res
 @pytest.mark.parametrize(
     "what", ["another question", "another row", "another model", "another trial", "another limit"]
 )
-def test_what_decides_the_answers_asks_the_model_again(folder: Path, aigo: Run, what: str) -> None:
+def test_changed_settings_of_answers_call_the_model_again(folder: Path, aigo: Run, what: str) -> None:
     aigo("run", "run.yaml")
     options: list[str] = []
     match what:
@@ -139,7 +139,7 @@ def test_what_decides_the_answers_asks_the_model_again(folder: Path, aigo: Run, 
     assert [asked(log) for log in logs(folder, "first")] == [6, 12 if what == "another trial" else 6]
 
 
-def test_update_runs_anew_and_no_cache_is_never_taken(folder: Path, aigo: Run) -> None:
+def test_update_runs_again_and_no_cache_results_are_not_reused(folder: Path, aigo: Run) -> None:
     change(folder / "run.yaml", "models:", "run_config: {cache_policy: no-cache}\nmodels:")
     origins = [
         [result["origin"] for result in aigo("run", "run.yaml#first", *options, "--json").json["results"]]
@@ -151,7 +151,7 @@ def test_update_runs_anew_and_no_cache_is_never_taken(folder: Path, aigo: Run) -
     assert aigo("run", "run.yaml", "--cache", "always").code == 2
 
 
-def test_a_task_by_itself_runs_anew_unless_told(folder: Path, aigo: Run) -> None:
+def test_a_single_task_runs_again_by_default(folder: Path, aigo: Run) -> None:
     run = ("run", "task.yaml", "--model", "scripted/m.jsonl", "--json")
     aigo(*run)
     anew = aigo(*run)
@@ -381,7 +381,7 @@ def test_a_changed_file_of_rules_is_another_model(folder: Path, aigo: Run) -> No
     assert other.json["metrics"][0]["value"] == 0.0
 
 
-def test_resuming_with_a_changed_file_of_rules_is_told_and_is_not_reused(folder: Path, aigo: Run) -> None:
+def test_resuming_with_changed_scripted_rules_is_reported_and_runs_again(folder: Path, aigo: Run) -> None:
     """Finished answers stay, as `--resume` promises; what became of it stands for neither model."""
     failing = {"match": {"contains": "=3"}, "reply": {"error": "down"}}
     rules = [failing, {"default": True, "reply": "yes"}]

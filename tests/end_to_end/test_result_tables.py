@@ -44,7 +44,7 @@ def test_tables_of_a_result_log_are_those_of_the_log(aigo: Run, tmp_path: Path, 
     )
 
 
-def test_tables_of_a_run_and_of_a_log_beside_it(aigo: Run, tmp_path: Path) -> None:
+def test_a_run_and_its_log_give_the_same_tables(aigo: Run, tmp_path: Path) -> None:
     assert (
         aigo("run", CAPITALS, "--model", f"scripted/{CAPITALS / 'answers.jsonl'}", "--out", "run").code == 0
     )
@@ -125,5 +125,5 @@ def test_a_score_is_the_number_that_inspect_takes_it_for(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400])
-def test_what_is_no_finite_number_is_none(value: float) -> None:
+def test_values_that_are_not_finite_are_null(value: float) -> None:
     assert graded_number(value) is None

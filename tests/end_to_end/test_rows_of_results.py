@@ -75,7 +75,7 @@ def test_samples_of_inspect_logs_are_rows(ran: Path, aigo: Run) -> None:
     assert "the path is outside" in aigo("run", "traces.yaml", "--out", "o").err
 
 
-def test_ids_that_do_not_identify_are_told(ran: Path, aigo: Run) -> None:
+def test_ambiguous_ids_are_reported(ran: Path, aigo: Run) -> None:
     (ran / "rows.jsonl").write_text('{"n": "1", "odd": "yes", "sample_id": "a"}\n' * 2)
 
     done = aigo("run", "task.yaml", "--model", "scripted/yes.jsonl", "--out", "o")
@@ -84,14 +84,14 @@ def test_ids_that_do_not_identify_are_told(ran: Path, aigo: Run) -> None:
     assert "1 row has the same 'sample_id' as an earlier row" in done.err
 
 
-def test_nothing_to_resume_is_told(ran: Path, aigo: Run) -> None:
+def test_nothing_to_resume_is_a_message(ran: Path, aigo: Run) -> None:
     done = aigo("run", "task.yaml", "--model", "scripted/yes.jsonl", "--out", "elsewhere", "--resume")
 
     assert done.code == 0
     assert "nothing to resume in elsewhere for this task and model" in done.err
 
 
-def test_a_model_for_a_task_that_asks_none_is_told(ran: Path, aigo: Run) -> None:
+def test_an_unneeded_model_is_reported(ran: Path, aigo: Run) -> None:
     (ran / "system.yaml").write_text(
         "key: s\ndisplay_name: S\ndescription: ''\ndefinition:\n  type: system_task\n  compute_evidence_snippet: |\n"
         "    def compute_evidence():\n        return {'metrics': {'m': {'value': 1}}}\n"
@@ -222,7 +222,9 @@ def test_results_that_wait_for_each_other_are_an_error(
     assert f"its rows come from its own result {message}, so it can never start" in done.err
 
 
-def test_mistakes_over_the_rows_of_a_sibling_are_told_before_it_runs(aigo: Run, chain: Path) -> None:
+def test_mistakes_about_rows_of_another_specification_are_reported_before_the_run(
+    aigo: Run, chain: Path
+) -> None:
     (chain / "again.yaml").write_text(AGAIN.replace("sample.errors", "sample.eror"))
     (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
 

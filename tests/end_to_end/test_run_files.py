@@ -195,7 +195,7 @@ def test_a_policy_that_does_not_hold_is_exit_code_1(folder: Path, aigo: Run) -> 
     assert orjson.loads((folder / "out" / "evaluation.json").read_bytes())["status"] == "failure"
 
 
-def test_the_command_line_stands_above_the_file(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_the_command_line_overrides_the_file(folder: Path, aigo: Run, result_of: Load) -> None:
     """Samples, trials, rows, parameters of the evaluation and the model, for all specifications at once."""
     (folder / "other.jsonl").write_text('{"n": 1, "odd": "no"}\n{"n": 2, "odd": "no"}\n')
     done = aigo(
@@ -229,7 +229,7 @@ def test_every_missing_model_is_named_before_anything_runs(folder: Path, aigo: R
     assert not (folder / "out").exists()
 
 
-def test_surplus_options_are_told(folder: Path, aigo: Run) -> None:
+def test_surplus_options_are_reported(folder: Path, aigo: Run) -> None:
     assert "the file has no model 'x'" in aigo("run", "run.yaml", *SURE, "--model-map", "x=y").err
     assert (
         "has no parameter 'subjec' (did you mean 'subject'?)"
@@ -276,7 +276,7 @@ def test_a_failing_specification_does_not_touch_the_others(folder: Path, aigo: R
     assert tolerant.code == 0, tolerant.out
 
 
-def test_an_empty_evaluation_is_no_error(folder: Path, aigo: Run) -> None:
+def test_an_empty_evaluation_is_not_an_error(folder: Path, aigo: Run) -> None:
     text = (folder / "run.yaml").read_text()
     start, end = text.index("    - {key: all"), text.index("policies:")
     (folder / "run.yaml").write_text(text[:start].replace("task_specifications:", "task_specifications: []"))
@@ -289,7 +289,7 @@ def test_an_empty_evaluation_is_no_error(folder: Path, aigo: Run) -> None:
     assert orjson.loads((folder / "out" / "evaluation.json").read_bytes())["results"] == []
 
 
-def test_a_run_file_without_an_evaluation_is_told(folder: Path, aigo: Run) -> None:
+def test_a_run_file_without_an_evaluation_is_reported(folder: Path, aigo: Run) -> None:
     (folder / "run.yaml").write_text("tasks:\n  - $ref: task.yaml\n")
 
     done = aigo("run", "run.yaml")
@@ -298,7 +298,7 @@ def test_a_run_file_without_an_evaluation_is_told(folder: Path, aigo: Run) -> No
     assert "'evaluation' is missing, so there is nothing to run" in done.err
 
 
-def test_a_stored_result_stands_in_for_a_run(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_a_stored_result_replaces_a_run(folder: Path, aigo: Run, result_of: Load) -> None:
     """`task_result_log_path` is relative to the run file; policies see its metrics."""
     aigo("run", "run.yaml#all", *SURE, "--out", "kept")
     (folder / "kept" / "all.tasklog.json").rename(folder / "kept" / "earlier.tasklog.json")

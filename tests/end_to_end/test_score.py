@@ -140,7 +140,7 @@ def test_scored_again_from_what_was_scored_again(aigo: Run, tmp_path: Path, firs
     assert done.json[0]["metrics"][0]["value"] == 5.5
 
 
-def test_a_judge_sees_what_was_said(aigo: Run, tmp_path: Path, first: Path, result_of: Load) -> None:
+def test_a_judge_sees_the_conversation(aigo: Run, tmp_path: Path, first: Path, result_of: Load) -> None:
     judge = """  scorers:
     - {type: model_as_a_judge_scorer, model_key: j, score_min: 0, score_max: 10, system_prompt: Judge.,
        user_prompt: "{{ messages[0].content }} {{ model_output.choices[0].message.content }}"}
@@ -174,7 +174,7 @@ def test_several_logs_have_folders_of_their_own(aigo: Run, tmp_path: Path, first
     assert "same name" in twice.err
 
 
-def test_what_cannot_be_scored_is_told(aigo: Run, tmp_path: Path, first: Path) -> None:
+def test_unscorable_samples_are_reported(aigo: Run, tmp_path: Path, first: Path) -> None:
     missing = aigo("score", "t.yaml", "nowhere.tasklog.json")
     assert (missing.code, missing.err) == (
         2,

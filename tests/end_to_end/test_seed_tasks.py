@@ -127,7 +127,7 @@ def test_judge_calls_and_reasons_are_kept(trivia: dict[str, Any], tasks: Path) -
     assert json.loads(call["reply"])["prediction"] == "incorrect"
 
 
-def test_judge_is_no_part_of_the_conversation(trivia: dict[str, Any]) -> None:
+def test_judge_calls_are_not_part_of_the_conversation(trivia: dict[str, Any]) -> None:
     """Its call is an event below the scorers, the items are the evaluated model's conversation only."""
     trace = trials(trivia)[0]["solver"]["output"]["trace"]
 

@@ -111,7 +111,7 @@ def test_a_run_file_in_shards_is_judged_as_a_whole(folder: Path, aigo: Run) -> N
     assert (folder / "merged" / "evaluation.json").is_file()
 
 
-def test_a_shard_that_was_killed_goes_on_and_merges_as_one_run(folder: Path, command: Run) -> None:
+def test_a_killed_shard_continues_and_merges_as_one_run(folder: Path, command: Run) -> None:
     arguments = ["run", "task.yaml", "--model", "scripted/slow.jsonl", "--max-connections", "1"]
     own = folder / "parts" / "shard-2-of-2"
     process = start(
@@ -148,7 +148,7 @@ def test_a_shard_that_was_killed_goes_on_and_merges_as_one_run(folder: Path, com
     assert normalised(merged_log, was_recovered=True) == normalised(whole_log, was_recovered=True)
 
 
-def test_a_log_of_a_shard_by_itself_is_no_whole_result(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_a_log_of_one_shard_is_an_incomplete_result(folder: Path, aigo: Run, result_of: Load) -> None:
     aigo("run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "parts", "--shard", "1/2")
     (log,) = (folder / "parts" / "shard-1-of-2").glob("*.eval")
     with open_log(log) as reader:

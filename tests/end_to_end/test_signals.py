@@ -269,7 +269,7 @@ def test_every_signal_stops_what_a_command_does(tmp_path: Path, work: str, numbe
     assert ("put in order" in out) == (work == "in an event loop")
 
 
-def test_a_second_signal_is_obeyed_by_a_command_that_hears_none(tmp_path: Path) -> None:
+def test_a_second_signal_ends_a_busy_command(tmp_path: Path) -> None:
     with ready(tmp_path, "deaf") as process:
         assert process.stdout is not None
         process.send_signal(signal.SIGINT)
@@ -282,7 +282,7 @@ def test_a_second_signal_is_obeyed_by_a_command_that_hears_none(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
-def test_what_was_ignored_before_stays_ignored(tmp_path: Path, ignored: int) -> None:
+def test_signals_ignored_at_the_start_stay_ignored(tmp_path: Path, ignored: int) -> None:
     """`nohup` and `&` in scripts say so; another signal stops the command as ever."""
     with ready(tmp_path, "in an event loop", ignored) as process:
         process.send_signal(ignored)

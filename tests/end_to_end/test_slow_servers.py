@@ -61,7 +61,7 @@ def busy(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 @pytest.mark.parametrize("model", ["openai-api/local/m", "m.yaml"])
-def test_calls_that_are_made_again_are_told(aigo: Run, busy: Endpoint, engine: str, model: str) -> None:
+def test_retried_calls_are_reported(aigo: Run, busy: Endpoint, engine: str, model: str) -> None:
     done = aigo("run", "task.yaml", "--model", model, "--engine", engine)
 
     assert done.code == 0, done.err

@@ -130,7 +130,7 @@ def test_tasks_without_code_say_nothing_of_it(aigo: Run, tmp_path: Path) -> None
     assert "snippets" not in json.loads(Path(done.json["result"]).read_bytes())["app_version"]
 
 
-def test_doctor_tells_the_level(aigo: Run) -> None:
+def test_doctor_reports_the_level(aigo: Run) -> None:
     (check,) = [each for each in aigo("doctor", "--json").json["checks"] if each["subject"] == "snippets"]
     assert check["state"] == "ok"
     assert check["found"].startswith("jailed: no network, no home, no other processes")
@@ -216,9 +216,7 @@ def test_damaged_configuration_allows_nothing(tmp_path: Path, configuration: Pat
         assert is_allowed(made)
 
 
-def test_who_may_connect_reaches_no_socket_of_the_machines_files(
-    aigo: Run, tmp_path: Path, page: str
-) -> None:
+def test_code_with_network_access_reaches_no_unix_sockets(aigo: Run, tmp_path: Path, page: str) -> None:
     write(tmp_path, page, "needs: network\n")
     text = (tmp_path / "task.yaml").read_text()
     (tmp_path / "task.yaml").write_text(
@@ -231,7 +229,7 @@ def test_who_may_connect_reaches_no_socket_of_the_machines_files(
     assert "PermissionError" in done.out
 
 
-def test_what_is_not_known_is_wrong_use(aigo: Run, tmp_path: Path) -> None:
+def test_unknown_permissions_are_wrong_use(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path, "x")
     level = aigo(*RUN, "--snippets", "chroot")
     assert (level.code, "expected jailed, worker or in-process" in level.err) == (2, True)
@@ -269,7 +267,7 @@ def opened(folder: Path) -> Path:
 
 
 @pytest.mark.xdist_group("containers")
-def test_without_landlock_the_run_says_that_there_is_no_jail(tmp_path: Path) -> None:
+def test_without_landlock_the_run_reports_the_missing_jail(tmp_path: Path) -> None:
     done = ran("no Landlock", opened(tmp_path))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["snippets"] == "worker"
@@ -285,7 +283,7 @@ def test_where_nothing_holds_no_code_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_what_a_task_needs_is_told_before_it_runs_and_allowed_for_recomputing_too(
+def test_required_permissions_are_reported_before_runs_and_recomputation(
     aigo: Run, tmp_path: Path, page: str, configuration: Path
 ) -> None:
     write(tmp_path, page, "needs: network\n")

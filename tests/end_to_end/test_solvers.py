@@ -412,7 +412,7 @@ def test_the_calls_of_solver_and_judge_stand_apart(aigo: Run, tmp_path: Path, re
     assert trial["scores"][0]["values"] == {"score": 0.5}
 
 
-def test_what_is_known_of_a_conversation_is_shown(aigo: Run, tmp_path: Path) -> None:
+def test_known_parts_of_a_conversation_are_shown(aigo: Run, tmp_path: Path) -> None:
     """`explain` renders recorded traces and groups, and says what only the author's code knows."""
     text = {"type": "input_text", "text": "Capital of Norway?"}
     item = {"type": "message", "id": "m", "role": "user", "content": [text], "status": "completed"}

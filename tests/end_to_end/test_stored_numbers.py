@@ -141,7 +141,7 @@ def test_numbers_that_are_not_stored_are_absent_with_the_reason(aigo: Run, proje
     assert "not stored in the log" in " ".join(errors(evidence))
 
 
-def test_without_what_rules_exclude_there_is_no_metric_at_all(aigo: Run, project: Path) -> None:
+def test_excluded_samples_are_in_no_stored_metric(aigo: Run, project: Path) -> None:
     log = ran(aigo, project)
     rewrite(log, without_numbers)
 
@@ -181,9 +181,7 @@ def test_numbers_of_other_details_are_not_taken(aigo: Run, project: Path) -> Non
 
 
 @pytest.mark.parametrize("named", ["/dev/zero", "pipe", "../../../elsewhere.parquet", "{absolute}", "link"])
-def test_details_are_a_file_of_the_run_whatever_a_stranger_names(
-    aigo: Run, project: Path, named: str
-) -> None:
+def test_details_are_only_read_from_files_of_the_run(aigo: Run, project: Path, named: str) -> None:
     log = ran(aigo, project, "lighteval")
     results = json.loads(log.read_text())
     elsewhere = project / "elsewhere.parquet"
@@ -233,12 +231,12 @@ GOOD = {
         ),
     ],
 )
-def test_damaged_numbers_are_none(stored: Any) -> None:
+def test_damaged_stored_numbers_are_ignored(stored: Any) -> None:
     with pytest.raises(EvidenceError, match="the log's numbers"):
         numbers_from_json(stored)
 
 
-def test_whoever_is_interrupted_while_storing_leaves_a_log_that_can_be_read(aigo: Run, project: Path) -> None:
+def test_an_interruption_while_storing_leaves_a_readable_log(aigo: Run, project: Path) -> None:
     log = ran(aigo, project)
     whole = log.read_bytes()
     rest = whole[whole.index(b"_aigo/numbers.json") :]
@@ -251,7 +249,7 @@ def test_whoever_is_interrupted_while_storing_leaves_a_log_that_can_be_read(aigo
         assert "4 samples" in imported(aigo, log)[0]
 
 
-def test_a_log_that_cannot_take_them_is_told_and_left(
+def test_a_log_that_cannot_store_metrics_is_reported_and_unchanged(
     aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_inspect.running import codec
@@ -274,7 +272,7 @@ def test_a_log_that_cannot_take_them_is_told_and_left(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_metrics_are_computed_anew_with_ones_own_task(aigo: Run, project: Path, engine: str) -> None:
+def test_metrics_are_recomputed_with_your_own_task(aigo: Run, project: Path, engine: str) -> None:
     log = ran(aigo, project, engine, "--config", "right=no", "-n", "3")
     first = metrics((project / "out/quiz.tasklog.json").read_bytes())
 
@@ -325,7 +323,7 @@ def test_other_rows_are_another_plan(aigo: Run, project: Path) -> None:
     assert "the rows: the task has" in imported(aigo, log, "--recompute", "quiz.yaml", code=3)[0]
 
 
-def test_a_digest_that_is_none_of_the_plan_is_told_whoever_computes(aigo: Run, project: Path) -> None:
+def test_a_wrong_plan_digest_is_always_reported(aigo: Run, project: Path) -> None:
     log = ran(aigo, project)
 
     with zipfile.ZipFile(log) as archive:
@@ -340,7 +338,7 @@ def test_a_digest_that_is_none_of_the_plan_is_told_whoever_computes(aigo: Run, p
         assert found["errors"][0]["error_type"] == "DamagedLog"
 
 
-def test_scorers_that_are_not_those_of_the_task_are_told(aigo: Run, project: Path) -> None:
+def test_scorers_that_differ_from_the_task_are_reported(aigo: Run, project: Path) -> None:
     log = ran(aigo, project)
 
     def other(name: str, data: bytes) -> bytes:
@@ -379,7 +377,7 @@ def ran_alone(aigo: Run, project: Path) -> Path:
     return log
 
 
-def test_what_cannot_be_recomputed_is_told(aigo: Run, project: Path) -> None:
+def test_metrics_that_cannot_be_recomputed_are_reported(aigo: Run, project: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "inspect" / "0.3.240.eval"
 
     none_of_ours = imported(aigo, golden, "--recompute", "quiz.yaml", code=3)[0]
@@ -390,7 +388,7 @@ def test_what_cannot_be_recomputed_is_told(aigo: Run, project: Path) -> None:
     assert (done.code, "only with --recompute" in done.err) == (2, True)
 
 
-def test_evidence_that_inspect_leaves_behind_has_them_too(project: Path, command: Run) -> None:
+def test_evidence_after_inspect_eval_also_has_stored_metrics(project: Path, command: Run) -> None:
     """The task runs in that very process, so its code is the user's own."""
     done = command(
         *("inspect", "eval", "aigo_bridge/task", "-T", f"task={project / 'quiz.yaml'}"),

@@ -69,7 +69,7 @@ def test_metrics_and_reasons_are_the_evidence(aigo: Run, tmp_path: Path, result_
         (["def compute():", "    return {}"], "must define a function `compute_evidence`"),
     ],
 )
-def test_what_goes_wrong_is_told(
+def test_errors_of_system_tasks_are_reported(
     aigo: Run, tmp_path: Path, result_of: Load, lines: list[str], message: str
 ) -> None:
     write(tmp_path, *lines)

@@ -52,7 +52,7 @@ def test_both_engines_give_the_scores_of_the_format(aigo: Run, records: Path, re
         assert log["specification"]["task"]["description"] == "8 tasks of records.jsonl"
 
 
-def test_records_that_are_left_out_are_said_counted_and_kept_in_the_evidence(
+def test_skipped_records_are_reported_counted_and_kept_in_the_evidence(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
     lines = fixture_file().read_text().splitlines()

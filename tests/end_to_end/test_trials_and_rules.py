@@ -30,7 +30,7 @@ def script(folder: Path, *rules: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 @pytest.mark.parametrize("odd", ["float('inf')", "'none'"])
-def test_a_score_that_is_no_number_in_one_trial_is_in_no_metric(
+def test_a_non_numeric_score_in_one_trial_is_in_no_metric(
     aigo: Run, tmp_path: Path, result_of: Load, engine: str, odd: str
 ) -> None:
     """Neither is the sample left out of the mean silently; the scores of other names have their metrics."""

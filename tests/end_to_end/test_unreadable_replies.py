@@ -98,7 +98,7 @@ def test_an_unreadable_reply_is_asked_for_again(aigo: Run, server: Endpoint, pat
 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", list(PATHS))
-def test_a_server_that_goes_on_is_named_with_the_model_the_cause_and_the_way_on(
+def test_a_failing_server_is_reported_with_model_cause_and_next_step(
     aigo: Run, server: Endpoint, tmp_path: Path, path: str
 ) -> None:
     server.answer = lambda _: REPLIES["cut JSON"]

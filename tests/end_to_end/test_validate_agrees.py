@@ -194,7 +194,7 @@ def test_broken_lines(text: bytes, message: str, aigo: Run, tmp_path: Path) -> N
         assert message in done.out + done.err
 
 
-def test_what_only_an_option_supplies_is_no_error(aigo: Run, tmp_path: Path) -> None:
+def test_values_that_an_option_supplies_are_not_errors(aigo: Run, tmp_path: Path) -> None:
     """Parameters without a default, rows that are named in a run file, datasets under evaluation."""
     open_task = TASK.replace("{key: rows}", "{key: << config.d >>}").replace(
         "definition:", "config_spec: [{type: dataset, key: d, display_name: D}]\ndefinition:"
@@ -267,7 +267,7 @@ def test_in_the_vendors_dialect_data_is_a_warning(aigo: Run, tmp_path: Path) -> 
     assert "warning: 'd.csv': the data file does not exist" in done.out
 
 
-def test_a_mistake_of_a_data_set_is_told_once(aigo: Run, tmp_path: Path) -> None:
+def test_a_mistake_in_a_dataset_is_reported_once(aigo: Run, tmp_path: Path) -> None:
     project(tmp_path, d_csv=None)
     done = aigo("validate", ".")
     assert done.out.count("the data file does not exist") == 1

@@ -84,7 +84,7 @@ def test_all_combinations_are_run_and_ranked(aigo: Run, project: Path) -> None:
     assert done.json["comparison"]["rankings"]
 
 
-def test_names_that_are_alike_are_told_apart(aigo: Run, project: Path) -> None:
+def test_equal_names_are_distinguished(aigo: Run, project: Path) -> None:
     (project / "more").mkdir()
     shutil.copy(project / "good.jsonl", project / "more" / "Good.jsonl")
 
@@ -93,7 +93,7 @@ def test_names_that_are_alike_are_told_apart(aigo: Run, project: Path) -> None:
     assert [each["name"] for each in done.json["variants"]] == ["good", "Good_2"]
 
 
-def test_a_comma_in_the_name_of_a_file_is_none(aigo: Run, project: Path) -> None:
+def test_a_comma_in_a_file_name_does_not_separate_values(aigo: Run, project: Path) -> None:
     shutil.copy(project / "good.jsonl", project / "a,b.jsonl")
 
     assert aigo("run", "ask.yaml", "--model", "scripted/a,b.jsonl").code == 0
@@ -127,7 +127,7 @@ def test_a_benchmark_takes_several_models_by_itself(aigo: Run, tmp_path: Path) -
     assert len(list((tmp_path / "out").glob("*.tasklog.json"))) == 2
 
 
-def test_settings_behind_a_models_name_are_no_models(aigo: Run, project: Path) -> None:
+def test_settings_after_a_model_name_are_not_models(aigo: Run, project: Path) -> None:
     done = aigo("run", "ask.yaml", "--model", "openai/x,temperature=0.7,seed=1", "--engine", "lighteval")
 
     assert "several variants" not in done.err
@@ -149,7 +149,7 @@ def test_settings_behind_a_models_name_are_no_models(aigo: Run, project: Path) -
         (["--vary", "times=1,x"], "times"),
     ],
 )
-def test_what_makes_no_sense_is_told_before_anything_is_run(
+def test_contradictory_options_are_reported_before_the_run(
     aigo: Run, project: Path, words: list[str], message: str
 ) -> None:
     model = [] if "--model" in words else ["--model", "scripted/good.jsonl"]

@@ -58,7 +58,7 @@ def test_wrong_use_is_told(aigo: Run, arguments: list[str], message: str) -> Non
     assert not Path("out").exists()
 
 
-def test_unknown_engine_is_told(aigo: Run, tasks: Path) -> None:
+def test_an_unknown_engine_is_reported(aigo: Run, tasks: Path) -> None:
     contacts = tasks / "uniqueness-task" / "contacts.csv"
     done = aigo("run", UNIQUE, "--config", "field=x", "--dataset", f"c={contacts}", "--engine", "lightval")
 
@@ -66,7 +66,7 @@ def test_unknown_engine_is_told(aigo: Run, tasks: Path) -> None:
     assert "unknown engine 'lightval'; known engines: inspect" in done.err
 
 
-def test_unknown_column_is_told_with_its_place(aigo: Run, tasks: Path, tmp_path: Path) -> None:
+def test_an_unknown_column_is_reported_with_its_position(aigo: Run, tasks: Path, tmp_path: Path) -> None:
     """Before any model call: file, line, column, the nearest column."""
     source = tasks / "singleturn-generic-input"
     task = tmp_path / "task.yaml"
@@ -82,7 +82,7 @@ def test_unknown_column_is_told_with_its_place(aigo: Run, tasks: Path, tmp_path:
     assert "did you mean 'target'?" in done.err
 
 
-def test_all_problems_are_told_at_once(aigo: Run, tmp_path: Path) -> None:
+def test_all_problems_are_listed_together(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(
         "key: a b\ndisplay_name: T\ndefinition:\n  dataset: {key: q}\n  solver: {type: single}\n  scorer: []\n"
     )
@@ -95,7 +95,7 @@ def test_all_problems_are_told_at_once(aigo: Run, tmp_path: Path) -> None:
     assert "'description'" in done.err
 
 
-def test_what_an_engine_cannot_do_is_refused_with_a_table(aigo: Run, tmp_path: Path) -> None:
+def test_gaps_of_an_engine_are_refused_with_a_table(aigo: Run, tmp_path: Path) -> None:
     """Nothing is run, nothing is quietly left out."""
     (tmp_path / "q.jsonl").write_text('{"q": "1", "t": []}\n')
     (tmp_path / "task.yaml").write_text(
@@ -145,7 +145,7 @@ def test_list_shows_the_shipped_tasks(aigo: Run) -> None:
         assert " ".join(task["description"].split()) in line
 
 
-def test_an_out_folder_that_is_a_file_is_told(aigo: Run, tmp_path: Path, tasks: Path) -> None:
+def test_an_output_path_that_is_a_file_is_reported(aigo: Run, tmp_path: Path, tasks: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     answers = tasks / "singleturn-generic-input" / "answers.jsonl"
 
@@ -158,7 +158,7 @@ def test_an_out_folder_that_is_a_file_is_told(aigo: Run, tmp_path: Path, tasks: 
     assert (tmp_path / "taken").read_text() == "mine"
 
 
-def test_a_file_that_cannot_be_written_is_told_by_its_own_name(aigo: Run) -> None:
+def test_an_unwritable_file_is_reported_by_name(aigo: Run) -> None:
     """Not by that of the draft beside it."""
     aigo("init", "mine", "--template", "chat")
     aigo(
@@ -170,7 +170,7 @@ def test_a_file_that_cannot_be_written_is_told_by_its_own_name(aigo: Run) -> Non
     assert (done.code, done.err) == (2, "error: no/such.csv: No such file or directory [AB906]\n")
 
 
-def test_a_link_that_leads_in_a_circle_is_told(aigo: Run) -> None:
+def test_a_circular_link_is_reported(aigo: Run) -> None:
     Path("a.tasklog.json").symlink_to("a.tasklog.json")
 
     done = aigo("report", "a.tasklog.json", "--out", "r.html")

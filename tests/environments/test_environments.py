@@ -20,7 +20,7 @@ EXTRAS = ("parquet", "lake", "huggingface", "openai", "lighteval", "stats", "att
 
 
 @pytest.mark.parametrize("all_of_them", [True, False])
-def test_every_verb_is_run_whatever_is_installed(all_of_them: bool) -> None:
+def test_every_command_runs_in_every_environment(all_of_them: bool) -> None:
     for chosen in product([True, False], repeat=len(EXTRAS)):
         has = frozenset(extra for extra, there in zip(EXTRAS, chosen, strict=True) if there)
         commands = [shlex.split(check.command) for check in checks(has, all_of_them=all_of_them)]
@@ -87,7 +87,7 @@ def test_uv_takes_packages_from_where_pip_does(tmp_path: Path, monkeypatch: pyte
         (Check("true", writes="*.json"), "has not written *.json"),
     ],
 )
-def test_what_is_not_right_is_told(tmp_path: Path, check: Check, said: str | None) -> None:
+def test_wrong_output_of_a_command_is_reported(tmp_path: Path, check: Check, said: str | None) -> None:
     found = problems(check, tmp_path, tmp_path)
 
     assert found[:1] == ([] if said is None else [said])

@@ -25,5 +25,5 @@ def test_kept_inputs_are_taken_or_refused(name: str) -> None:
     assert len(lines) > 1
 
 
-def test_what_is_kept_belongs_to_a_target() -> None:
+def test_every_kept_input_belongs_to_a_target() -> None:
     assert {path.name for folder in (CORPUS, CRASHES) for path in folder.glob("*")} <= set(TARGETS)

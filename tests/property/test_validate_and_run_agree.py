@@ -70,7 +70,7 @@ def test_planning_and_validation_agree(project: Project) -> None:
 
 @settings(many, max_examples=RUNS)
 @given(projects(most=1))
-def test_what_is_valid_starts(project: Project) -> None:
+def test_valid_tasks_start(project: Project) -> None:
     with tempfile.TemporaryDirectory() as name:
         task = project.write(Path(name).resolve())
         (report,) = validate([task])

@@ -76,7 +76,7 @@ def test_a_row_is_guessed_from_what_is_read() -> None:
     assert set(row) == {"choices", "answer_idx", "meta", "question"}
 
 
-def test_what_no_row_fits_is_told_with_the_last_failure() -> None:
+def test_an_unmatched_entry_is_reported_with_the_last_failure() -> None:
     def use(row: Any) -> None:
         raise ValueError(f"never {row['q']}")
 

@@ -186,7 +186,7 @@ def test_no_spelling_of_this_machine_is_fetched_from(host: str, server: Server, 
     assert server.asked == []
 
 
-def test_the_way_out_is_told(server: Server, tmp_path: Path) -> None:
+def test_the_message_names_the_option(server: Server, tmp_path: Path) -> None:
     assert f"to allow it, use --allow-url {server.address}" in refusal(f"{server.address}/rows.csv", tmp_path)
     with granting(Grants(network=True, addresses=(server.address,))):
         assert fetched(f"{server.address}/rows.csv", tmp_path).read_bytes() == ROWS
@@ -450,7 +450,7 @@ def test_a_host_or_an_origin_is_allowed_and_no_other(url: str, allowed: str, exp
     "address",
     ["", "http://", "ftp://a", "a.example/path", "http://a/path", "user@host", "http://a:port", "file:///x"],
 )
-def test_what_is_allowed_is_a_host_or_an_origin(address: str) -> None:
+def test_permissions_are_hosts_or_origins(address: str) -> None:
     with pytest.raises(UsageError, match="expected a host or an origin"):
         check_allowed(address)
 

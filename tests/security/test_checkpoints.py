@@ -71,7 +71,7 @@ def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path, goes_on: bool) ->
         b"1",
     ],
 )
-def test_a_line_of_another_shape_is_no_line(tmp_path: Path, content: bytes) -> None:
+def test_a_line_of_another_shape_is_ignored(tmp_path: Path, content: bytes) -> None:
     """Its checksum is right, and it ended the run with a traceback."""
     first = Checkpoint(tmp_path, NAME, goes_on=False)
     first.put("0/a", "key", b"1")

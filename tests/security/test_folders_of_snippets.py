@@ -46,7 +46,7 @@ async def unasked() -> None:
         "open(NAME, 'w').truncate(1 << 40)",
     ],
 )
-def test_a_snippet_that_ends_like_an_unconfined_worker_is_told_nothing(
+def test_a_snippet_cannot_imitate_an_unconfined_worker(
     monkeypatch: pytest.MonkeyPatch, leave: str, conversing: bool
 ) -> None:
     monkeypatch.setenv("SOME_NAME", "of-the-runner")

@@ -198,7 +198,7 @@ def test_no_tag_makes_an_object(tag: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "owned").exists()
 
 
-def test_a_pipe_or_device_is_no_file(tmp_path: Path) -> None:
+def test_a_pipe_or_device_is_not_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "is not a regular file" in message_of(
         written(tmp_path, f"{HEAD}long_description: !include pipe\n{TAIL}")
@@ -207,7 +207,7 @@ def test_a_pipe_or_device_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ['"a\\0b"', "''", "' '", "x" * 5000, "."])
-def test_paths_that_are_none(path: str, tmp_path: Path) -> None:
+def test_invalid_paths_are_refused(path: str, tmp_path: Path) -> None:
     message_of(written(tmp_path, f"{HEAD}long_description: !include {path}\n{TAIL}"))
 
 

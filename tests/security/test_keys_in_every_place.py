@@ -300,7 +300,7 @@ def assert_unwritten(folder: Path, homes: Path, *runs: Finished) -> None:
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 @pytest.mark.parametrize("model", ["openai-api/local/m", "m.yaml"])
-def test_what_a_server_repeats(
+def test_keys_repeated_by_a_server_are_removed(
     run: Callable[..., Finished], tmp_path: Path, homes: Path, engine: str, model: str
 ) -> None:
     inputs = tmp_path / "in"
@@ -323,7 +323,7 @@ def test_what_a_server_repeats(
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_what_a_task_and_its_code_say(
+def test_keys_printed_by_a_task_and_its_code_are_removed(
     run: Callable[..., Finished], tmp_path: Path, homes: Path, engine: str
 ) -> None:
     """Rows, names, what code prints and raises, an address with a password in the place of a model."""

@@ -320,7 +320,7 @@ def test_keys_in_logs_of_inspects_own_command_line(
     assert len(list((tmp_path / "logs").glob(f"*.{form}"))) == 1
 
 
-def test_a_finished_log_that_holds_a_key_is_written_anew(tmp_path: Path) -> None:
+def test_a_finished_log_with_a_key_is_rewritten(tmp_path: Path) -> None:
     """Whoever wrote it there: what Inspect writes is cleaned as it is written, and looked at once more when it is whole."""
     import inspect_ai._util.zipfile  # noqa: F401  # teaches zipfile Zstandard
 

@@ -512,7 +512,7 @@ RUNNING: dict[str, Arguments] = {
 
 @pytest.mark.parametrize("hostile", ["careful"], indirect=True)
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_running_an_own_task_beside_a_strangers_log_runs_the_own_code_alone(
+def test_running_your_task_next_to_a_foreign_log_runs_only_your_code(
     aigo: Run, watch: Watch, hostile: tuple[Path, Edit], engine: str
 ) -> None:
     folder, edit = hostile
@@ -531,7 +531,7 @@ def test_running_an_own_task_beside_a_strangers_log_runs_the_own_code_alone(
 
 @pytest.mark.parametrize("hostile", ["careless"], indirect=True)
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_plan_that_keeps_the_digest_of_the_own_task_is_not_gone_on_with(
+def test_an_edited_plan_with_your_digest_is_not_resumed(
     aigo: Run, watch: Watch, hostile: tuple[Path, Edit], engine: str
 ) -> None:
     _, edit = hostile

@@ -289,7 +289,7 @@ def test_only_names_of_the_hub_and_plain_kinds_of_files_are_taken(path: str, tmp
 
 
 @pytest.mark.parametrize("path", ["owner/name", "name"])
-def test_a_folder_of_the_current_directory_stands_for_no_name_on_the_hub(
+def test_a_local_folder_does_not_replace_a_hub_name(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cwd" / path).mkdir(parents=True)
@@ -305,7 +305,7 @@ def test_a_folder_of_the_current_directory_stands_for_no_name_on_the_hub(
 
 @pytest.mark.filterwarnings("ignore:The Pandas builder is deprecated:FutureWarning")
 @pytest.mark.parametrize("path", ["pandas", "imagefolder", "webdataset", "xml"])
-def test_the_library_s_other_readers_are_no_names_on_the_hub(
+def test_other_readers_of_the_library_are_not_hub_names(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The library takes some names for its own readers, and then files of the current folder."""
@@ -374,7 +374,7 @@ def test_links_in_a_folder_of_the_hub_s_library_are_seen(folder: Path) -> None:
 # --- what is found by its key
 
 
-def test_a_link_beside_a_task_is_not_its_data(folder: Path, aigo: Run) -> None:
+def test_a_link_next_to_a_task_is_not_its_data(folder: Path, aigo: Run) -> None:
     (folder / "rows.jsonl").symlink_to(folder.parent / "outside" / "rows.jsonl")
     for verb in ("validate", "explain"):
         done = aigo(verb, folder / "task.yaml")
@@ -384,7 +384,7 @@ def test_a_link_beside_a_task_is_not_its_data(folder: Path, aigo: Run) -> None:
     assert find_dataset("rows", {}, folder / "task.yaml", root=folder.parent) == folder / "rows.jsonl"
 
 
-def test_a_link_to_a_data_set_file_or_a_folder_of_them_is_left_out_and_told(folder: Path) -> None:
+def test_links_to_dataset_files_and_folders_are_skipped_and_reported(folder: Path) -> None:
     outside = folder.parent / "outside"
     (outside / "d.yaml").write_text(
         "key: rows\ndisplay_name: R\nsource: {type: local, file_path: rows.jsonl}\n"
@@ -435,7 +435,7 @@ evaluation:
         assert "is outside the root folder" in done.out + done.err
 
 
-def test_logs_behind_links_are_no_traces(folder: Path) -> None:
+def test_logs_reached_through_links_are_not_traces(folder: Path) -> None:
     (folder / "logs").mkdir()
     (folder / "logs" / "a.eval").symlink_to(folder.parent / "outside" / "rows.jsonl")
     text = json.dumps({"key": "rows", "display_name": "R", "source": {"type": "inspect_ai", "path": "logs"}})

@@ -143,7 +143,7 @@ def test_no_private_file_is_found_by_its_key(name: str, stranger: Path, aigo: Ru
     assert SECRET not in done.out + done.err
 
 
-def test_a_private_result_is_no_data_set(stranger: Path, aigo: Run) -> None:
+def test_a_private_result_is_not_a_dataset(stranger: Path, aigo: Run) -> None:
     (stranger / "old.tasklog.json").write_text("{}", encoding="utf-8")
     (stranger.parents[1] / ".gitignore").write_text("*.tasklog.json\n", encoding="utf-8")
     task = (TASK % PLAIN).replace("{key: rows}", "{key: old, source: task_result}")
@@ -152,7 +152,7 @@ def test_a_private_result_is_no_data_set(stranger: Path, aigo: Run) -> None:
     assert "is ignored by git; a task may not read it" in done.out + done.err
 
 
-def test_what_the_user_names_is_read(stranger: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_named_by_the_user_are_read(stranger: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     project = stranger.parents[1]
     (stranger / "task.yaml").write_text(TASK % "!include ../../out/x.txt", encoding="utf-8")
     for allowed in (project / "out", project / "out" / "x.txt"):

@@ -56,7 +56,7 @@ def test_home_and_working_folder_are_empty_and_its_own(host: SnippetHost) -> Non
     assert listed == []
 
 
-def test_what_stands_in_the_runners_folder_is_not_imported(
+def test_modules_in_the_current_folder_are_not_imported(
     host: SnippetHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "statistics_of_mine.py").write_text("x = 1")
@@ -136,7 +136,7 @@ CALLS = "not available for snippets, because they run in a jail"
         ("import subprocess\ndef f(): subprocess.run(['true'], start_new_session=True)", CALLS),
     ],
 )  # fmt: skip
-def test_who_runs_into_a_wall_is_told_which_it_is(host: SnippetHost, source: str, wall: str) -> None:
+def test_a_refused_access_names_the_restriction(host: SnippetHost, source: str, wall: str) -> None:
     with pytest.raises(SnippetError) as caught:
         call(host, source)
     assert wall in str(caught.value)
@@ -155,7 +155,7 @@ def test_other_errors_are_not_blamed_on_the_jail(host: SnippetHost, source: str)
     assert "jail" not in str(caught.value)
 
 
-def test_what_snippets_do_works_in_the_jail(host: SnippetHost) -> None:
+def test_normal_snippets_work_in_the_jail(host: SnippetHost) -> None:
     source = """
         import concurrent.futures, multiprocessing, os, subprocess, sys, tempfile, zoneinfo
         import numpy
@@ -222,6 +222,6 @@ def test_hostile_code_fails_its_own_call_only(host: SnippetHost, source: str, me
     assert call(host, "def f(): return 'after'") == "after"
 
 
-def test_floods_of_output_disturb_nobody(host: SnippetHost) -> None:
+def test_floods_of_output_do_not_affect_other_samples(host: SnippetHost) -> None:
     source = "import os, sys\ndef f():\n    os.write(1, b'x' * 9_000_000)\n    print('y' * 9_000_000)\n    return 1"
     assert call(host, source) == 1

@@ -191,7 +191,7 @@ def spied(
     INSIDE is not None or not own_processes(), reason="starts a process as another container does"
 )
 @pytest.mark.parametrize(("variable", "is_refused"), [("", False), (f"TOKEN={KEY}", True)])
-def test_what_a_shell_adds_to_an_environment_is_no_secret(
+def test_variables_added_by_a_shell_are_not_secrets(
     variable: str, is_refused: bool, surroundings: dict[str, Any]
 ) -> None:
     """A process without rights can be seen into, as a snippet of another run that started a shell."""

@@ -115,7 +115,7 @@ def littered(folder: Path) -> Path:
     return task
 
 
-def test_nothing_beside_a_task_keeps_it_from_being_run(tmp_path: Path) -> None:
+def test_files_next_to_a_task_do_not_prevent_its_run(tmp_path: Path) -> None:
     task = littered(tmp_path / "project")
     program = f"""
 from aigo_bridge.evaluation.task import plan
@@ -146,7 +146,7 @@ def test_neighbours_that_cannot_be_read_are_noted_where_something_is_missing(tmp
         find_dataset("rows", {}, task)
 
 
-def test_a_folder_is_validated_whatever_lies_in_it(tmp_path: Path) -> None:
+def test_a_folder_with_any_files_is_validated(tmp_path: Path) -> None:
     task = littered(tmp_path / "project")
     for number, (kind, make) in enumerate(STRAY.items()):
         if kind != "sparse":  # reading on is right there: the rest may be a log
@@ -156,7 +156,7 @@ def test_a_folder_is_validated_whatever_lies_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "socket", "folder", "to itself", "to nothing"])
-def test_what_is_no_file_is_no_file_of_a_task(kind: str, tmp_path: Path) -> None:
+def test_special_files_are_not_task_files(kind: str, tmp_path: Path) -> None:
     task = tmp_path / "task.yaml"
     task.write_text("key: t\ndisplay_name: T\ndescription: !include x.md\ndefinition: {scorers: []}\n")
     STRAY[kind](tmp_path / "x.md")
@@ -174,7 +174,7 @@ def test_what_is_no_file_is_no_file_of_a_task(kind: str, tmp_path: Path) -> None
         read_task_file(tmp_path / "rows.jsonl")
 
 
-def test_a_pipe_or_a_device_in_a_folder_of_texts_is_told(tmp_path: Path) -> None:
+def test_a_pipe_or_device_in_a_folder_of_texts_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text", encoding="utf-8")
     os.mkfifo(tmp_path / "b.txt")
     _sparse(tmp_path / "c.txt")
@@ -212,7 +212,9 @@ print(len(rows), len(table.warnings), {{row.data["content"][:3] for row in rows}
         b'[{"q": ' + b"9" * 1_000_000 + b"}]",
     ],
 )
-def test_rows_that_attack_their_parser_are_told(name: str, content: bytes, aigo: Run, tmp_path: Path) -> None:
+def test_rows_that_attack_their_parser_are_reported(
+    name: str, content: bytes, aigo: Run, tmp_path: Path
+) -> None:
     task = project(tmp_path / "project")
     (task.parent / "datasets" / "rows.jsonl").unlink()
     (task.parent / name).write_bytes(content)
@@ -274,7 +276,7 @@ def test_regular_files_only_are_opened(tmp_path: Path) -> None:
         read_regular(tmp_path / "file", 4)
 
 
-def test_links_are_followed_before_it_is_asked_where_a_file_lies(tmp_path: Path) -> None:
+def test_links_are_resolved_before_paths_are_checked(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "sub").mkdir(parents=True)
     (tmp_path / "out").write_bytes(b"out")

@@ -99,7 +99,7 @@ def test_plain_values_look_like_no_keys(value: str) -> None:
     assert not looks_like_key(value)
 
 
-def test_what_is_not_set_stays_with_a_warning(tmp_path: Path) -> None:
+def test_unset_variables_stay_with_a_warning(tmp_path: Path) -> None:
     document = read(TaskSpec, task(tmp_path, "$NOT_SET_TOKEN"), env={})
     assert [issue.severity for issue in document.issues] == ["warning"]
 
@@ -122,7 +122,7 @@ def test_every_kind_that_may_come_from_others_is_asked(text: str, tmp_path: Path
         read(BaseModel, path, env={"REGION": "zurich"})
 
 
-def test_what_a_task_includes_is_asked_and_so_is_the_path(tmp_path: Path) -> None:
+def test_included_files_and_paths_are_checked(tmp_path: Path) -> None:
     path = task(tmp_path, "x")
     path.write_text(
         path.read_text().replace("scorers: [{type", "scorers: [{$ref: s.yaml}, {type"), encoding="utf-8"
@@ -133,7 +133,7 @@ def test_what_a_task_includes_is_asked_and_so_is_the_path(tmp_path: Path) -> Non
     assert "task.yaml:10:20: error: environment variable 'REGION'" in refusal(path, {"REGION": "zurich"})
 
 
-def test_a_file_whose_kind_cannot_be_told_does_not_show_a_value(tmp_path: Path) -> None:
+def test_a_file_of_unknown_kind_does_not_show_values(tmp_path: Path) -> None:
     (tmp_path / "part.yaml").write_text("type: $OPENAI_API_KEY\nvalue: $OPENAI_API_KEY\n", encoding="utf-8")
     with pytest.raises(SpecError) as caught:
         read(BaseModel, tmp_path / "part.yaml", env={"OPENAI_API_KEY": KEY})
@@ -253,7 +253,7 @@ def test_the_project_of_the_current_folder_allows_names(
         "aigo-bridge = " + "[" * 5000,
     ],
 )
-def test_a_project_file_that_is_wrong_is_told(text: str, tmp_path: Path) -> None:
+def test_an_invalid_project_file_is_reported(text: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=r"pyproject\.toml"):
         project_variables(tmp_path)

@@ -36,7 +36,7 @@ def test_a_short_soak_loses_nothing() -> None:
     ("what", "much"),
     [("mebibytes", 600), ("descriptors", 14), ("threads", 5), ("processes", 2), ("temporary", 3)],
 )
-def test_what_grows_is_told(what: str, much: int) -> None:
+def test_growth_is_reported(what: str, much: int) -> None:
     grown = replace(HELD, **{what: much})
     assert len(growth([HELD] * 3 + [grown] * 6)) == 1
     assert growth([grown] * 6 + [HELD] * 3) == []
@@ -44,7 +44,7 @@ def test_what_grows_is_told(what: str, much: int) -> None:
     assert growth([HELD, grown]) == []
 
 
-def test_what_is_lost_or_wrong_is_told(tmp_path: Path, aigo: Run) -> None:
+def test_lost_and_wrong_samples_are_reported(tmp_path: Path, aigo: Run) -> None:
     server = BadDays(1, 0.0)
     server.endpoint.start()
     try:

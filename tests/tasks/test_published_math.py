@@ -120,7 +120,7 @@ def test_math_is_compared_by_algebra_as_lighteval_does(
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_an_expression_that_cannot_be_compared_in_time_is_not_equal_and_said() -> None:
+def test_an_expression_over_the_time_limit_is_unequal_with_a_note() -> None:
     names = snippet_names("math-500", definition="lighteval")
     names["SECONDS"] = 0.2
     compute_scores = names["compute_scores"]

@@ -53,7 +53,9 @@ def mmlu(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_is_said_on_the_screen_and_in_the_evidence(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_sample_data_is_marked_on_screen_and_in_the_evidence(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
     shown = aigo("run", "aigo_tasks/mmlu", *MODEL, "-n", 2)
     as_json = aigo("run", "aigo_tasks/mmlu", *MODEL, "-n", 2, "--json")
 
@@ -73,7 +75,9 @@ def test_it_is_said_on_the_screen_and_in_the_evidence(aigo: Run, tmp_path: Path,
 
 
 @pytest.mark.parametrize("rows", [MMLU / "rows.jsonl", "own.csv"])
-def test_rows_of_ones_own_are_no_sample(aigo: Run, tmp_path: Path, rows: Path | str, result_of: Load) -> None:
+def test_your_own_rows_are_not_sample_data(
+    aigo: Run, tmp_path: Path, rows: Path | str, result_of: Load
+) -> None:
     (tmp_path / "own.csv").write_text(
         'question,subject,choices,answer\nWhat?,s,"[""a"", ""b"", ""c"", ""d""]",1\n'
     )
@@ -96,7 +100,7 @@ def test_a_copied_task_keeps_it(aigo: Run, mmlu: Path) -> None:
     assert aigo("explain", mmlu, "-n", 0, "--json").json["sample_data"] is True
 
 
-def test_of_a_task_that_evaluates_a_data_set_the_entity_says_it_too(
+def test_the_entity_of_a_dataset_evaluation_is_also_marked(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
     done = aigo("run", "aigo_tasks/data-quality")
@@ -245,7 +249,7 @@ def test_without_real_rows_full_says_why(
     assert message in done.err
 
 
-def test_a_task_that_names_its_data_set_itself_is_told_the_option(aigo: Run, mmlu: Path) -> None:
+def test_a_task_with_its_own_dataset_names_the_option(aigo: Run, mmlu: Path) -> None:
     task = mmlu / "task.yaml"
     task.write_text(task.read_text("utf-8").replace("key: << config.dataset_key >>", "key: tiny"), "utf-8")
 

@@ -42,7 +42,7 @@ PRO = scorer("mmlu-pro")
         ("The answer is B", None),
     ],
 )
-def test_a_letter_is_stated_behind_its_mark(answer: str, letter: str | None) -> None:
+def test_a_letter_is_recognized_after_its_mark(answer: str, letter: str | None) -> None:
     """As Inspect reads it; `test_published_choices.py` holds both against each other."""
     assert LETTER(answer, 4) == letter
 
@@ -195,7 +195,7 @@ SHARED = ("letter_of", "UNWRAPPED", "ON_A_LINE", "ANYWHERE", "LETTERS", "block",
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_what_tasks_share_is_the_same_in_each(name: str) -> None:
+def test_shared_task_code_is_identical(name: str) -> None:
     """A snippet is one text, and a task a folder that is copied whole: so copies stand in several, and may not part."""
     texts = [
         ast.dump(node)

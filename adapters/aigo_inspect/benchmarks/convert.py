@@ -99,7 +99,7 @@ def convert(task: Task, *, key: str | None = None) -> ConvertedBenchmark:
         "key": name,
         "display_name": task.name,
         "description": (
-            f"The Inspect task {task.name!r}: its prompts as Inspect renders them, its own scoring"
+            f"The Inspect task {task.name!r}, with prompts as Inspect renders them and its own scoring"
         ),
         "definition": definition,
     }
@@ -124,7 +124,7 @@ def _no(part: str, reason: str, hint: str | None = None) -> Gap:
 
 def _task_gaps(task: Task) -> list[Gap]:
     gaps = [
-        _no(part, "an AI GO task has none")
+        _no(part, "an AI GO task cannot have one")
         for part, value in (
             ("sandbox", task.sandbox),
             ("cleanup", task.cleanup),
@@ -134,17 +134,19 @@ def _task_gaps(task: Task) -> list[Gap]:
     ]
     if task.model is not None:
         reason = f"an AI GO task names no model; this one runs {str(task.model)!r}"
-        gaps.append(Gap("model", reason, Fidelity.APPROXIMATE, "give it with --model"))
+        gaps.append(Gap("model", reason, Fidelity.APPROXIMATE, "set it with --model"))
     settings = sorted(task.config.model_dump(exclude_none=True))
     if settings:
         reason = f"generation settings are not part of an AI GO task: {', '.join(settings)}"
         gaps.append(Gap("config", reason, Fidelity.APPROXIMATE, "set them on the model"))
     if has_rows_for_epochs(task):
-        reason = f"each of its {task.epochs} epochs is a row of its own, as AI GO has means of trials only"
-        hint = "leave out a cache of answers, which would give all epochs the same one"
+        reason = (
+            f"each of its {task.epochs} epochs becomes a separate row, because AI GO only averages trials"
+        )
+        hint = "do not use a cache of answers, which would return the same answer for all epochs"
         gaps.append(Gap("epochs", reason, Fidelity.APPROXIMATE, hint))
     gaps += [
-        Gap(limit, "limits are options of a run", Fidelity.APPROXIMATE)
+        Gap(limit, "limits are options of `run`", Fidelity.APPROXIMATE)
         for limit in ("message_limit", "token_limit", "time_limit", "working_limit", "cost_limit")
         if getattr(task, limit, None) is not None
     ]
@@ -159,7 +161,8 @@ def _sample_gaps(task: Task) -> list[Gap]:
             gaps.append(
                 _no(
                     f"samples' {name}",
-                    f"{plural(number, 'sample has', 'samples have')} it, an AI GO task has none",
+                    f"{plural(number, 'sample has', 'samples have')} this field, which an AI GO"
+                    " task cannot have",
                 )
             )
     odd = sum(not _is_json(sample.metadata) for sample in task.dataset) if needs_metadata(task) else 0
@@ -167,7 +170,8 @@ def _sample_gaps(task: Task) -> list[Gap]:
         gaps.append(
             _no(
                 "samples' metadata",
-                f"{plural(odd, 'sample has', 'samples have')} some that is not JSON, and it may be looked at",
+                f"{plural(odd, 'sample has', 'samples have')} metadata that is not JSON, and a"
+                " solver or scorer may read it",
             )
         )
     media = sum(
@@ -179,7 +183,8 @@ def _sample_gaps(task: Task) -> list[Gap]:
         gaps.append(
             _no(
                 "samples' input",
-                f"{plural(media, 'message is', 'messages are')} no plain text of system, user or assistant",
+                f"{plural(media, 'message is', 'messages are')} not plain text from system, user or"
+                " assistant",
             )
         )
     return gaps

@@ -91,12 +91,12 @@ async def _write(location: str, log: EvalLog | None) -> None:
         with CancelScope(shield=True):
             result = await to_thread.run_sync(write_evidence, location, os.environ[VARIABLE])
     except (BridgeError, OSError) as error:
-        _logger.warning("evidence of %s was not written: %s", location, error)
+        _logger.warning("the evidence of %s was not written: %s", location, error)
         return
     if result is None:
         return
     if result.exit_code:
-        _logger.warning("evidence of %s: %s", location, result.reason)
+        _logger.warning("the evidence of %s: %s", location, result.reason)
     if log is not None:
         for difference in _differences(log, result):
             message = (

@@ -114,12 +114,10 @@ def _headers(run: TaskWithModel, logs: Sequence[PartLog]) -> list[EvalLog]:
             continue
         headers.append(header)
         if list(header.eval.dataset.sample_ids or ()) != ids[slice(*one.rows)]:
-            message = f"shard {one.shard}: the log has other samples than the shard's"
+            message = f"shard {one.shard}: the samples in the log are not those of the shard"
             problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
         if differences := _others(headers[0], header):
-            message = (
-                f"shard {one.shard}: {', '.join(differences)}: others than those of shard {logs[0].shard}"
-            )
+            message = f"shard {one.shard}: {', '.join(differences)}: different from shard {logs[0].shard}"
             problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
     if problems:
         raise EvidenceError(problems)
@@ -186,7 +184,11 @@ def _members(
         raise EvidenceError(message, file=str(one.path), code=Code.UNREADABLE_LOG) from error
     foreign = {trial for trial in seen if trial[0] not in ids or trial[1] > run.num_trials}
     if problems or foreign:
-        reason = str(problems[0].reason) if problems else f"it has samples of others: {sorted(foreign)[:3]}"
+        reason = (
+            str(problems[0].reason)
+            if problems
+            else f"it contains samples of other shards: {sorted(foreign)[:3]}"
+        )
         raise EvidenceError(f"shard {one.shard}: {reason}", file=str(one.path), code=Code.SHARDS_APART)
 
 

@@ -38,18 +38,18 @@ _OWN = frozenset({"tasks", "json_output", "model", "t", "fail_on_error"})
 """Parameters of Inspect's command that `aigo-bridge run` replaces with its own options."""
 
 NOT_TAKEN: Mapping[str, str] = {
-    "json_output": "--json prints the summary of aigo-bridge",
+    "json_output": "--json prints the aigo-bridge summary",
     "detach": "evidence is written when the run ends; let your shell run it in the background",
-    "log_dir": "logs stand in --out",
-    "log_format": "evidence and --resume need logs in the format eval",
-    "no_log_samples": "evidence is made of the samples in the log",
-    "no_score": "evidence is made of scores; `inspect eval --no-score`, and `aigo-bridge import` its log",
-    "fail_on_error": "say how many samples may fail with --fail-on-error of aigo-bridge",
-    "continue_on_fail": "a run goes on after failed samples, unless --fail-on-error says how many may fail",
-    "display": "progress is that of aigo-bridge",
-    "no_ansi": "progress is that of aigo-bridge",
-    "trace": "progress is that of aigo-bridge",
-    "ctl_server": "a run is watched by its progress, and stopped by ctrl-C",
+    "log_dir": "logs are written to --out",
+    "log_format": "evidence and --resume need logs in the eval format",
+    "no_log_samples": "evidence needs the samples in the log",
+    "no_score": "evidence needs scores; use `inspect eval --no-score`, then `aigo-bridge import` for its log",
+    "fail_on_error": "use --fail-on-error of aigo-bridge to limit the number of failed samples",
+    "continue_on_fail": "a run continues after failed samples, unless --fail-on-error sets a limit",
+    "display": "aigo-bridge shows its own progress",
+    "no_ansi": "aigo-bridge shows its own progress",
+    "trace": "aigo-bridge shows its own progress",
+    "ctl_server": "watch a run by its progress and stop it with ctrl-C",
     "traceback_locals": "values of variables in a log may be secrets",
     "debug": "for debugging use `inspect eval`",
     "debug_port": "for debugging use `inspect eval`",
@@ -191,7 +191,7 @@ def _read(request: BenchmarkRun) -> dict[str, Any]:
     twice = [option for option, value in typed.items() if value is not None and option in words]
     if twice:
         raise UsageError(
-            f"{', '.join(twice)}: given twice (-n is --limit, --num-trials is --epochs)",
+            f"{', '.join(twice)}: set twice (-n is --limit, --num-trials is --epochs)",
             code=Code.WRONG_BENCHMARK_OPTION,
         )
     texts = [text for option, value in typed.items() if value is not None for text in (option, str(value))]
@@ -251,10 +251,10 @@ def _leave_out(context: click.Context, request: BenchmarkRun) -> None:
             and value not in (default, None, False, "eval")
             and request.on_note is not None
         ):
-            request.on_note(f"{_variable(parameter)} is not followed: {reason}")
+            request.on_note(f"{_variable(parameter)} is ignored: {reason}")
     if refused:
         raise UsageError(
-            "options of `inspect eval` that are not taken:\n  " + "\n  ".join(refused),
+            "unsupported options of `inspect eval`:\n  " + "\n  ".join(refused),
             code=Code.WRONG_BENCHMARK_OPTION,
         )
 
@@ -277,7 +277,7 @@ def _without_those_of_files(arguments: dict[str, Any]) -> dict[str, Any]:
     refused = [f"{name}: {reasons[name]}" for name, is_asked in conflicts.items() if is_asked]
     if refused:
         raise UsageError(
-            "--run-config has settings that are not taken:\n  " + "\n  ".join(refused),
+            "--run-config has unsupported settings:\n  " + "\n  ".join(refused),
             code=Code.WRONG_BENCHMARK_OPTION,
         )
     left_out = {"log_dir", "log_format", "log_header_only", "display", "score", "score_display"}
@@ -297,15 +297,15 @@ def _refuse_without_effect(arguments: Mapping[str, Any], request: BenchmarkRun) 
             "--epochs-reducer: needs --num-trials N, without which Inspect does not reduce with it"
         )
     if words & {"-S", "--solver-config"} and arguments.get("solver") is None:
-        refused.append("-S, --solver-config: need --solver, whose arguments they are")
+        refused.append("-S, --solver-config: these are arguments of --solver, which is missing")
     if arguments.get("sample_id") is not None:
         for name, option in (("limit", "--limit"), ("sample_shuffle", "--sample-shuffle")):
             if arguments.get(name) is not None:
-                refused.append(f"--sample-id and {option} (or -n): Inspect takes one of them")
+                refused.append(f"--sample-id and {option} (or -n): use only one of them")
     names = arguments.get("model")
     scripted = isinstance(names, str) and names.startswith("scripted/")
     if scripted and arguments.get("model_base_url") is not None:
-        refused.append("--model-base-url: a scripted model has no address")
+        refused.append("--model-base-url: a scripted model does not use an address")
     if refused:
         raise UsageError(
             "options without effect:\n  " + "\n  ".join(refused), code=Code.WRONG_BENCHMARK_OPTION

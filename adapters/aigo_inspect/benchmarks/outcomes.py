@@ -93,7 +93,7 @@ def outcome_of(log: EvalLog, request: BenchmarkRun, name: str, reused: int, mode
     failures = failures_of(path)
     if not models and any("No model specified" in message for _, message in failures):
         raise UsageError(
-            f"task {log.eval.task!r} calls a model; say which: --model PROVIDER/MODEL", code=Code.NO_MODEL
+            f"task {log.eval.task!r} calls a model; choose it with --model PROVIDER/MODEL", code=Code.NO_MODEL
         )
     metrics = metrics_of_log(log)
     counts, stop_reasons = (
@@ -188,7 +188,7 @@ def _warnings(
     ]
     if models and log.eval.model not in models:
         names = " or ".join(map(repr, models))
-        doubts.append(f"the task names a model of its own: {log.eval.model!r} was evaluated, not {names}")
+        doubts.append(f"the task sets its own model: {log.eval.model!r} was evaluated instead of {names}")
     return (*doubts, *_judging(log, path))
 
 
@@ -204,7 +204,7 @@ def _judging(log: EvalLog, path: Path) -> tuple[str, ...]:
     if not judging:
         return ()
     names = ", ".join(judging)
-    hint = "name another judge with --model-map grader=PROVIDER/MODEL, or with the task's own parameter"
+    hint = "choose another judge with --model-map grader=PROVIDER/MODEL, or with a parameter of the task"
     return (f"scorer {names}: the evaluated model {log.eval.model!r} judged its own answers ({hint})",)
 
 

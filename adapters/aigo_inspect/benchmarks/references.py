@@ -71,7 +71,7 @@ class OwnCode:
             file = Path(inspect.getsourcefile(function) or "")
             carried(file, [function.__qualname__])
         except (NotCarriedError, TypeError) as error:
-            raise NotFoundAgainError(f"its code is in a file of yours, and {error}") from error
+            raise NotFoundAgainError(f"its code is in one of your files, and {error}") from error
         self._names.setdefault(file, set()).add(function.__qualname__)
         return module_of(file)
 
@@ -96,7 +96,7 @@ def reference(thing: object, code: OwnCode | None = None) -> Json:
     info = registry_info(thing)
     factory: Any = registry_lookup(info.type, info.name)
     if factory is None:
-        raise NotFoundAgainError("Inspect does not find it by its name")
+        raise NotFoundAgainError("Inspect does not find it by name")
     module = code.module(factory)
     values = captured(thing)
     annotations = _annotations(factory)
@@ -178,7 +178,7 @@ def _encoded(name: str, value: Any, code: OwnCode) -> Any:
     for part in qualname.split("."):
         target = getattr(target, part, None)
     if target is None or target is not value:
-        raise NotFoundAgainError(f"its parameter {name!r} is code without a name to find it by")
+        raise NotFoundAgainError(f"its parameter {name!r} is code that cannot be found by name")
     return {"$import": f"{code.module(value)}:{qualname}"}
 
 

@@ -102,11 +102,11 @@ def _refuse_nothing(runs: Sequence[TaskWithModel], settings: EvalSettings) -> No
     )
     limit = settings.parameters.get("limit")
     if not isinstance(limit, tuple):
-        raise UsageError(f"there is nothing to run: {numbers}", code=Code.NOTHING_TO_RUN)
+        raise UsageError(f"nothing to run: {numbers}", code=Code.NOTHING_TO_RUN)
     # Inspect parses `--limit A-B` to a pair that starts at 0.
     chosen = f"{limit[0] + 1}-{limit[1]}"
     raise UsageError(
-        f"--limit: {chosen} chooses none; {numbers}, numbered from 1", code=Code.WRONG_BENCHMARK_OPTION
+        f"--limit: {chosen} selects no sample; {numbers}, numbered from 1", code=Code.WRONG_BENCHMARK_OPTION
     )
 
 

@@ -64,7 +64,7 @@ def run(request: BenchmarkRun) -> list[Outcome]:
     reused = {run.earlier.eval.task_id: run.reused for run in runs if run.earlier is not None}
     if request.on_note is not None and (unused := unused_roles(logs)):
         request.on_note(
-            f"no call in the role {', '.join(map(repr, unused))} was counted: the code of a task says which"
+            f"no model call in the role {', '.join(map(repr, unused))}: the code of a task defines its roles"
             " roles it has"
         )
     models = [str(model) for model in settings.models if str(model) != NO_MODEL]

@@ -81,14 +81,14 @@ def _sees_metadata(metric: Any) -> bool:
 def scorer_gaps(task: Task) -> list[Gap]:
     """Return the features of a task's scorers that an AI GO task cannot express."""
     scorers = task.scorer or []
-    gaps = [] if scorers else [_no("scorer", "the task has none")]
+    gaps = [] if scorers else [_no("scorer", "the task has no scorer")]
     for number, scorer in enumerate(scorers):
         name = name_of(scorer)
         part = f"scorer[{number}] ({name})"
         if name in JUDGES:
             reason = (
-                "AI GO's judges add an instruction of their own and read a JSON reply; this one's prompt"
-                " and grades are others"
+                "AI GO's judges add their own instruction and expect a JSON reply; the prompt"
+                " and grades of this judge are different"
             )
             hint = "run it with `aigo-bridge run inspect:… --model-map grader=MODEL`, which keeps the judge"
             gaps.append(_no(part, reason, hint))
@@ -103,7 +103,7 @@ def scorer_gaps(task: Task) -> list[Gap]:
         try:
             reference(scorer)
         except NotFoundAgainError as error:
-            gaps.append(_no(part, f"cannot be carried: {error}"))
+            gaps.append(_no(part, f"cannot be copied: {error}"))
             continue
         gaps += _metric_gaps(part, metrics_of(scorer, task), task)
     return gaps
@@ -115,7 +115,7 @@ def _metric_gaps(part: str, metrics: Any, task: Task) -> list[Gap]:
         if has_rows_for_epochs(task):
             _reducers(task)
     except NotFoundAgainError as error:
-        return [_no(part, f"its metrics cannot be carried: {error}")]
+        return [_no(part, f"its metrics cannot be copied: {error}")]
     return []
 
 
@@ -145,12 +145,12 @@ def _reducers(task: Task) -> list[str]:
     if names is None:
         return ["mean"]
     if not names:
-        raise NotFoundAgainError("its epochs are not reduced")
+        raise NotFoundAgainError("its epochs are not combined by a reducer")
     for name, reducer in zip(names, create_reducers(task.epochs_reducer) or [], strict=True):
         factory = captured(registry_lookup("score_reducer", registry_info(reducer).name)).get("reducer_type")
         known = str(getattr(factory, "__module__", "")).startswith("inspect_ai.")
         if not known or set(registry_params(reducer)) - {"k"}:
-            raise NotFoundAgainError(f"the reducer {name!r} is not one of Inspect's as it is")
+            raise NotFoundAgainError(f"the reducer {name!r} is not an unmodified reducer of Inspect")
     return names
 
 

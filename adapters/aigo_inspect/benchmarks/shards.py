@@ -71,9 +71,9 @@ def merge(
 def _refuse(settings: EvalSettings) -> None:
     problems = []
     if len(settings.models) > 1:
-        problems.append("--shard: one model at a time, each with an --out of its own")
+        problems.append("--shard: run one model at a time, each with its own --out")
     if settings.parameters.get("sample_shuffle") is True:
-        problems.append("--shard: give --sample-shuffle a seed, so that all shards shuffle alike")
+        problems.append("--shard: set a seed with --sample-shuffle, so that all shards use the same order")
     if problems:
         raise UsageError("\n".join(problems), code=Code.OPTIONS_APART)
 
@@ -83,13 +83,16 @@ def _refuse_tasks(runs: Sequence[TaskWithModel]) -> None:
     for run in runs:
         name = _name(run.task.name)
         if name in names:
-            problems.append(f"--shard: there are two tasks {name!r}, run one at a time")
+            problems.append(f"--shard: two tasks are named {name!r}; run one at a time")
         names.add(name)
         if run.task.sample_source is not None:
-            problems.append(f"--shard: task {name!r} makes its samples while it runs, so it has no parts")
+            problems.append(
+                f"--shard: task {name!r} generates its samples during the run, so it cannot be divided"
+            )
         if run.task.early_stopping is not None:
             problems.append(
-                f"--shard: task {name!r} stops early by what all of its samples come to, which no shard sees"
+                f"--shard: task {name!r} stops early depending on all of its samples, and a shard"
+                " has only some of them"
             )
     if problems:
         raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)

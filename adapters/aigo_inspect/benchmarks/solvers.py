@@ -96,7 +96,7 @@ def solver_gaps(solvers: Sequence[Solver]) -> list[Gap]:
         params = registry_params(solver) if name in ANSWERING else {}
         if name in PROMPTING | ANSWERING:
             if params.get("shuffle"):
-                gaps.append(_no(part, "shuffles the choices anew in each run"))
+                gaps.append(_no(part, "shuffles the choices differently in each run"))
             if settings := sorted(key for key in params if key not in _ASKING and params[key]):
                 gaps.append(_settings_gap(part, settings))
             continue
@@ -104,18 +104,18 @@ def solver_gaps(solvers: Sequence[Solver]) -> list[Gap]:
             gaps.append(_no(part, "is not known to be one model call with a fixed prompt", _RUN_IT))
             continue
         if names := [each for each in reaching(solver) if each not in HARMLESS]:
-            gaps.append(_no(part, f"does more than ask: its code uses {', '.join(names)}", _RUN_IT))
+            gaps.append(
+                _no(part, f"does more than call the model: its code uses {', '.join(names)}", _RUN_IT)
+            )
             continue
         try:
             reference(solver)
         except NotFoundAgainError as error:
-            gaps.append(_no(part, f"cannot be carried: {error}", _RUN_IT))
+            gaps.append(_no(part, f"cannot be copied: {error}", _RUN_IT))
             continue
         if "get_model" in reaching(solver):
-            reason = "looks at the model that runs; here it sees one without a name"
-            gaps.append(
-                Gap(part, reason, Fidelity.APPROXIMATE, "prompts are checked against this when scored")
-            )
+            reason = "reads the evaluated model; during conversion it gets a model without a name"
+            gaps.append(Gap(part, reason, Fidelity.APPROXIMATE, "the prompts are compared during scoring"))
     return gaps
 
 
@@ -183,13 +183,13 @@ async def _watch(
                 )  # a made-up answer may also fail in Inspect
             if model.num_calls:
                 model.num_calls = 0
-                faults.add("asks a model itself")
-                call.faults.discard("asks no model")
+                faults.add("calls a model itself")
+                call.faults.discard("does not call the model")
             faults |= call.faults
             prompts.append(call.prompt)
             watched.settings |= call.settings
         if any(prompt != prompts[0] for prompt in prompts):
-            faults.add("writes another prompt each time")
+            faults.add("writes a different prompt each time")
         for fault in faults:
             watched.faults[fault] = watched.faults.get(fault, 0) + 1
         watched.prompts.append(prompts[0])
@@ -236,7 +236,7 @@ async def _run(solvers: Sequence[Solver], sample: Sample, answer: str, *, stop: 
             if state.tools:
                 call.faults.add("gives the model tools")
             if any(not _is_text(message) for message in state.messages):
-                call.faults.add("asks with more than text of system, user and assistant")
+                call.faults.add("calls the model with more than text from system, user and assistant")
         state.output = ModelOutput.from_content("model", answer)
         state.messages.append(state.output.message)
         return state
@@ -252,7 +252,7 @@ async def _run(solvers: Sequence[Solver], sample: Sample, answer: str, *, stop: 
     except Exception as error:  # noqa: BLE001  # third-party code may raise anything; every exception is a reason
         call.error = error
     if call.num > 1 or (call.num == 0 and call.error is None):
-        call.faults.add("asks the model more than once" if call.num else "asks no model")
+        call.faults.add("calls the model more than once" if call.num else "does not call the model")
     return call
 
 
@@ -275,7 +275,7 @@ class _NoModel(ModelAPI):
 
     async def generate(self, *_: Any, **__: Any) -> ModelOutput:
         self.num_calls += 1
-        raise RuntimeError("there is no model to ask")
+        raise RuntimeError("this model cannot be called")
 
 
 @contextmanager

@@ -218,7 +218,8 @@ def _path_of(name: str) -> tuple[Path | None, str | None]:
 def _in_file(file: Path, task: str | None) -> list[_Found]:
     if not is_task_path(file) and task is None:
         raise UsageError(
-            f"{str(file)!r} is no file of Inspect tasks, expected .py or .ipynb", code=Code.UNKNOWN_BENCHMARK
+            f"{str(file)!r} is not a file of Inspect tasks, expected .py or .ipynb",
+            code=Code.UNKNOWN_BENCHMARK,
         )
     _guarded(str(file), lambda: load_file_tasks(file))
     names = [name for name, _ in parse_decorators(file, "task")]

@@ -83,7 +83,7 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
         return manifest, _hosted_code(manifest, arguments)
 
     exported = write_task(plan, out, options, make)
-    notes = [f"{key!r} has to be given as --model-role '{key}={PLACEHOLDER}'" for key in roles]
+    notes = [f"{key!r} must be set with --model-role '{key}={PLACEHOLDER}'" for key in roles]
     imports = () if options.native else import_notes(plan)
     return replace(exported, notes=(*notes, *imports))
 
@@ -125,7 +125,7 @@ def _log_of(result: Path, folder: Path) -> Path:
         message = (
             f"not a result log that can be exported: {dotted(issues[0].path)}: {issues[0].message}{more}"
         )
-        hint = f"aigo-bridge validate {result} says what is wrong with it"
+        hint = f"aigo-bridge validate {result} lists all problems"
         raise EvidenceError(message, file=str(result), hint=hint, code=Code.NOT_A_RESULT) from error
 
 
@@ -149,9 +149,7 @@ def _hosted_code(manifest: ExportManifest, arguments: Sequence[Argument]) -> str
     """Return the code of a file for `inspect eval` that calls aigo-bridge, which runs the task."""
     module = manifest.module
     title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on Inspect AI."
-    about = (
-        f"Written by {MARK}. The task as its author wrote it and the rows that it runs on are in {module}/."
-    )
+    about = f"Written by {MARK}. The task as its author wrote it, and its rows, are in {module}/."
     return rendered(
         Path(__file__).with_name("hosted.py.jinja"),
         head=module_docstring(title, manifest.commands, about),

@@ -343,10 +343,7 @@ def carries_evidence(log: InspectLogReader) -> bool:
     if contradiction is None:
         return True
     if not log.damage:
-        reason = (
-            f"the evidence that the log carries is not what the log says ({contradiction}); the log's word"
-            " was taken"
-        )
+        reason = f"the evidence in the log contradicts the log ({contradiction}); the log was used"
         log.note(FRAME, EvidenceError(reason, code=Code.UNFIT_RESULT))
     return False
 
@@ -356,11 +353,11 @@ def _contradiction(log: InspectLogReader) -> str | None:
     names = {name for name in log.members() if name != INDEX}
     for name, data in members_of(_raw(log, FRAME), (_raw(log, name) for name in _sample_members(log))):
         if name not in names:
-            return f"it has no {name!r}"
+            return f"{name!r} is missing"
         names.remove(name)
         if log.read_raw(name) != data:
-            return f"{name!r} is another one"
-    return f"it has {min(names)!r} as well" if names else None
+            return f"{name!r} is different"
+    return f"{min(names)!r} was added" if names else None
 
 
 def _raw(log: InspectLogReader, name: str) -> Any:

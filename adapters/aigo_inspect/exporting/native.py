@@ -56,12 +56,14 @@ Message = dict[str, str]
 Record = dict[str, Any]
 
 _JUDGE = near_form(
-    "Inspect's model-graded scorers are the nearest; they ask otherwise, read replies otherwise and do not"
-    " ask again"
+    "Inspect's model-graded scorers are the closest, but use other prompts, parse replies"
+    " differently and do not"
+    " retry"
 )
 _IN_PROCESS = near_form(
-    "the author's code would run in Inspect's own process: no limits of time and memory, and its"
-    " environment within reach"
+    "the task code would run in Inspect's own process, without limits of time and memory and with"
+    " access to its"
+    " environment"
 )
 
 SOLVERS: Mapping[str, Form] = {
@@ -69,7 +71,7 @@ SOLVERS: Mapping[str, Form] = {
     "pass_through_solver": Form("recorded()"),
     "multi_turn_solver": Form("conversation()"),
     "python": AUTHORS_CODE,
-    "grouped_single_turn_solver": no_form("a group of answers has no form in Inspect"),
+    "grouped_single_turn_solver": no_form("Inspect has no equivalent of a group of answers"),
 }
 """Solver type → native form. The form of a conversation depends on its turns (see `_solver_form`)."""
 
@@ -77,8 +79,10 @@ SCORERS: Mapping[str, Form] = {
     **COMMON_SCORERS,
     "model_as_a_judge_classifier": _JUDGE,
     "model_as_a_judge_scorer": _JUDGE,
-    "labeler_via_model": no_form("Inspect has no scorer that gives a judge's label"),
-    "function_call_coverage": no_form("it compares calls of a trace, which plain Inspect code has not"),
+    "labeler_via_model": no_form("Inspect has no scorer that returns a judge's label"),
+    "function_call_coverage": no_form(
+        "it compares the calls of a trace, which plain Inspect code does not have"
+    ),
 }
 """Scorer type → native form."""
 
@@ -128,7 +132,7 @@ def _code(plan: TaskPlan, manifest: ExportManifest, function: str) -> str:
     text = (
         f"Written by {MARK} from the AI GO task {one_line(manifest.key)} (plan {manifest.digest[:12]})."
         " Prompts and"
-        f" expected answers are rendered: they stand in {manifest.module}/{SAMPLES}."
+        f" expected answers are rendered, in {manifest.module}/{SAMPLES}."
     )
     source = rendered(
         Path(__file__).with_name("native.py.jinja"),
@@ -171,7 +175,7 @@ def _solver_form(plan: TaskPlan) -> Form:
     if solver.type != "multi_turn_solver":
         return SOLVERS.get(solver.type, UNKNOWN)
     if any(builder.type == "load_trace" for builder in solver.message_builders):
-        return no_form("a recorded trace in front of the conversation can hold more than messages")
+        return no_form("a recorded trace before the conversation can contain more than messages")
     late = next(_late_messages(solver.message_builders), None)
     if is_scripted(solver.message_builders):
         form = Form("written_conversation()")
@@ -179,7 +183,7 @@ def _solver_form(plan: TaskPlan) -> Form:
         valued = {has_own_value(scorer) for scorer in plan.benchmark.scorers}
         if len(valued) == 2:
             return no_form(
-                "a conversation that ends without an answer fails some of the scorers, and in Inspect the"
+                "a conversation that ends without an answer fails only some scorers, but in Inspect the"
                 " whole sample"
             )
         form = Form(f"conversation(needs_answer={False in valued})")
@@ -199,7 +203,7 @@ def _late_messages(builders: Any) -> Iterator[str]:
 def _scorer_parts(plan: TaskPlan, scorer: Any, where: str) -> Iterator[Gap]:
     name, form = f"{where} ({scorer.type})", SCORERS.get(scorer.type, UNKNOWN)
     if getattr(scorer, "method", None) == "loglikelihood":
-        yield unsupported(name, "Inspect's models do not tell how likely given texts are")
+        yield unsupported(name, "Inspect's models do not return log-likelihoods of given texts")
     elif form.code:
         yield from scorer_parts(plan, scorer, where)
     else:

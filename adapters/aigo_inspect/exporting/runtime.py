@@ -43,13 +43,13 @@ from aigo_bridge.exporting.runtime import (
 
 
 def samples(file: Path, name: str) -> MemoryDataset:
-    """The samples: one JSON object a line."""
+    """Read the samples from a JSON Lines file."""
     with file.open(encoding="utf-8") as lines:
         return MemoryDataset([Sample(**json.loads(line)) for line in lines], name=name)
 
 
 async def answered(state: TaskState, generate: Generate) -> TaskState:
-    """One call of the model; without an answer the sample fails and is not scored."""
+    """Call the model; without an answer the sample fails and is not scored."""
     if "config" in state.metadata:
         config = GenerateConfig.model_validate(state.metadata["config"])
         state.output = await get_model().generate(state.messages, config=config)
@@ -63,7 +63,7 @@ async def answered(state: TaskState, generate: Generate) -> TaskState:
 
 @solver
 def recorded() -> Solver:
-    """No model is asked: the answer is in the sample."""
+    """Return a solver that uses the answer in the sample instead of a model."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         answer = state.metadata["answer"]
@@ -76,7 +76,7 @@ def recorded() -> Solver:
 
 @solver
 def ask() -> Solver:
-    """One question, one answer."""
+    """Return a solver that sends one question and stores the answer."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state = await answered(state, generate)
@@ -94,13 +94,13 @@ ROLES = {
 
 
 def chat(turn: list[dict[str, str]]) -> list[ChatMessage]:
-    """The messages of one turn."""
+    """Return the messages of one turn."""
     return [ROLES[message["role"]](content=message["content"]) for message in turn]
 
 
 @solver
 def written_conversation() -> Solver:
-    """An answer, then for every further turn its messages and another answer."""
+    """Return a solver that gets one answer for each turn of a fixed conversation."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state = await answered(state, generate)
@@ -116,13 +116,13 @@ def written_conversation() -> Solver:
 
 
 async def other_model(question: dict[str, Any], state: TaskState) -> str:
-    """The text of another model; its own prompt does not stay in the conversation."""
+    """Append the answer of another model, without its prompt, and return it."""
     conversation = list(state.messages) if question["with_conversation"] else []
     model = get_model(role=question["role"], required=True)
     output = await model.generate(conversation + chat(question["messages"]))
     text = output.message.text
     if output.message.tool_calls and not text:
-        raise RuntimeError(f"{question['role']} gave no text to append")
+        raise RuntimeError(f"{question['role']} returned no text to append")
     state.messages += chat([{"role": question["says_as"], "content": text}])
     return text
 
@@ -133,7 +133,7 @@ async def play_step(
     generate: Generate,
     answers: list[ModelOutput],
 ) -> dict[str, Any] | None:
-    """One step; gives its condition to stop if the text that it added meets it."""
+    """Run a step; return its end condition if the added text meets it."""
     if "loop" in step:
         await play_loop(step, state, generate, answers)
         return None
@@ -156,12 +156,12 @@ async def play_loop(
     generate: Generate,
     answers: list[ModelOutput],
 ) -> None:
-    """A loop; it fails if it has to be stopped and was not."""
+    """Run a loop; fail at the last iteration if the loop needs an end condition."""
     for _ in range(loop["times"]):
         if await play(loop["loop"], state, generate, answers):
             return
     if loop["must_stop"]:
-        raise RuntimeError("the loop made all of its iterations and was not stopped")
+        raise RuntimeError("the loop reached its limit without meeting terminate_if")
 
 
 async def play(
@@ -170,7 +170,7 @@ async def play(
     generate: Generate,
     answers: list[ModelOutput],
 ) -> bool:
-    """Steps up to one that stops them; if it says so, what they added is taken back."""
+    """Run steps until an end condition is met, and undo them unless it keeps them."""
     num_messages, num_answers = len(state.messages), len(answers)
     for step in steps:
         stop = await play_step(step, state, generate, answers)
@@ -183,13 +183,13 @@ async def play(
 
 @solver
 def conversation(needs_answer: bool) -> Solver:
-    """The steps of the sample, until one of them ends the conversation."""
+    """Return a solver that runs the steps of a sample until one ends them."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state.messages = []
         answers: list[ModelOutput] = []
         for step in state.metadata["steps"]:
-            # What a step adds is taken back alone, not what stands before it.
+            # Only the step that ends the conversation is undone, not earlier steps.
             if await play([step], state, generate, answers):
                 break
         if needs_answer and not answers:
@@ -202,7 +202,7 @@ def conversation(needs_answer: bool) -> Solver:
 
 
 def metrics(about: dict[str, Any]) -> Metric:
-    """The metrics of a scorer."""
+    """Return the metrics of a scorer."""
 
     @metric(name=about["key"])
     def named() -> Metric:
@@ -221,13 +221,13 @@ def metrics(about: dict[str, Any]) -> Metric:
 
 
 def scored(compare: Callable[..., Compared], about: dict[str, Any]) -> Scorer:
-    """A scorer with its metrics."""
+    """Return a scorer with its metrics."""
 
     @scorer(name=about["key"], metrics=[metrics(about)])
     def named() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
             if about["asks_model"] and not state.store.get("solved"):
-                # A limit has ended the sample: it is in no metric.
+                # The sample exceeded a limit and is not part of any metric.
                 return Score(value=math.nan, reason="the solver did not finish")
             expected = {"ground_truth": target.text}
             expected |= state.metadata.get("expected", {}).get(about["key"], {})
@@ -242,7 +242,7 @@ def scored(compare: Callable[..., Compared], about: dict[str, Any]) -> Scorer:
 
 
 def trials(aggregators: list[dict[str, Any]]) -> ScoreReducer:
-    """The scores of a sample over its trials; those that failed are left out."""
+    """Return a reducer that combines the trials of a sample without failed ones."""
 
     @score_reducer(name="trials")
     def named() -> ScoreReducer:

@@ -28,9 +28,9 @@ _Part = TypeVar("_Part")
 _TAG_COLOR = "#808080"
 _TAG = (str, int, float)
 """Accepted types of a tag. Numbers are converted to text."""
-_ASIDE = "it is not of the kind that it should be; it is kept under 'malformed'"
+_ASIDE = "it has an unexpected type and is kept under 'malformed'"
 UNCOUNTED_USAGE = (
-    "token counts of the run: no sample in the log says that it called the model, kept in the configuration"
+    "token counts of the run: no sample in the log contains a model call, kept in the configuration"
 )
 _NO_MODEL = frozenset({"", "none", "none/none"})
 
@@ -140,7 +140,7 @@ def frame_of(
         # Left out, because colors and line breaks inside words can hide secrets from redaction.
         without_copy = {name: value for name, value in error.items() if name != "traceback_ansi"}
         header = {**header, "error": without_copy}
-        loss.changed["error of the run: coloured copy of the traceback left out"] += 1
+        loss.changed["error of the run: colored copy of the traceback left out"] += 1
     finite, odd = without_non_finite(header)
     if odd:
         loss.changed["number that is not finite in the header: written as text"] += odd
@@ -241,7 +241,7 @@ def _errors(header: dict[str, Any], *, is_damaged: bool) -> list[dict[str, Any]]
         errors.append(
             {
                 "error_type": "EvaluationUnfinished",
-                "message": "the log was never finished: it has the samples that were written until then",
+                "message": "the log was not finished: it contains the samples written until then",
             }
         )
     elif status not in expected_ends and not isinstance(error, dict):
@@ -250,7 +250,10 @@ def _errors(header: dict[str, Any], *, is_damaged: bool) -> list[dict[str, Any]]
         )
     if header.get("invalidated"):
         errors.append(
-            {"error_type": "InvalidatedLog", "message": "the log was marked invalid, or samples in it"}
+            {
+                "error_type": "InvalidatedLog",
+                "message": "the log, or some of its samples, were marked as invalid",
+            }
         )
     return errors
 
@@ -384,7 +387,7 @@ def _execution(header: dict[str, Any], totals: LogTotals, loss: LossReport) -> d
     begin = max(0, unix_seconds(started) or 0)
     end = unix_seconds(ended)
     if end is not None and end < begin:
-        loss.changed["time of the run's end: before its beginning, taken as that"] += 1
+        loss.changed["end time of the run: before its start, replaced by the start time"] += 1
     execution: dict[str, Any] = {
         "runtime": running_time(started, ended, totals.started_at, totals.completed_at),
         "started_at": begin,

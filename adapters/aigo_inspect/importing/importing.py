@@ -137,7 +137,7 @@ def import_logs(
 
     Returns:
         One report for each log, in order. If a log cannot be read or its evidence cannot be written, the
-            report has exit code 3 and `output` is `None`. Other logs are not affected.
+        report has exit code 3 and `output` is `None`. Other logs are not affected.
 
     Raises:
         UsageError: a location matches no log, a pattern is not a regular expression, or `jobs` is below 1.
@@ -187,7 +187,7 @@ def _import_foreign(
 
 def _out_of_memory(jobs: int | None) -> str:
     return "memory ran out" + (
-        f" with {jobs} processes (fewer need less: --jobs)" if jobs and jobs > 1 else ""
+        f" with {jobs} processes (fewer processes use less: --jobs)" if jobs and jobs > 1 else ""
     )
 
 

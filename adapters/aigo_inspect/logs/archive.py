@@ -134,7 +134,7 @@ class Archive:
         self._add(lost.values())
         for member in list(lost.values())[:_MOST_NAMED]:
             name = misnamed.get(member.offset)
-            wrong = "does not have it" if name is None else f"calls it {name!r}"
+            wrong = "does not list it" if name is None else f"calls it {name!r}"
             reason = f"the zip directory {wrong}; it was found by its own header"
             self.damage.append(Damage(member.name, member.offset, reason))
         if len(lost) > _MOST_NAMED:
@@ -169,7 +169,7 @@ class Archive:
                     continue
                 if start is None:
                     self.members[name] = account
-                reason = f"{error}; it could be read all the same, by "
+                reason = f"{error}; it was read using "
                 reason += "its own header" if start is None else "the zip directory alone"
                 self.damage.append(Damage(name, account.offset, reason))
                 return data
@@ -205,7 +205,7 @@ class Archive:
         if member.compressed >= 0:
             self._bounds.check_member(name, member.size, member.compressed, any_size=self._suspicious)
         if name in self._overlapping:
-            raise LogTooLargeError(f"member {name!r} has another one in its data: it looks like a zip bomb")
+            raise LogTooLargeError(f"member {name!r} overlaps another member: it looks like a zip bomb")
         packed = self._packed(member) if start is None else self._data(member, start)
         data = self._unpack(name, member.method, packed, member.size)
         if member.crc is not None and zlib_ng.crc32(data) != member.crc:
@@ -237,7 +237,7 @@ class Archive:
         if member_name(raw, fields[2]) != member.name:
             header = member_name(raw, fields[2])
             raise EvidenceError(
-                f"the zip directory calls the member {member.name!r}, its own header {header!r}",
+                f"the zip directory names the member {member.name!r}, but its own header names it {header!r}",
                 code=Code.DAMAGED_LOG,
             )
         behind = LOCAL.size + fields[9] + fields[10]
@@ -250,7 +250,7 @@ class Archive:
         packed = self._source.read_at(start, length)
         if len(packed) < length:
             raise EvidenceError(
-                f"member {member.name!r} is cut off: {len(packed):,} of {length:,} bytes are there",
+                f"member {member.name!r} is truncated: it has {len(packed):,} of {length:,} bytes",
                 code=Code.DAMAGED_LOG,
             )
         return packed

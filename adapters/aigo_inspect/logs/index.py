@@ -124,11 +124,11 @@ def in_order(refs: list[SampleRef], ids: object, order: Order) -> list[SampleRef
 
 # Id and epoch of a sample
 
-RENAMED = "id of a sample that is not that of its member: the name of the member counts"
+RENAMED = "sample id that differs from its member name: the member name is used"
 RENUMBERED = (
-    "epoch of a sample that is none, or that another sample has: a free one, or that of its member's name"
+    "sample epoch that is invalid or used twice: replaced by a free one, or by the one in the member name"
 )
-NO_TEXT = "id of a sample that is neither a text nor an integer: written as text"
+NO_TEXT = "sample id that is neither text nor an integer: written as text"
 
 
 def is_settled(ref: SampleRef, sample_id: object, epoch: object) -> bool:
@@ -230,11 +230,13 @@ def check_entries(reductions: object, refs: Iterable[SampleRef], *, whole: bool)
             reasons.append(f"entry {place}: expected a list of scores, found {type(samples).__name__}")
         for number, score in enumerate(samples if isinstance(samples, list) else ()):
             if not isinstance(score, dict) or (sample_id := score.get("sample_id")) is None:
-                reasons.append(f"entry {place}: score {number} is of no sample")
+                reasons.append(f"entry {place}: score {number} has no sample id")
             elif names is not None and str(sample_id) not in names and names.isdisjoint(names_of(sample_id)):
                 score["sample_id"] = None
                 if whole:
-                    reasons.append(f"entry {place}: score {number} is of a sample that is not in the log")
+                    reasons.append(
+                        f"entry {place}: score {number} belongs to a sample that is not in the log"
+                    )
     if len(reasons) > _MOST_NAMED:
         more = len(reasons) - _MOST_NAMED
         reasons[_MOST_NAMED:] = [f"{more:,} more entries or scores that cannot be used"]
@@ -333,17 +335,17 @@ def missing(expected: Iterable[Identity], count: int, present: Collection[Identi
         lost = [(name, epoch) for name, epoch in lost if not _is_named(name, epoch, present_names)]
     if lost and not unknown:
         lines = [
-            f"sample {name!r}, epoch {epoch}: the log says that it was finished, but it is not in it"
+            f"sample {name!r}, epoch {epoch}: listed as finished, but not in the log"
             for name, epoch in lost[:_MOST_NAMED]
         ]
         if len(lost) > _MOST_NAMED:
             more = len(lost) - _MOST_NAMED
-            lines.append(f"{more:,} more samples that were finished, as the log says, are not in it")
+            lines.append(f"{more:,} more samples are listed as finished, but not in the log")
         return lines
     least = max(count, len(present) - unknown + len(lost))
     if least > len(present):
         return [
-            f"the log has {len(present):,} of {plural(least, 'sample', form=',')} that it says were finished"
+            f"the log contains {len(present):,} of {plural(least, 'sample', form=',')} listed as finished"
         ]
     return []
 

@@ -54,7 +54,7 @@ class JsonLog:
     def __init__(self, source: ByteSource, bounds: Bounds, redaction: Redactor):
         if source.size > bounds.member_bytes:
             raise LogTooLargeError(
-                f"{source.name!r} is {source.size:,} bytes,"
+                f"{source.name!r} has {source.size:,} bytes,"
                 f" the bound 'member_bytes' is {bounds.member_bytes:,}"
             )
         self.damage: list[Damage] = []
@@ -93,7 +93,7 @@ class JsonLog:
         if rows is None:
             return None
         if rows.end is None:
-            self.damage.append(Damage("", source.size, "the log is cut off among its samples"))
+            self.damage.append(Damage("", source.size, "the log ends in the middle of its samples"))
         self._spans = rows.spans
         rest = b"]}" if rows.end is None else source.read_at(rows.end, source.size - rows.end)
         header = source.read_at(0, rows.begin) + rest
@@ -197,7 +197,7 @@ class JsonLog:
                 f"{name!r} is JSON, but not an Inspect log: {problem}" + self._reason(), code=Code.NOT_A_LOG
             )
         if "eval" in header or not any(item.member == "eval" for item in self.damage):
-            reason = "the log has no usable 'eval'; what is known comes from its samples"
+            reason = "the log has no usable 'eval'; only data from its samples is available"
             self.damage.append(Damage("eval", None, reason))
         return {"eval": {}, **{key: value for key, value in header.items() if key != "eval"}}
 

@@ -133,7 +133,7 @@ def _next(text: str, at: int, close: str) -> int:
     if text[at] == ",":
         at = _end(_SPACE, text, at + 1)
         if text[at] == close:
-            raise ValueError("a comma in front of a closing bracket")
+            raise ValueError("a comma before a closing bracket")
     elif text[at] != close:
         raise ValueError("neither a comma nor a closing bracket")
     return at

@@ -136,7 +136,7 @@ class Walker:
         self._room -= len(text)
         if self._room < 0:
             raise LogTooLargeError(
-                f"the sample's attachments come to more than {self._growth:g} times its size"
+                f"the sample's attachments expand to more than {self._growth:g} times its size"
                 " when they are put back"
                 " (raise the bound 'growth' if the log is yours)"
             )
@@ -261,7 +261,7 @@ def check_contexts(named: list[Any], pool: list[Any], size: int, put_back: int, 
             room -= ends[end] - ends[start]
             if room < 0:
                 raise LogTooLargeError(
-                    "the inputs of the sample's model calls come to more than"
+                    "the inputs of the sample's model calls expand to more than"
                     f" {bounds.context_growth:g} times its size"
                     " (raise the bound 'context_growth' if the log is yours)"
                 )
@@ -334,7 +334,7 @@ def read_chunked(
     """
     sample = shell.value
     if not isinstance(sample, dict):
-        raise EvidenceError("the shell of a chunked sample is no object", code=Code.DAMAGED_LOG)
+        raise EvidenceError("the main part of a chunked sample is not an object", code=Code.DAMAGED_LOG)
     non_finite = shell.non_finite
     changes = Counter(shell.changes)
     sequences: dict[str, list[Any]] = {}
@@ -354,7 +354,7 @@ def read_chunked(
             parsed = read(name)
             non_finite = non_finite or parsed.non_finite
             if not isinstance(parsed.value, list):
-                raise EvidenceError(f"member {name!r} is no list", code=Code.DAMAGED_LOG)
+                raise EvidenceError(f"member {name!r} is not a list", code=Code.DAMAGED_LOG)
             items += parsed.value
         sequences[sequence] = items
     for name in parts:
@@ -368,5 +368,5 @@ def read_chunked(
         messages, unknown = expand_refs(sample.pop("message_refs", None) or [], sequences["messages"])
         sample["messages"] = messages
         if unknown:
-            changes["conversation: messages that the log does not contain left out"] += unknown
+            changes["conversation: messages that are missing from the log left out"] += unknown
     return ParsedDocument(sample, non_finite, changes)

@@ -185,7 +185,7 @@ class InspectLogReader:
         closed = {"header.json", _SUMMARIES, "reductions.json"}.intersection(self.members())
         status = STATUS_UNKNOWN if closed else "started"
         if closed and "header.json" not in closed:
-            reason = f"the log was closed, as it has {min(closed)!r}, but it has no header"
+            reason = f"the log was closed (it contains {min(closed)!r}), but it has no header"
             self.note_damage(Damage("header.json", None, reason))
         partial: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):
@@ -210,7 +210,7 @@ class InspectLogReader:
                 code=Code.NOT_A_LOG,
             )
         self.note_damage(
-            Damage("header.json", None, "the log has no header; what is known comes from its samples")
+            Damage("header.json", None, "the log has no header; only data from its samples is available")
         )
         return self._lifted({"status": status, **partial, "eval": {}})
 
@@ -428,7 +428,7 @@ class InspectLogReader:
         doubtful = self._archive is not None and ref.key in self._archive.doubtful
         if doubtful and not is_settled(ref, sample.get("id"), sample.get("epoch")):
             raise EvidenceError(
-                "its id and epoch are not those that the zip directory gives it", code=Code.DAMAGED_LOG
+                "its id and epoch differ from those in the zip directory", code=Code.DAMAGED_LOG
             )
         changes = self._settle(sample, ref)
         changes += set_aside(sample)
@@ -486,7 +486,10 @@ class InspectLogReader:
             except EvidenceError as error:
                 self.note(ref.key, error)
                 if len(self.damage) > self.bounds.damaged:
-                    reason = f"more than {self.bounds.damaged:,} parts are unreadable: the rest was not read"
+                    reason = (
+                        f"more than {self.bounds.damaged:,} parts are unreadable, so the other parts"
+                        " were not read"
+                    )
                     self.note_damage(Damage("", None, f"{reason} (the bound is 'damaged')"))
                     return
             else:

@@ -108,7 +108,7 @@ class _File:
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         if at < 0:
-            raise OSError("before the begin of the file")
+            raise OSError("before the start of the file")
         self._at = at
         return at
 
@@ -119,7 +119,7 @@ class _File:
         if length > self._longest:
             room = length // _CENTRAL_SIZE
             raise LogTooLargeError(
-                f"the zip directory has room for {room:,} members, more than the bound 'members' allows"
+                f"the size of the zip directory allows {room:,} members, more than the bound 'members'"
             )
         data = self._source.read_at(self._at, length if length >= 0 else max(0, self._size - self._at))
         self._at += len(data)
@@ -183,11 +183,11 @@ def _directory(source: ByteSource, bounds: Bounds, end: int, count: int) -> Dire
             "the zip directory is damaged: it claims to start before the file", code=Code.DAMAGED_LOG
         )
     if not any(source.read_at(member.offset, 4) == LOCAL_SIGN for member in members[:_MOST_TRIED]):
-        raise EvidenceError("the zip directory is damaged: no member is where it says", code=Code.DAMAGED_LOG)
+        raise EvidenceError("the zip directory is damaged: its offsets are wrong", code=Code.DAMAGED_LOG)
     damage = None
     # The count has 16 bits. If all are set, the real count is stored in another record.
     if len(members) % (1 << 16) != count != 0xFFFF:
-        damage = Damage("", end, f"the zip directory has {len(members):,} members, {count:,} are announced")
+        damage = Damage("", end, f"the zip directory has {len(members):,} members, expected {count:,}")
     return Directory(members, archive.start_dir, damage)
 
 

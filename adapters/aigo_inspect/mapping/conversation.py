@@ -56,19 +56,19 @@ def spoken(
     if compacted and _is_whole(messages, direct):
         if _equal(messages, derived):
             return Transcript(derived, notes)
-        notes["items"] = "the sample's messages: the context of the model calls was shortened on the way"
+        notes["items"] = "the sample's messages: the context of the model calls was shortened during the run"
         return Transcript(messages, notes)
     items = derived
     if any(event.get("strategy") == "trim" for event in compacted):
         items = _merged(direct)
         if not _equal(items, derived):
-            notes["items"] = "joined by content: the first item kept by a trim does not tell where it cut"
+            notes["items"] = "joined by content: the first item that a trim kept is ambiguous"
     answer_items = calls[-1]["output_items"]
     answer = _answer_without_calls(answer_items, messages, answer_id) if answer_id else None
     if answer is not None:
         size = len(answer_items)
         items = items[: len(items) - size] + answer
-        notes["items"] = "the last answer as the agent left it: the call that submitted it is taken out"
+        notes["items"] = "the last answer of the agent, without the call that submitted it"
     common = _common(items, messages)
     if common == len(items):
         tail = messages[common:]

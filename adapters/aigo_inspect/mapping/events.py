@@ -54,7 +54,7 @@ _PATCHES = (records.StatePatch, records.StorePatch)
 _CHOSEN = frozenset({*_PATCHES, records.Logger, records.Other})
 """Types of events that may be left out."""
 _LOUD = frozenset({"warning", "error", "critical"})
-_PATCH_LEFT_OUT = "left out unless all events are asked for"
+_PATCH_LEFT_OUT = "left out without --events all"
 _FIRST_STATE_LEFT_OUT = f"state of event sample_init: {_PATCH_LEFT_OUT}"
 _COMPACTIONS = frozenset({"summary", "trim"})
 """Strategies that end a segment in AI GO. Other strategies blank tool results in place, and the context
@@ -187,7 +187,9 @@ class EventMapper:
                 unreadable = {"timestamp": native.timestamp}
         if unreadable is not None:
             notes["unreadable"] = unreadable
-            self._loss.changed["event with an id, span or time of an unexpected shape: kept beside it"] += 1
+            self._loss.changed[
+                "event with an id, span or time of an unexpected shape: original value kept"
+            ] += 1
         if native.odd is not None and (pending := native.odd.native.get("pending")):
             notes["pending"] = pending
 
@@ -323,7 +325,7 @@ class EventMapper:
             notes["traceback"] = traceback
         keep_rest(notes, "error", error, _ERROR_FIELDS)
         if error.get("traceback_ansi"):
-            self._loss.changed["error event: coloured copy of the traceback left out"] += 1
+            self._loss.changed["error event: colored copy of the traceback left out"] += 1
         return event
 
     def sandbox(self, native: records.Sandbox) -> Event:
@@ -381,7 +383,7 @@ class EventMapper:
         if name == "sample_init" and self._keep != "all" and data.pop("state", None) is not None:
             self._loss.dropped[_FIRST_STATE_LEFT_OUT] += 1
         if name == "input" and data.pop("input_ansi", None):
-            self._loss.changed["input event: coloured copy left out"] += 1
+            self._loss.changed["input event: colored copy left out"] += 1
         self._contents.append(data)
         event["data"] = data
         return event

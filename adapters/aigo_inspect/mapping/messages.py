@@ -55,7 +55,7 @@ def items_from_message(
     """
     loss = loss if loss is not None else LossReport()
     if not isinstance(message, dict):
-        loss.changed["message that is no object: kept as custom message"] += 1
+        loss.changed["message that is not an object: kept as custom message"] += 1
         return [{"type": "custom_task_input_message", "content": message}]
     try:
         return _items(message, loss, status, logprobs)
@@ -244,7 +244,7 @@ def _reasoning_first(content: list[Any], loss: LossReport) -> list[Any]:
     behind = [part for part in content[end + 1 :] if _nature(part) == "reasoning"]
     answers = [part for part in content[end + 1 :] if _nature(part) != "reasoning"]
     if moved := moved + len(behind):
-        loss.changed["reasoning inside or behind an answer: put in front of it"] += moved
+        loss.changed["reasoning inside or after an answer: moved before it"] += moved
     return [*ordered, *behind, *answer, *answers]
 
 
@@ -372,7 +372,7 @@ def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]
             for top in listed(token.get("top_logprobs")):
                 _check_logprob(top)
     except MALFORMED:
-        loss.changed["log probabilities of an unexpected shape: kept as they are"] += 1
+        loss.changed["log probabilities of an unexpected shape: kept unchanged"] += 1
         return None
     # In place, because they are the largest part of a log, and few of them need changes.
     for token in tokens:
@@ -387,13 +387,13 @@ def logprobs_of(choice: dict[str, Any], loss: LossReport) -> list[dict[str, Any]
 
 def _check_logprob(token: dict[str, Any]) -> None:
     if not isinstance(token, dict):
-        raise TypeError("a token that is no object")
+        raise TypeError("a token that is not an object")
     value = token.get("logprob")
     if isinstance(value, int):
         # An integer may be too large for a float.
         math.isfinite(value)
     if not all(type(octet) is int for octet in listed(token.get("bytes"))):
-        raise TypeError("bytes that are no numbers")
+        raise TypeError("bytes that are not numbers")
 
 
 def _settle_logprob(token: dict[str, Any], loss: LossReport) -> None:

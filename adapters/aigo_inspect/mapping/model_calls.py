@@ -255,7 +255,7 @@ class ModelCallConverter:
         if native.config:
             notes["config"] = native.config
         if native.traceback_ansi:
-            self._loss.changed["model event: coloured copy of the traceback left out"] += 1
+            self._loss.changed["model event: colored copy of the traceback left out"] += 1
 
     def _add_output_notes(
         self, native: ModelRecord, notes: dict[str, Any], text: str, logprobs: list[dict[str, Any]] | None
@@ -447,7 +447,7 @@ def count_odd_usage(usage: Any, loss: LossReport) -> None:
         loss.changed[ODD_COUNT] += 1
 
 
-ODD_COUNT = "token count that is no whole number: unknown, kept as it is beside it"
+ODD_COUNT = "token count that is not an integer: unknown, original value kept"
 TOKEN_COUNTS = ("num_completion_tokens", "num_prompt_tokens")
 _CACHED = ("input_tokens_cache_read", "input_tokens_cache_write")
 _COUNTS = ("input_tokens", "output_tokens", *_CACHED)

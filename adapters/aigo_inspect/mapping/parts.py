@@ -116,7 +116,7 @@ def _document(part: Part, loss: LossReport) -> Part:
     name = part.get("filename")
     if name is not None and name != "":
         if not isinstance(name, str):
-            loss.changed["file name that is no text: written as JSON"] += 1
+            loss.changed["file name that is not text: written as JSON"] += 1
         file["filename"] = text_of(name)
     if part.get("mime_type"):
         file["inspect"] = {"mime_type": part["mime_type"]}
@@ -191,7 +191,7 @@ def answer_part(part: Any, loss: LossReport, logprobs: list[dict[str, Any]] | No
         return refusal
     citations = part.get("citations") or []
     if not isinstance(citations, list):
-        loss.changed["citations that are no list: taken for one citation"] += 1
+        loss.changed["citations that are not a list: converted to one citation"] += 1
         citations = [citations]
     annotations = [_citation(citation, text, loss) for citation in check_parts(citations)]
     aigo_part = {"type": "output_text", "text": text, "annotations": annotations}

@@ -117,7 +117,7 @@ def aggregated_scores(
         name, reducer = str(entry.get("scorer")), _reducer(entry)
         for score in entry.get("samples") or []:
             if not isinstance(score, dict) or score.get("sample_id") is None:
-                loss.dropped["reduced score of an unexpected shape, or of no sample"] += 1
+                loss.dropped["reduced score of an unexpected shape, or without a sample"] += 1
                 continue
             data = _scores_data(name, {k: v for k, v in score.items() if k != "sample_id"}, loss)
             if reducer:
@@ -175,7 +175,7 @@ def odd_metrics(header: dict[str, Any]) -> Iterator[str]:
 def kind_of(value: object) -> str:
     """Return the name of a value's type in JSON."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return "an integer" if number(value) is not None else "an integer beyond all other numbers"
+        return "an integer" if number(value) is not None else "an integer that is too large"
     kinds = {type(None): "null", dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     return kinds.get(type(value), "a number")
 

@@ -191,8 +191,8 @@ def fill_times(events: list[Event], loss: LossReport) -> None:
             time = event["timestamp"]
         else:
             event["timestamp"] = time
-            event["metadata"]["inspect"]["timestamp"] = "taken from the event before"
-            loss.changed["event without a time: takes that of the event before"] += 1
+            event["metadata"]["inspect"]["timestamp"] = "taken from the previous event"
+            loss.changed["event without a time: time of the previous event"] += 1
 
 
 def _mend_parents(begun: dict[str, Event], loss: LossReport) -> None:

@@ -134,9 +134,9 @@ class MappedSample:
         self._tools = _tools_of(mapper.calls.offers.values())
         self._last = _last_messages(sample.messages, messages)
         if walker.missing:
-            loss.dropped["attachment: the log does not contain it"] += walker.missing
+            loss.dropped["attachment: missing from the log"] += walker.missing
         if walker.unknown:
-            loss.dropped["messages named by number: the log does not contain them"] += walker.unknown
+            loss.dropped["messages referenced by number: missing from the log"] += walker.unknown
 
     def _key(self) -> str:
         """Return a short key of the sample. It is used to derive ids that are missing in old logs."""
@@ -233,7 +233,7 @@ def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]
     }
     for retry in fields.get("error_retries") or []:
         if isinstance(retry, dict) and retry.pop("traceback_ansi", None):
-            loss.changed["error of an earlier attempt: coloured copy of the traceback left out"] += 1
+            loss.changed["error of an earlier attempt: colored copy of the traceback left out"] += 1
     for name in ("store", "timelines"):
         if sample.get(name):
             loss.dropped[f"sample.{name}: derived from events"] += 1

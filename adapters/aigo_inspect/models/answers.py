@@ -33,7 +33,7 @@ def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
     if output.error and not output.completion:
         raise SampleError(f"the model failed: {output.error}", stage=stage, kind="ModelError")
     if not output.choices:
-        raise SampleError("the model gave no answer (no choices)", stage=stage, kind="ModelError")
+        raise SampleError("the model returned no answer (no choices)", stage=stage, kind="ModelError")
     opaque = (output.metadata or {}).get(RAW_OUTPUT)
     if opaque is None:
         return ModelResponse(raw_output=chat_output(output), items=answer_items(output))

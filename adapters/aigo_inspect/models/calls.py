@@ -90,7 +90,7 @@ def keep_answers(api: ModelAPI) -> None:
             except Exception as error:
                 paused(api.model_name, getattr(api.should_retry(error), "retry_after", None))
                 if call is None and tape is not None:
-                    tape.lose(f"a call of an agent failed: {type(error).__name__}")
+                    tape.lose(f"a model call of an agent failed: {type(error).__name__}")
                 raise
             answer = None if call is None else _json(result, _active_model_event.get())
             if call is not None and answer is not None:
@@ -131,7 +131,7 @@ def _record(tape: TapedCall, result: Generated, started: float, seconds: float, 
         tape.keep(outcome_of(output), started, seconds)
     elif by_agent:
         # Inspect decides about a retry.
-        tape.lose("a call of an agent failed")
+        tape.lose("a model call of an agent failed")
 
 
 class _EventRecord(BaseModel):

@@ -50,7 +50,7 @@ def native_request(asked: Mapping[str, Any]) -> dict[str, Any] | str:
             "chat_completion", asked["input"], asked["tools"], asked["tool_choice"], GenerateConfig(), None
         )
     except (CallError, KeyError) as error:
-        return f"what an agent asks has no form in a cassette: {error}"
+        return f"a model call of an agent cannot be recorded in a cassette: {error}"
     return {"agent": {**call.input, **call.options}}
 
 
@@ -158,13 +158,15 @@ class CassetteAPI(ModelAPI):
         tape = call.tape if call is not None else _tape_of_agent(self.model_name, request)
         outcome = None if tape is None else tape.played("solver")
         if tape is None or outcome is None:
-            message = f"model 'cassette/{self.model_name}' answers in runs with --replay alone"
+            message = f"model 'cassette/{self.model_name}' only answers in runs with --replay"
             raise SampleError(message, stage="solver", kind="NotRecorded")
         reply = outcome.said
         if isinstance(reply, FailedCall):
             raise reply.error("solver")
         if not isinstance(reply, Reply):
-            raise SampleError("what was recorded are likelihoods", stage="solver", kind="NotRecorded")
+            raise SampleError(
+                "likelihoods were recorded instead of an answer", stage="solver", kind="NotRecorded"
+            )
         return _output(self.model_name, outcome, reply), ModelCall.create(
             json.loads(tape.request), json.loads(b"{%b}" % outcome.to_json())
         )
@@ -187,7 +189,7 @@ def _output(name: str, outcome: CallOutcome, reply: Reply) -> ModelOutput:
     native = (outcome.native or {}).get(_ENGINE)
     if outcome.native and native is None:
         raise SampleError(
-            f"the answer was recorded in a form that only {', '.join(outcome.native)} has",
+            f"the answer was recorded in a form that only {', '.join(outcome.native)} can read",
             stage="solver",
             kind="NotRecorded",
         )
@@ -196,7 +198,7 @@ def _output(name: str, outcome: CallOutcome, reply: Reply) -> ModelOutput:
     try:
         return ModelOutput.model_validate(native)
     except ValidationError as error:
-        message = f"the recorded answer is none of Inspect's: {error.errors()[0]['msg']}"
+        message = f"the recorded answer is not an Inspect output: {error.errors()[0]['msg']}"
         raise SampleError(message, stage="solver", kind="NotRecorded") from error
 
 

@@ -173,8 +173,8 @@ def refuse_unfit(plan: TaskPlan, native: NativeModel) -> None:
     solver = plan.benchmark.solver if plan.entity == "model" else None
     if solver is not None and solver.talks and ml_task(native) == "embeddings":
         raise UsageError(
-            f"model {native.name!r} makes embeddings and cannot answer a conversation, which the solver of"
-            f" task {plan.task.key!r} leads; evaluate a model whose task is chat_completion",
+            f"model {native.name!r} creates embeddings and cannot hold the conversation of the solver of"
+            f" task {plan.task.key!r}; evaluate a model whose task is chat_completion",
             code=Code.UNFIT_MODEL,
         )
 

@@ -125,7 +125,7 @@ def entity_api(
     unknown = [*model_args, *(["api_key"] if api_key is not None else [])]
     if unknown:
         raise UsageError(
-            f"model {name!r}: {', '.join(unknown)} means nothing for it; its file says how it is reached",
+            f"model {name!r}: {', '.join(unknown)} has no effect on it; its file defines the connection",
             code=Code.WRONG_MODEL_ARGUMENT,
         )
     return EntityAPI(name, target, base_url, config)
@@ -208,14 +208,14 @@ class ProviderModelAPI(ModelAPI):
     ):
         if target.task != "chat_completion":
             raise UsageError(
-                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}",
+                f"model {target.key!r}: models of providers are only supported for chat, not for"
+                f" {target.task!r}",
                 code=Code.UNFIT_MODEL,
             )
         if target.provider not in PROVIDERS:
             names = ", ".join(PROVIDERS)
             raise UsageError(
-                f"model {target.key!r}: provider {target.provider!r} cannot be reached from here"
-                f" (known: {names})",
+                f"model {target.key!r}: provider {target.provider!r} is not supported here (known: {names})",
                 code=Code.UNKNOWN_PROVIDER,
             )
         self.target = target

@@ -81,7 +81,7 @@ def native_messages(request: ModelRequest, stage: Stage) -> list[ChatMessage]:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         raise _unsupported(
-            f"the conversation has no form in Inspect: {where}: {problem['msg']}", stage
+            f"the conversation cannot be expressed in Inspect: {where}: {problem['msg']}", stage
         ) from error
 
 
@@ -89,7 +89,7 @@ def _check_item(item: Mapping[str, Any], stage: Stage) -> None:
     kind = item["type"]
     if kind.startswith("custom_task"):
         raise _unsupported(
-            "the conversation has an item of a custom task, which chat models do not take", stage
+            "the conversation has an item of a custom task, which chat models do not accept", stage
         )
     content = item.get("content") or item.get("output") or []
     for part in content if isinstance(content, list) else []:
@@ -197,14 +197,14 @@ def opaque_input(request: ModelRequest, task: MLTask, key: str, stage: Stage) ->
         return items[0].content
     if task == "embeddings":
         raise SampleError(
-            f"model {key!r} makes embeddings and cannot answer a conversation",
+            f"model {key!r} creates embeddings and cannot hold a conversation",
             stage=stage,
             hint="evaluate a model whose task is chat_completion, or give it a list of texts",
             kind="UnsupportedModel",
         )
     if items:
         raise _unsupported(
-            f"model {key!r} is of a custom task and takes one input,"
+            f"model {key!r} has a custom task and takes one input,"
             f" found a conversation of {plural(len(items), 'item')}",
             stage,
         )
@@ -344,7 +344,7 @@ def _part(part: Content) -> dict[str, Any]:
             return {"type": "file", "file": {"filename": part.filename, "file_data": part.document}}
         case _:
             raise CallError(
-                f"a message has a part of type {part.type!r}, which endpoints are not told of", "invalid"
+                f"a message has a part of type {part.type!r}, which endpoints do not support", "invalid"
             )
 
 

@@ -238,7 +238,7 @@ def unreadable_error(api: ModelAPI, error: Exception) -> DamagedReplyError | Non
     cause = next((each for each in causes(error) if isinstance(each, _UNREADABLE)), None)
     if cause is None and not _is_taken_for_text(error):
         return None
-    problem = "the server sent text in place of JSON" if cause is None else f"{type(cause).__name__}: {cause}"
+    problem = "the server sent text instead of JSON" if cause is None else f"{type(cause).__name__}: {cause}"
     return DamagedReplyError(f"model {api.model_name!r}: {unreadable(_server(api), None, problem)}")
 
 

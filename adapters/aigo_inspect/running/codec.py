@@ -158,7 +158,7 @@ def rows_score_fields(
     outcomes = [result for result in results.values() if isinstance(result, Score)]
     if not outcomes:
         failures = [result.message for result in results.values() if isinstance(result, SampleFailure)]
-        reason = failures[0] if failures else "the post-processor made no rows"
+        reason = failures[0] if failures else "the post-processor returned no rows"
         return {"value": math.nan, "reason": reason, "metadata": metadata}
     explanation = f"mean over {len(outcomes)} of {plural(len(results), 'row')}"
     return {
@@ -276,7 +276,7 @@ def explanation_of(outcome: Score) -> str:
         return f"{'equals' if same else 'differs from'} the ground truth, {short(metadata['answer_gt'])}"
     if "ground_truth_correct_choice" in metadata:
         right = short(metadata["ground_truth_correct_choice"])
-        return f"right: {right} of {_listed(metadata['ground_truth_choices'])}"
+        return f"correct: {right} of {_listed(metadata['ground_truth_choices'])}"
     if "unmatched_calls" in metadata:
         unmatched = _listed(metadata["unmatched_calls"])
         return f"called: {_listed(metadata['called'])}; required and not called: {unmatched}"
@@ -290,7 +290,7 @@ def _of_judge(fields: Mapping[str, Any], reasoning: Any) -> str:
     verdict = next((fields[key] for key in ("prediction", "raw_score", "label") if key in fields), None)
     parts = [] if verdict is None else [f"{fields['model_key']}: {verdict}"]
     if fields.get("unexpected_label") is True:
-        parts.append("which is not one of the labels")
+        parts.append("not one of the labels")
     return "; ".join([*parts, *([reasoning] if isinstance(reasoning, str) else [])]) or str(
         fields["model_key"]
     )

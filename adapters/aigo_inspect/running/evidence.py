@@ -75,7 +75,7 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redactor = NO_REDAC
     carried = (spec.get("metadata") or {}).get(HEADER_KEY)
     if not isinstance(carried, dict):
         raise EvidenceError(
-            f"{str(path)!r} was not written by aigo-bridge: it carries no plan", code=Code.LOG_WITHOUT_PLAN
+            f"{str(path)!r} was not written by aigo-bridge: it contains no plan", code=Code.LOG_WITHOUT_PLAN
         )
     plan = logged_plan(carried)
 
@@ -185,7 +185,7 @@ def _sample_errors(
         limit = _limited(sample)
         if limit is None:
             limit = SampleFailure(
-                "solver", "MissingOutput", "the log does not hold what the solver made of the sample"
+                "solver", "MissingOutput", "the log does not contain the solver output of the sample"
             )
         return [replace(limit, stage="solver").to_error()]
     if "failure" in stored:

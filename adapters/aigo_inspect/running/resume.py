@@ -86,9 +86,7 @@ def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[EvalLog, int]:
     try:
         log = recovered(run.path) if plan.runs_tools else read_eval_log(str(run.path))
     except (*MALFORMED, NotImplementedError) as error:
-        raise EvidenceError(
-            f"{str(run.path)!r} cannot be gone on from: {error}", code=Code.DAMAGED_LOG
-        ) from error
+        raise EvidenceError(f"{str(run.path)!r} cannot be resumed: {error}", code=Code.DAMAGED_LOG) from error
     solved = "solver" in ((log.eval.metadata or {})[HEADER_KEY]["task"].get("definition") or {})
     samples = [
         sample

@@ -225,7 +225,7 @@ def _native(work: _Work, progress: ProgressCounter, host: SnippetHost) -> Task:
     origin = work.plan.origin
     if origin is None:
         raise EngineError(
-            "the plan was not made from a file, so Inspect could not make its task again",
+            "the plan was not read from a file, so Inspect cannot create its task again",
             code=Code.FAILED_ENGINE,
         )
     with running(BridgeRun(work.plan, progress, host)):
@@ -327,7 +327,7 @@ def _result(
         if path is None or not path.is_file():
             return EngineError(error or "no log was written", code=Code.FAILED_ENGINE)
     if path is None:
-        return EngineError(problem or "the run ended before this task was begun", code=Code.FAILED_ENGINE)
+        return EngineError(problem or "the run ended before this task started", code=Code.FAILED_ENGINE)
     return start.log_ref("inspect", path, error)
 
 

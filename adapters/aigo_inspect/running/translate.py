@@ -277,7 +277,7 @@ def _pairs(written: Mapping[str, Any] | str | None, name: str) -> dict[str, Any]
 # Samples. Evidence is read only from their metadata; input and target are for Inspect's viewer and tables.
 
 
-NOTHING_ASKED = "(nothing is asked: the task's own code computes its metrics)"
+NOTHING_ASKED = "(no model call: the task's own code computes its metrics)"
 
 
 def native_samples(plan: TaskPlan) -> list[NativeSample]:
@@ -339,7 +339,7 @@ def store_numbers_from_now_on(planned_here: Callable[[LoggedPlan], TaskPlan | No
             process.
     """
 
-    @hooks(name="aigo_bridge_numbers", description="metrics in Python are kept in the log")
+    @hooks(name="aigo_bridge_numbers", description="stores Python metrics in the log")
     class NumbersHook(Hooks):
         async def on_task_end(self, data: TaskEnd) -> None:
             """Store the metrics. A failure is logged and does not fail the evaluation."""
@@ -350,7 +350,7 @@ def store_numbers_from_now_on(planned_here: Callable[[LoggedPlan], TaskPlan | No
                 # In a thread, because reading a large log would block the other tasks of the event loop.
                 await to_thread.run_sync(_store, Path(path), planned_here)
             except (BridgeError, OSError, BadZipFile) as error:
-                _logger.warning("%s: metrics in Python were not kept in the log: %s", path, error)
+                _logger.warning("%s: Python metrics were not stored in the log: %s", path, error)
 
 
 def _store(path: Path, planned_here: Callable[[LoggedPlan], TaskPlan | None]) -> None:

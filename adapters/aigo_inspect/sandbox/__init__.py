@@ -57,7 +57,10 @@ def available() -> tuple[str | None, str]:
         return None, f"{engine}; {error}"
     if result.stdout.strip() != b"jailed":
         stderr = result.stderr.decode(errors="replace").strip()[-200:]
-        return None, f"{engine}; the local sandbox does not hold: {stderr or f'ended by {result.ended}'}"
+        return (
+            None,
+            f"{engine}; the local sandbox does not isolate code: {stderr or f'ended by {result.ended}'}",
+        )
     return "aigo_local", f"{engine}; Linux namespaces work"
 
 
@@ -78,7 +81,7 @@ def _docker() -> str | None:
     except FileNotFoundError:
         return "docker is not installed"
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"docker does not answer ({type(error).__name__})"
+        return f"docker does not respond ({type(error).__name__})"
     if done.returncode != 0 or not done.stdout.strip():
-        return "docker does not answer"
+        return "docker does not respond"
     return None

@@ -80,7 +80,7 @@ class LocalSandbox(SandboxEnvironment):
             JailRefusedError: this machine cannot run the sandbox.
         """
         if user is not None:
-            raise PermissionError(f"found the user {user!r}, expected none: the sandbox has but one")
+            raise PermissionError(f"found the user {user!r}, expected none: the sandbox has only one user")
         limits = JailLimits() if timeout is None else JailLimits(seconds=timeout)
         result = await self._workspace.run(
             cmd,

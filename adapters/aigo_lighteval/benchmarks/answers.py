@@ -154,7 +154,7 @@ def read_answers(path: Path) -> Answers:
 
 def _asked(head: Json) -> ShardModel:
     if head.pop("format", None) != FORMAT:
-        raise ValueError(f"it is not of format {FORMAT}, which this release reads")
+        raise ValueError(f"it is not of format {FORMAT}, which this release can read")
     return ShardModel(**head)
 
 
@@ -191,7 +191,7 @@ class AnsweredModel(UncachedModel):
         super().__init__(_ToldConfig(shards[0].asked.config))
         self._responses = {key: response for shard in shards for key, response in shard.responses.items()}
         self._told = told
-        self._missing = missing or "its shard has no answer to it"
+        self._missing = missing or "its shard has no answer for it"
         for shard in shards:
             told.records.update(shard.records)
             told.failures.update(shard.failures)
@@ -207,6 +207,6 @@ class AnsweredModel(UncachedModel):
     def _response(self, doc: Doc, method: SamplingMethod) -> ModelResponse:
         response = self._responses.get((method.value, doc.id))
         if response is None:
-            self._told.failed(doc, SampleFailure("solver", "NotAsked", f"not asked: {self._missing}"))
+            self._told.failed(doc, SampleFailure("solver", "NotAsked", f"not called: {self._missing}"))
             return ModelResponse(text=[])
         return response

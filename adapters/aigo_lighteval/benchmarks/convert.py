@@ -115,15 +115,17 @@ def convert(
             for number in range(1, most + 1)
         )
         reason = (
-            f"each of the {plural(most, 'answer')} to a question is a row of its own, and has no temperature"
+            f"each of the {plural(most, 'answer')} to a question becomes a separate row, without a"
+            " temperature"
         )
-        hint = "give one with the model, and no cache of answers, which would make all of them the same"
+        hint = "set a temperature on the model; a cache of answers would make all answers the same"
         gaps.append(Gap("metrics", reason, Fidelity.APPROXIMATE, hint))
     document = {
         "key": name,
         "display_name": config.name,
         "description": (
-            f"The lighteval task {selected.name!r}: its prompts as lighteval renders them, its own metrics"
+            f"The lighteval task {selected.name!r}, with prompts as lighteval renders them and its"
+            " own metrics"
         ),
         "definition": {
             "type": "benchmark_task",
@@ -156,16 +158,18 @@ def _document_gaps(selected: SelectedTask, docs: Sequence[Doc]) -> list[Gap]:
     if not any(map(weighs_choices, selected.config.metrics)):
         return gaps
     gaps += [
-        _no("documents", f"{count} have {fault}, which likelihoods of an AI GO task cannot say", _RUN_IT)
+        _no(
+            "documents", f"{count} have {fault}, which an AI GO task cannot express with likelihoods", _RUN_IT
+        )
         for count, fault in (
-            (sum(len(as_list(doc.gold_index)) != 1 for doc in docs), "several right choices or none"),
+            (sum(len(as_list(doc.gold_index)) != 1 for doc in docs), "several correct choices or none"),
             (sum(len(doc.choices) < 2 for doc in docs), "fewer than two choices"),
             (sum("" in doc.choices for doc in docs), "an empty choice"),
         )
         if count
     ]
     if any(doc.instruction for doc in docs):
-        reason = "without a chat template, lighteval puts a blank line behind the instruction"
+        reason = "without a chat template, lighteval adds a blank line after the instruction"
         gaps.append(Gap("prompt", reason, Fidelity.APPROXIMATE, "exact on models with a chat template"))
     return gaps
 
@@ -174,11 +178,11 @@ def _gaps(selected: SelectedTask) -> list[Gap]:
     config = selected.config
     gaps = [_no("task", reason) for reason in refusals(config)]
     if config.generation_grammar is not None:
-        gaps.append(_no("generation_grammar", "an AI GO task has no grammar for answers"))
+        gaps.append(_no("generation_grammar", "an AI GO task cannot set a grammar for answers"))
     several = max(map(num_answers, config.metrics), default=1) > 1
     names = [str(metric.metric_name) for metric in config.metrics]
     gaps += [
-        _no("metrics", f"several are called {name!r}, and lighteval shows only the last one", _RUN_IT)
+        _no("metrics", f"several metrics are named {name!r}, and lighteval shows only the last one", _RUN_IT)
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
@@ -186,12 +190,10 @@ def _gaps(selected: SelectedTask) -> list[Gap]:
         part = f"metrics[{number}] ({metric.metric_name})"
         if weighs_choices(metric):
             if several:
-                gaps.append(_no(part, "weighs choices beside metrics of several answers", _RUN_IT))
+                gaps.append(_no(part, "compares choices, while other metrics need several answers", _RUN_IT))
             continue
         if metric.category is not SamplingMethod.GENERATIVE:
-            gaps.append(
-                _no(part, f"is measured by {metric.category.value.lower()}, not by an answer", _RUN_IT)
-            )
+            gaps.append(_no(part, f"measures {metric.category.value.lower()} instead of an answer", _RUN_IT))
             continue
         if metric.batched_compute:
             gaps.append(_no(part, "is computed for all answers at once", _RUN_IT))
@@ -202,7 +204,7 @@ def _gaps(selected: SelectedTask) -> list[Gap]:
         if origin_of(metric, config.name, number) is None:
             gaps.append(_no(part, why_unknown(metric, config.name, number), _RUN_IT))
         if type(function).__name__.startswith("JudgeLLM"):
-            gaps.append(_no(part, "asks a judge, whose failures and costs nobody would see", _RUN_IT))
+            gaps.append(_no(part, "calls a judge, whose failures and costs would not be reported", _RUN_IT))
     return gaps
 
 

@@ -103,10 +103,10 @@ class OtherExamples(FewShotSampler):  # type: ignore[misc]  # lighteval is untyp
         spare = selection.with_sampling and not selection.fewshotpool_unique
         if num_examples < wanted + spare:
             split = self.task.fewshot_split
-            where = "the evaluated split, which they come from," if split is None else f"its split {split!r}"
+            where = "the evaluated split, their source," if split is None else f"its split {split!r}"
             raise UsageError(
-                f"task {self.task.name!r} asks for {wanted}"
-                f" examples{' and one to spare' if spare else ''}, {where} has {num_examples}",
+                f"task {self.task.name!r} needs {wanted}"
+                f" examples{' and one spare example' if spare else ''}, but {where} has {num_examples}",
                 code=Code.UNFIT_BENCHMARK,
             )
 
@@ -118,9 +118,9 @@ def _same(one: Doc, two: Doc) -> bool:
 def refusals(config: LightevalTaskConfig) -> list[str]:
     """Return the reasons why a task is never run: its metrics would be wrong or missing, or it is unsafe."""
     reasons = [
-        f"metrics {', '.join(metric.metric_name)} are computed for all documents at once and give several"
+        f"metrics {', '.join(metric.metric_name)} are computed for all documents at once and return several"
         " numbers, which lighteval"
-        " takes apart wrongly"
+        " separates incorrectly"
         for metric in config.metrics
         if metric.batched_compute and isinstance(metric, MetricGrouping)
     ]
@@ -130,9 +130,9 @@ def refusals(config: LightevalTaskConfig) -> list[str]:
         if type(metric.sample_level_fn).__name__ in RUNS_CODE
     ]
     if config.name.partition(":")[0] == "mt_bench":
-        reasons.append("it has two turns, of which lighteval asks the first only")
+        reasons.append("it has two turns, and lighteval only runs the first")
     if config.num_samples:
-        reasons.append("its `num_samples` is ignored by lighteval; give it to a metric")
+        reasons.append("lighteval ignores its `num_samples`; set it on a metric")
     return reasons
 
 
@@ -146,13 +146,13 @@ def document_problems(docs: Sequence[Doc], shots: int) -> list[str]:
     if short := sum(len(doc.fewshot_samples) < shots for doc in docs):
         fewest = min(len(doc.fewshot_samples) for doc in docs)
         problems.append(
-            f"{shots} examples were asked for, {plural(short, 'document has', 'documents have')}"
+            f"{shots} examples were requested, {plural(short, 'document has', 'documents have')}"
             f" fewer (down to {fewest})"
         )
     empty = [doc.id for doc in docs if not doc.choices and _is_measured_by_choices(doc)]
     if empty:
         problems.append(
-            f"{plural(len(empty), 'document has', 'documents have')} no choices, first number {empty[0]}"
+            f"{plural(len(empty), 'document has', 'documents have')} no choices, first document {empty[0]}"
         )
     return problems
 

@@ -129,7 +129,7 @@ class CalledModel(UncachedModel):
                     if tolerance.is_spent:
                         self._told.stopped = tolerance.reason
                         self._told.failed(
-                            doc, SampleFailure("solver", "NotAsked", f"not asked: {tolerance.reason}")
+                            doc, SampleFailure("solver", "NotAsked", f"not called: {tolerance.reason}")
                         )
                         continue
                     responses[number] = await self._response(doc)
@@ -250,7 +250,7 @@ class BackendModel(UncachedModel):
             responses[id(doc)] = result
             silent = not any(result.text) and not result.logprobs
             if silent and self._loaded.backend.hides_failures:
-                reason = "the backend gave an empty text, which is also what it gives for a call that failed"
+                reason = "the backend returned an empty text, which can also mean a failed call"
                 self._told.failed(doc, SampleFailure("solver", "BackendError", reason))
         for doc in docs:
             # A document can request an answer and likelihoods.
@@ -285,7 +285,7 @@ def refuse_methods(task: str, methods: Sequence[SamplingMethod], caller: Caller)
     )
     raise UsageError(
         f"task {task!r} is measured by log-likelihoods of given texts, which {caller.name!r} does not"
-        f" tell; models that do: {models}",
+        f" return; models that do: {models}",
         code=Code.UNFIT_BENCHMARK,
     )
 
@@ -299,7 +299,7 @@ def refuse_documents(task: str, docs: Sequence[Doc], caller: Caller) -> None:
     generative = [doc for doc in docs if SamplingMethod.GENERATIVE in doc.sampling_methods]
     if any(doc.generation_grammar is not None for doc in generative):
         raise UsageError(
-            f"task {task!r} prescribes a grammar for answers, which {caller.name!r} would not be told of",
+            f"task {task!r} sets a grammar for answers, which {caller.name!r} does not support",
             code=Code.UNFIT_BENCHMARK,
         )
     names = dict.fromkeys(itertools.chain.from_iterable(options_of(doc) for doc in generative))
@@ -313,15 +313,16 @@ def refuse_documents(task: str, docs: Sequence[Doc], caller: Caller) -> None:
     most = max((doc.num_samples for doc in generative), default=1)
     if isinstance(caller, ConnectionCaller) and most > 1 and common_options(caller).get("temperature") == 0:
         raise UsageError(
-            f"task {task!r} wants {plural(most, 'answer')} to each question, which at temperature"
-            " 0 are the same, so"
-            f" lighteval refuses it: write a temperature behind the model, {caller.name},temperature=0.7",
+            f"task {task!r} needs {plural(most, 'answer')} to each question, which are identical at"
+            " temperature"
+            " 0, so"
+            f" lighteval rejects it: add a temperature to the model, {caller.name},temperature=0.7",
             code=Code.UNFIT_BENCHMARK,
         )
     if isinstance(caller, BackendCaller) and not caller.asked.backend.takes_length and "max_tokens" in names:
         raise UsageError(
-            f"task {task!r} limits the length of answers, which does not reach models of"
-            f" {caller.asked.backend.name!r} as it is"
+            f"task {task!r} limits the length of answers, which is not passed to models of"
+            f" {caller.asked.backend.name!r} unchanged"
             " (run it on a server: openai-api/<service>/<model>)",
             code=Code.UNFIT_BENCHMARK,
         )

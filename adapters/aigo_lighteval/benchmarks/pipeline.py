@@ -197,7 +197,7 @@ def make_pipeline(
     config, numbered = _watched(selected.config)
     if problems := refusals(config):
         raise EngineError(
-            f"task {config.name!r} cannot be run right: {'; '.join(problems)}", code=Code.FAILED_ENGINE
+            f"task {config.name!r} cannot be run correctly: {'; '.join(problems)}", code=Code.FAILED_ENGINE
         )
     mend_metrics(config)
     with one_task_only(config, splits), replaced(task_module, "FewShotSampler", OtherExamples), quiet():
@@ -214,7 +214,7 @@ def make_pipeline(
         except (UsageError, EngineError):
             raise
         except Exception as error:
-            hint = "" if splits is not None else " (rows of your own: --data-dir DIR)"
+            hint = "" if splits is not None else " (to use your own rows: --data-dir DIR)"
             raise UsageError(
                 f"task {config.name!r} cannot be loaded: {summary_of(error)}{hint}", code=Code.UNFIT_BENCHMARK
             ) from error
@@ -230,7 +230,7 @@ def make_pipeline(
             doc.generation_size = None
     if problems := document_problems(docs, selected.shots):
         raise UsageError(
-            f"task {config.name!r} cannot be run right: {'; '.join(problems)}", code=Code.UNFIT_BENCHMARK
+            f"task {config.name!r} cannot be run correctly: {'; '.join(problems)}", code=Code.UNFIT_BENCHMARK
         )
     return pipeline
 
@@ -278,7 +278,7 @@ def _watched(config: LightevalTaskConfig) -> tuple[LightevalTaskConfig, list[tup
             ) from error
         if doc is not None and not isinstance(doc, Doc):
             raise UsageError(
-                f"task {config.name!r}: its prompt function makes {type(doc).__name__} of a row, expected"
+                f"task {config.name!r}: its prompt function returns {type(doc).__name__} for a row, expected"
                 " one document",
                 code=Code.UNFIT_BENCHMARK,
             )

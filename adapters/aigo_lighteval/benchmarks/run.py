@@ -135,8 +135,8 @@ def refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
     """
     if request.resume and isinstance(caller, BackendCaller):
         raise UsageError(
-            f"--resume: {caller.name!r} answers all documents in one call of lighteval, of which an"
-            " interruption leaves nothing",
+            f"--resume: {caller.name!r} answers all documents in one lighteval call, so an"
+            " interrupted run has no answers to reuse",
             code=Code.OPTIONS_APART,
         )
 
@@ -158,7 +158,7 @@ def converted(
         if len(tasks) != 1:
             names = ", ".join(candidate.config.name for candidate in tasks)
             raise UsageError(
-                f"{task!r} stands for {plural(len(tasks), 'task')}, expected one of {names}",
+                f"{task!r} matches {plural(len(tasks), 'task')}, expected one of {names}",
                 code=Code.UNKNOWN_BENCHMARK,
             )
         return convert(tasks[0], _splits(tasks[0], data_dir, alone=True), key=key, num_samples=num_samples)
@@ -172,15 +172,15 @@ def refuse_options(request: BenchmarkRun) -> None:
     """
     problems = []
     if request.roles:
-        problems.append("--model-map: tasks of lighteval have no model roles")
+        problems.append("--model-map: lighteval tasks do not have model roles")
     if request.num_trials is not None:
         problems.append(
-            "--num-trials: how often a task of lighteval asks is said by its metrics, e.g. TASK@n=4"
+            "--num-trials: the metrics of a lighteval task define the number of answers, e.g. TASK@n=4"
         )
     if request.cost_limit is not None:
-        problems.append("--cost-limit: the lighteval engine knows no prices; use --token-limit")
+        problems.append("--cost-limit: the lighteval engine does not know prices; use --token-limit")
     if request.sample_id is not None and request.num_samples is not None:
-        problems.append("--sample-id and -n: give one of them")
+        problems.append("--sample-id and -n: use only one of them")
     if problems:
         raise UsageError("\n".join(problems), code=Code.UNFIT_BENCHMARK)
 
@@ -201,7 +201,7 @@ def refuse_tasks(tasks: Sequence[SelectedTask], caller: Caller) -> None:
     problems: list[str] = []
     for task in tasks:
         problems += [
-            f"task {task.config.name!r} cannot be run right: {reason}" for reason in refusals(task.config)
+            f"task {task.config.name!r} cannot be run correctly: {reason}" for reason in refusals(task.config)
         ]
         try:
             refuse_methods(task.config.name, [metric.category for metric in task.config.metrics], caller)

@@ -366,13 +366,13 @@ def why_unknown(metric: Any, task: str, number: int) -> str:
     try:
         _own_origin(metric, task, number)
     except NotCarriedError as error:
-        return f"its code is in a file of yours, and {error}"
+        return f"its code is in one of your files, and {error}"
     if type(metric.sample_level_fn).__module__.startswith("lighteval."):
         return (
-            "is lighteval's with other parameters than lighteval has itself, which an AI GO task does not"
-            " carry"
+            "is a lighteval metric with other parameters than lighteval's own, which an AI GO task cannot"
+            " store"
         )
-    return "its code is in a file of yours, and has no name in it"
+    return "its code is in one of your files, and the file does not name it"
 
 
 def is_same(one: Any, two: Any) -> bool:

@@ -212,7 +212,7 @@ def _answers(task: SelectedTask, part: PartLogs) -> list[Answers]:
         alike = ("task", "model", "config", "settings")
         differences = [name for name in alike if getattr(shard.asked, name) != getattr(head, name)]
         if differences:
-            where = f"others than those of shard {part.logs[0].shard}"
+            where = f"different from shard {part.logs[0].shard}"
             message = f"shard {log.shard}: {', '.join(differences)}: {where}"
             problems.append(Issue(message, file=str(log.path), code=Code.SHARDS_APART))
     if problems:

@@ -134,7 +134,7 @@ def from_file(file: Path) -> Registry:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(
-            f"{str(file)!r} is no Python file, expected one with TASKS_TABLE", code=Code.UNKNOWN_BENCHMARK
+            f"{str(file)!r} is not a Python file, expected one with TASKS_TABLE", code=Code.UNKNOWN_BENCHMARK
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -266,7 +266,7 @@ def _with_network(module: str) -> Registry:
     except (Exception, SystemExit) as error:  # a failed download or an incompatible package
         problem = named_summary_of(error)
         raise UsageError(
-            f"lighteval's file {module!r} uses the network while it is imported, and failed: {problem}",
+            f"lighteval's file {module!r} uses the network during import, and failed: {problem}",
             code=Code.UNFIT_BENCHMARK,
         ) from error
     configs = {config.name: config for config in _table(loaded)}
@@ -380,11 +380,10 @@ def listing() -> BenchmarkListing:
     ]
     problems = [f"{module}: {reason}" for module, reason in registry.problems.items()]
     problems += [
-        f"{module}: uses the network while it is imported; its tasks ({prefix}…) are known when they are"
-        " named"
+        f"{module}: uses the network during import; its tasks ({prefix}…) are only found by name"
         for module, prefix in NEEDS_NETWORK.items()
     ]
-    problems.append("multilingual: its tasks (belebele_…, mlmm_mmlu_…) are known when one is named")
+    problems.append("multilingual: its tasks (belebele_…, mlmm_mmlu_…) are only found by name")
     return BenchmarkListing(tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name)), tuple(problems))
 
 

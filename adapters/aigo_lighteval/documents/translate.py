@@ -187,15 +187,15 @@ def question_gaps(plan: TaskPlan) -> list[Gap]:
     """Return the properties of a plan's questions that documents cannot express. Scorers are not checked."""
     solver = None if plan.entity == "system" else plan.benchmark.solver
     if solver is None:
-        return [_gap("solver", "the task calls no model, and lighteval always does")]
+        return [_gap("solver", "the task does not call a model, and lighteval always does")]
     ask = asker(plan)
     if ask is None:
         held = (
-            "what is asked first"
+            "only the first question"
             if opening(plan) is not None
-            else "the row, of which the author's code makes questions"
+            else "only the row, from which the task code creates the questions"
         )
-        reason = f"a document is one question with one answer; it holds {held}"
+        reason = f"a document is one question with one answer; it contains {held}"
         return [_gap(f"solver ({solver.type})", reason)]
     gaps: dict[str, Gap] = {}
     part = "solver.message_builders" if solver.type == "multi_turn_solver" else "solver.input_builder"
@@ -210,10 +210,10 @@ def question_gaps(plan: TaskPlan) -> list[Gap]:
         shared = _shared(question)
         common = common or shared
         if shared[0] != common[0]:
-            reason = "its system message depends on the row; lighteval has one per model"
+            reason = "its system message depends on the row; lighteval has one for each model"
             gaps.setdefault(reason, _gap(part, reason))
         if shared[1:] != common[1:]:
-            reason = "max_tokens or stop depends on the row; lighteval has one per task"
+            reason = "max_tokens or stop depends on the row; lighteval has one for each task"
             gaps.setdefault(reason, _gap(part, reason))
     return list(gaps.values())
 
@@ -224,23 +224,24 @@ def _problems(question: RowPrompt) -> Iterator[tuple[str, Fidelity]]:
     if not is_chat(roles):
         yield "its messages are not examples and a question", Fidelity.UNSUPPORTED
     elif roles[-1] != "user":
-        yield "its last message is not the user's", Fidelity.UNSUPPORTED
+        yield "its last message is not from the user", Fidelity.UNSUPPORTED
     if roles[:1] == ["system"] and not question.turns[-1].images:
         yield (
-            "lighteval writes an instruction in front of the question, not as a system message",
+            "lighteval writes an instruction before the question instead of a system message",
             Fidelity.APPROXIMATE,
         )
     if question.is_one_text:
         yield (
             (
-                "its examples stand in one message with the question; lighteval writes them as messages for"
+                "its examples are in the same message as the question; lighteval writes them as"
+                " separate messages for"
                 " models with a chat template"
             ),
             Fidelity.APPROXIMATE,
         )
     if question.options.get("logprobs") is True:
         yield (
-            "logprobs are what `use_logits` asks for, and lighteval's models keep them to themselves",
+            "`logprobs` would need `use_logits`, and lighteval's models do not return them",
             Fidelity.APPROXIMATE,
         )
     unknown = (
@@ -248,16 +249,16 @@ def _problems(question: RowPrompt) -> Iterator[tuple[str, Fidelity]]:
         + ["response_format"] * question.is_structured
     )
     if unknown:
-        yield f"documents have no word for {', '.join(unknown)}", Fidelity.UNSUPPORTED
+        yield f"documents do not support {', '.join(unknown)}", Fidelity.UNSUPPORTED
     images = [turn.images for turn in question.turns]
     if any(images[:-1]) or (any(images) and len(roles) - (roles[0] == "system") > 1):
-        yield "images can be shown with the question alone, and then without examples", Fidelity.UNSUPPORTED
+        yield "images are only supported in the question, without examples", Fidelity.UNSUPPORTED
     for turn in question.turns:
         problem = turn.problem or next(filter(None, map(image_problem, turn.images)), None)
         if problem is not None:
             yield f"its messages have {problem}", Fidelity.UNSUPPORTED
         if turn.choices is not None and turn.text not in turn.choices:
-            yield "the choices of an example do not hold its answer", Fidelity.UNSUPPORTED
+            yield "the choices of an example do not include its answer", Fidelity.UNSUPPORTED
 
 
 def _shared(question: RowPrompt) -> tuple[Any, ...]:
@@ -346,7 +347,7 @@ def _shot(query: str, example: ChatTurn) -> Doc:
 def image_problem(url: str) -> str | None:
     """Return why an image cannot be stored in a document; `None` if it can."""
     if not url.startswith("data:"):
-        return "images that stand elsewhere than in the row, which documents hold themselves"
+        return "images that are not stored in the row, as documents require"
     try:
         pil_image(url)
     except SampleError as error:

@@ -144,7 +144,7 @@ def _record(row: Row) -> RowPrompt:
         ]
         return RowPrompt([*shots, ChatTurn("user", text_of(row["prompt"]))], is_one_text=bool(shots))
     except (KeyError, TypeError) as error:
-        raise SampleError("the row is no task record", stage="solver", kind="InvalidModelInput") from error
+        raise SampleError("the row is not a task record", stage="solver", kind="InvalidModelInput") from error
 
 
 def _choices(listed: str | tuple[str, ...] | None) -> Callable[[Row], tuple[str, ...] | None] | None:
@@ -217,7 +217,7 @@ def _until_answer(builders: Sequence[Any]) -> tuple[list[Callable[[Row], list[Ch
 
 def _unknown(builder: solver_spec.GenerateMessageBuilder) -> Callable[[Row], list[ChatTurn]]:
     turn = ChatTurn(
-        builder.output_role or "assistant", f"⟨what {builder.model_key} says⟩", problem="another model's text"
+        builder.output_role or "assistant", f"⟨answer of {builder.model_key}⟩", problem="another model's text"
     )
     return lambda _: [turn]
 
@@ -314,16 +314,16 @@ def shared_question(plan: TaskPlan) -> tuple[SharedFields, list[str]]:
     """
     solver = None if plan.entity == "system" else plan.benchmark.solver
     if solver is None or not plan.calls_model:
-        return SharedFields(), ["the task asks no model, and lighteval's backends always do"]
+        return SharedFields(), ["the task does not call a model, and lighteval's backends always do"]
     ask = asker(plan)
     if ask is None:
         return SharedFields(), ["a document is one question with one answer"]
     common: SharedFields | None = None
     problems: dict[str, None] = {}
     if any(scorer.weighs_unconditioned for scorer in plan.benchmark.scorers):
-        problems["it weighs choices against an unconditioned query, which lighteval 0.13 asks no model"] = (
-            None
-        )
+        problems[
+            "it compares choices with an unconditioned query, which lighteval 0.13 does not send to a model"
+        ] = None
     for sample in plan.samples:
         try:
             question = ask(sample.data)
@@ -351,13 +351,13 @@ def _problems(question: RowPrompt) -> Iterator[str]:
     unknown = sorted(set(question.options) - {"max_tokens", "stop", *SETTINGS})
     if unknown or question.is_structured:
         yield (
-            "lighteval has no word for"
+            "lighteval does not support"
             f" {', '.join([*unknown, *['response_format'] * question.is_structured])}"
         )
     if any(turn.images for turn in question.turns):
-        yield "only some of lighteval's backends see images"
+        yield "only some of lighteval's backends support images"
     elif any(turn.problem for turn in question.turns):
-        yield "its messages have more than texts"
+        yield "its messages contain more than text"
 
 
 def _shared(question: RowPrompt) -> SharedFields:
@@ -377,11 +377,11 @@ def _shared(question: RowPrompt) -> SharedFields:
 
 def _differences(one: SharedFields, two: SharedFields) -> Iterator[str]:
     if one.system != two.system:
-        yield "its system message depends on the row, and lighteval has one per model"
+        yield "its system message depends on the row, and lighteval has one for each model"
     if one.examples != two.examples:
-        yield "its examples depend on the row, and lighteval has the same for all"
+        yield "its examples depend on the row, and lighteval uses the same for all rows"
     if (one.size, one.stop, one.settings) != (two.size, two.stop, two.settings):
-        yield "its generation options depend on the row, and lighteval has the same for all"
+        yield "its generation options depend on the row, and lighteval uses the same for all rows"
 
 
 def storable(text: str) -> str:

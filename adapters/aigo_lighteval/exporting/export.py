@@ -106,11 +106,11 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
 def _gaps(plan: TaskPlan) -> Sequence[Gap]:
     """Return the reasons why a task cannot run with lighteval's command line in any form."""
     if plan.entity == "system":
-        reason = "has no rows, and lighteval runs no task without documents"
-        return [Gap("definition (system_task)", reason, Fidelity.UNSUPPORTED, "aigo-bridge run runs it")]
+        reason = "has no rows, and lighteval does not run tasks without documents"
+        return [Gap("definition (system_task)", reason, Fidelity.UNSUPPORTED, "run it with aigo-bridge run")]
     gaps = list(contradictions(plan))
     if not plan.samples:
-        reason = "has no rows, and lighteval runs no task without documents"
+        reason = "has no rows, and lighteval does not run tasks without documents"
         gaps.append(Gap("dataset", reason, Fidelity.UNSUPPORTED))
     parts = [
         f"scorers[{number}] ({scorer.type})"
@@ -139,11 +139,11 @@ def _requirements(plan: TaskPlan, form: Form) -> list[str]:
 
 
 def _notes(manifest: ExportManifest, problems: Sequence[str]) -> list[str]:
-    notes = [f"{key!r} has to be named in {MODELS}" for key in manifest.model_keys]
+    notes = [f"{key!r} must be set in {MODELS}" for key in manifest.model_keys]
     if problems:
         notes.append(
-            f"lighteval's own models cannot be asked what the task asks: {'; '.join(problems)};"
-            f" {manifest.module}/model.py runs it"
+            f"lighteval's own models cannot run this task: {'; '.join(problems)};"
+            f" use {manifest.module}/model.py"
         )
     return notes
 
@@ -200,9 +200,7 @@ def _hosted_code(manifest: ExportManifest, arguments: Sequence[Argument]) -> str
     """Return the code for `lighteval … --custom-tasks` that calls aigo-bridge."""
     module = manifest.module
     title = f"{one_line(manifest.display_name)}: an AI GO evaluation task on lighteval."
-    about = (
-        f"Written by {MARK}. The task as its author wrote it and the rows that it runs on are in {module}/."
-    )
+    about = f"Written by {MARK}. The task as its author wrote it, and its rows, are in {module}/."
     head = module_docstring(title, manifest.commands, about)
     template = Path(__file__).with_name("hosted.py.jinja")
     return rendered(template, head=head, module=module, arguments=arguments)

@@ -113,8 +113,8 @@ def named_models(plan: TaskPlan) -> dict[str, str]:
     missing = [key for key in plan.model_keys if not named.get(key)]
     if missing:
         raise UsageError(
-            f"task {plan.task.key!r} asks {', '.join(map(repr, missing))}: set"
-            f" {MODELS}='{missing[0]}=PROVIDER/MODEL', several with commas"
+            f"task {plan.task.key!r} calls {', '.join(map(repr, missing))}: set"
+            f" {MODELS}='{missing[0]}=PROVIDER/MODEL' (separate several with commas)"
             " between them",
             code=Code.NO_MODEL,
         )
@@ -169,7 +169,7 @@ class GivenAnswer:
         texts = self._response.text
         if self._trial >= len(texts):
             raise SampleError(
-                f"the backend gave {plural(len(texts), 'answer')}, expected one for each trial",
+                f"the backend returned {plural(len(texts), 'answer')}, expected one for each trial",
                 stage=stage,
                 kind="MissingAnswer",
             )
@@ -189,12 +189,12 @@ class GivenAnswer:
         response = self._response
         if list(continuations) != self._doc.choices or len(response.logprobs) != len(continuations):
             raise SampleError(
-                "the backend gave likelihoods of other texts", stage=stage, kind="MissingLikelihoods"
+                "the backend returned likelihoods of other texts", stage=stage, kind="MissingLikelihoods"
             )
         tokens, greedy = self._tokens, response.argmax_logits_eq_gold
         if not len(tokens) == len(greedy) == len(continuations) or not all(tokens):
             raise SampleError(
-                "the backend does not tell which tokens it has weighed",
+                "the backend does not return the tokens that it compared",
                 stage=stage,
                 kind="MissingLikelihoods",
             )
@@ -242,15 +242,13 @@ def model_problems(model: Any, shared: SharedFields) -> Iterator[str]:
     config = model.config
     if (config.system_prompt or None) != shared.system:
         wanted = "no system_prompt" if shared.system is None else f"system_prompt {shared.system!r}"
-        yield f"the model has the system_prompt {config.system_prompt!r}, and the task asks with {wanted}"
+        yield f"the model has the system_prompt {config.system_prompt!r}, but the task needs {wanted}"
     parameters = config.generation_parameters
     for name, value in shared.settings.items():
         if getattr(parameters, name, None) != value:
-            yield f"the model has {name} {getattr(parameters, name, None)}, and the task asks with {value}"
+            yield f"the model has {name} {getattr(parameters, name, None)}, but the task needs {value}"
     if shared.size is not None and parameters.max_new_tokens not in (None, shared.size):
-        yield (
-            f"the model has max_new_tokens {parameters.max_new_tokens}, and the task asks with {shared.size}"
-        )
+        yield (f"the model has max_new_tokens {parameters.max_new_tokens}, but the task needs {shared.size}")
 
 
 def prompt_problem(model: Any, doc: Doc, response: ModelResponse) -> str | None:

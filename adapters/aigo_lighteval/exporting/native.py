@@ -72,19 +72,19 @@ _FILES = ("samples.jsonl", "examples.jsonl")
 _RECORD_SCORES = "record_scores.py"
 
 _JUDGE = near_form(
-    "lighteval's judge asks otherwise, reads replies otherwise, and ends the run where one fails"
+    "lighteval's judge uses another prompt, parses replies differently, and ends the run if a call fails"
 )
-_BY_TOKENS = near_form("lighteval's backends count padding with a text's tokens")
-_BY_CHOICE = no_form("lighteval divides by the text that it weighs, which begins with the delimiter")
-_UNCONDITIONED = no_form("lighteval 0.13 asks no model the unconditioned query")
+_BY_TOKENS = near_form("lighteval's backends include padding in the token count of a text")
+_BY_CHOICE = no_form("lighteval divides by the length of the compared text, which includes the delimiter")
+_UNCONDITIONED = no_form("lighteval 0.13 does not send the unconditioned query to a model")
 _RECORDS = Form(f'record_score(FILES / "{_RECORD_SCORES}")')
 
 SCORERS: Mapping[str, Form] = {
     **COMMON_SCORERS,
     "model_as_a_judge_classifier": _JUDGE,
     "model_as_a_judge_scorer": _JUDGE,
-    "labeler_via_model": no_form("lighteval has no metric that gives a judge's label"),
-    "function_call_coverage": no_form("it compares calls of a trace, which lighteval has not"),
+    "labeler_via_model": no_form("lighteval has no metric that returns a judge's label"),
+    "function_call_coverage": no_form("it compares the calls of a trace, which lighteval does not have"),
     "code_exec": no_form("it runs code that a model wrote, and lighteval has no sandbox"),
 }
 """Native forms by scorer type. For likelihoods and task records see `_form`."""
@@ -135,7 +135,7 @@ def _code(plan: TaskPlan, manifest: ExportManifest, shared: SharedFields) -> str
     text = (
         f"Written by {MARK} from the AI GO task {one_line(manifest.key)} (plan {manifest.digest[:12]})."
         " Prompts and"
-        f" expected answers are rendered: they stand in {manifest.module}/{_FILES[0]}."
+        f" expected answers are rendered, in {manifest.module}/{_FILES[0]}."
     )
     about = {
         "name": task_name(plan),
@@ -167,7 +167,7 @@ def _code(plan: TaskPlan, manifest: ExportManifest, shared: SharedFields) -> str
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
     """Yield every part of a task with its fidelity in plain lighteval code."""
     if plan.entity == "system":
-        yield unsupported("definition (system_task)", "it has no rows, and lighteval nothing to ask")
+        yield unsupported("definition (system_task)", "it has no rows, and lighteval needs them")
         return
     solver, scorers = plan.benchmark.solver, plan.benchmark.scorers
     _, problems = shared_question(plan)
@@ -177,9 +177,9 @@ def _parts(plan: TaskPlan) -> Iterator[Gap]:
     for number, scorer in enumerate(scorers):
         yield from _scorer_parts(plan, scorer, f"scorers[{number}]")
     if not scorers:
-        yield unsupported("scorers", "there are none, and lighteval asks only what a metric needs")
+        yield unsupported("scorers", "the task has no scorers, and lighteval only calls a model for a metric")
     elif len(sampling_methods(plan)) > 1:
-        yield unsupported("scorers", "lighteval cannot save answers and likelihoods of one task")
+        yield unsupported("scorers", "lighteval cannot store answers and likelihoods of the same task")
     trials = trials_part(plan)
     if trials is not None and plan.num_trials > 1 and any(map(is_of_records, scorers)):
         trials = unsupported("trials", "the scores of task records have no native form over trials")
@@ -273,7 +273,7 @@ def _record(sample: Sample) -> dict[str, Any]:
     names = ("metric_name", "post_process", "targets")
     missing = [name for name in names if name not in row]
     if missing:
-        raise SampleError(f"the row is no task record: it has no {', '.join(missing)}", stage="score")
+        raise SampleError(f"the row is not a task record: it has no {', '.join(missing)}", stage="score")
     return {name: row[name] for name in names}
 
 

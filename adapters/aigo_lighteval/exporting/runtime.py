@@ -37,7 +37,7 @@ def prompts(folder: Path, task: dict[str, Any]) -> Callable[..., Doc]:
 
     def prompt(row: dict[str, Any], task_name: str | None = None) -> Doc:
         if row["export"] != task["export"]:
-            message = "the rows are a copy of another export's: clear HF_DATASETS_CACHE"
+            message = "the rows belong to another export: clear HF_DATASETS_CACHE"
             raise ValueError(message)
         table = examples if row["__few_shots"] else questions
         return Doc(**table[row["sample"]])
@@ -125,7 +125,7 @@ class SampleScores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc
             return None
         shown = self.task["examples"]
         if len(doc.fewshot_samples) != shown:
-            raise ValueError(f"it has {shown} examples: put |{shown} behind its name")
+            raise ValueError(f"the task has {shown} examples: add |{shown} to its name")
         expected = details["scorers"][self.about["key"]]
         read = self.read(doc, model_response, self.task)
         scores = [self.score(answer, expected) for answer in read]

@@ -162,7 +162,8 @@ class Details:
             room -= part.nbytes
             if room < 0:
                 raise LogTooLargeError(
-                    f"row group {number} comes to more than {self._bounds.growth:g} times its size in memory"
+                    f"row group {number} expands to more than {self._bounds.growth:g} times its"
+                    " size in memory"
                     " (raise the bound 'growth' if it is yours)"
                 )
             self._check_time()

@@ -61,12 +61,12 @@ def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGrou
     file.seek(size - 8)
     tail = bytes(file.read(8))
     if tail[4:] != _MAGIC:
-        what = "a Parquet file that is cut off" if start == _MAGIC else "no Parquet file"
+        what = "a truncated Parquet file" if start == _MAGIC else "no Parquet file"
         raise EvidenceError(f"found {what}: its last bytes are not {_MAGIC.decode()}", code=Code.NOT_A_LOG)
     length = int.from_bytes(tail[:4], "little")
     if length > size - 12:
         raise EvidenceError(
-            f"the footer claims {length:,} bytes of a file of {size:,}", code=Code.DAMAGED_LOG
+            f"the footer claims {length:,} bytes, but the file has {size:,}", code=Code.DAMAGED_LOG
         )
     if length > most:
         raise LogTooLargeError(
@@ -77,7 +77,7 @@ def read_footer(file: Any, size: int, most: int, worker: Worker) -> list[RowGrou
         groups = worker.call(_row_groups, bytes(file.read(length)))
     except BrokenProcessPool as error:
         raise EvidenceError(
-            "the footer is damaged: reading it ends the process", code=Code.DAMAGED_LOG
+            "the footer is damaged: reading it crashes the process", code=Code.DAMAGED_LOG
         ) from error
     if isinstance(groups, str):
         raise EvidenceError(f"the footer is damaged: {groups}", code=Code.DAMAGED_LOG)

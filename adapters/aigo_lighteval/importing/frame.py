@@ -253,7 +253,9 @@ def metrics_of(results: Any, functions: dict[str, str], loss: LossReport) -> tup
                 data["values"][name + _STDERR] = number
             else:
                 data["reason"] = f"its standard error is {shown_value(stderr)}, not a finite number"
-                loss.changed["standard error that is not a finite number: told in the metric's reason"] += 1
+                loss.changed[
+                    "standard error that is not a finite number: added to the reason of the metric"
+                ] += 1
         metrics.append(data)
         loss.kept["metric"] += 1
     return metrics, errors

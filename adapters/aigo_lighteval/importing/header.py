@@ -140,10 +140,10 @@ def read_header(location: str, bounds: Bounds, redaction: Redactor, *, redact: b
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"the results file is no JSON: {error}", code=Code.NOT_A_LOG) from error
+        raise EvidenceError(f"the results file is not JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
         raise EvidenceError(
-            "the results file has no object 'results': it is none of lighteval", code=Code.NOT_A_LOG
+            "the results file has no object 'results', so it is not a lighteval file", code=Code.NOT_A_LOG
         )
     if without_depths(content):
         raise EvidenceError(

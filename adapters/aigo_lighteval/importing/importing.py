@@ -87,7 +87,7 @@ def run_import(
 class LightevalLogs:
     """Importer of lighteval's output files."""
 
-    expected = "results of lighteval (results_<date>.json, details_<task>_<date>.parquet)"
+    expected = "lighteval results (results_<date>.json, details_<task>_<date>.parquet)"
 
     files = staticmethod(result_files)
     parts = staticmethod(run_files)
@@ -137,7 +137,7 @@ def import_run(
     tasks = _tasks(run, header)
     full_header, header = header, header.within(options.bounds, len(tasks))
     if header is not full_header:
-        reason = "the configuration is too large to stand in the result of every task (bound 'growth')"
+        reason = "the configuration is too large to copy into the result of every task (bound 'growth')"
         damage.append(Damage(run.location, None, reason))
     if not tasks:
         yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
@@ -183,7 +183,7 @@ def _own_report(
     except Exception as error:  # noqa: BLE001  # a damaged run, or one of another release, is imported like any other run
         taken.intersection_update(seen)
         is_told = isinstance(error, BridgeError)
-        return None, str(error) if is_told else unmapped("the results as its own", error)
+        return None, str(error) if is_told else unmapped("the results file", error)
 
 
 def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str]) -> ImportReport:
@@ -262,7 +262,7 @@ def _write_task(
                     yield redaction.joined(pending)
                     pending = []
             if rows.renamed:
-                mapper.loss.changed["document with the id of another: numbered"] += rows.renamed
+                mapper.loss.changed["document with a duplicate id: numbered"] += rows.renamed
         except EvidenceError as error:
             damage.append(Damage(details, None, str(error)))
         if pending:

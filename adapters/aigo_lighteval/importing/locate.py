@@ -105,11 +105,11 @@ def find_runs(locations: Sequence[str]) -> list[RunFiles]:
             if place.fs is None:
                 raise
             raise UsageError(
-                f"cannot look for results at {location!r}: {error}", code=Code.UNREADABLE_LOG
+                f"cannot search for results at {location!r}: {error}", code=Code.UNREADABLE_LOG
             ) from error
         if not any(kinds.values()):
             raise UsageError(
-                f"no results of lighteval at {location!r} (expected results_<date>.json,"
+                f"no lighteval results at {location!r} (expected results_<date>.json,"
                 " details_<task>_<date>.parquet,"
                 " or a folder with them)",
                 code=Code.NO_LOGS,

@@ -102,8 +102,8 @@ def carried_failures(response: Json, metric: Json) -> Failures:
 
 def unscored(*, answered: bool) -> Failures:
     """Return the failure of a document without a score, whose reason is unknown."""
-    what = "an answer and no score" if answered else "neither an answer nor a score"
-    error = {"error_type": "UnscoredDocument", "message": f"lighteval kept {what} of the document"}
+    what = "an answer but no score" if answered else "neither an answer nor a score"
+    error = {"error_type": "UnscoredDocument", "message": f"lighteval stored {what} for the document"}
     return Failures(((None, error),), failed=True)
 
 
@@ -188,7 +188,7 @@ def prompt_items(
     if prompt not in (None, []):
         loss.changed["prompt that is neither text nor messages: kept as custom message"] += 1
         return [{"type": "custom_task_input_message", "content": prompt}], False
-    loss.changed["prompt that lighteval did not keep: put together from the document"] += 1
+    loss.changed["prompt that lighteval did not store: rebuilt from the document"] += 1
     return _rebuilt(doc, prompting, images), True
 
 

@@ -147,7 +147,7 @@ class DocumentMapper:
         # A metric without a value for an answer is unscored, not failed.
         if not metrics or any(value is not None or answered for row in metrics for value in row.values()):
             return NONE
-        what = "without a score" if answered else "without an answer and a score"
+        what = "without a score" if answered else "without an answer or a score"
         self.loss.changed[f"document {what}: reported as an error"] += 1
         return unscored(answered=answered)
 
@@ -200,7 +200,7 @@ class DocumentMapper:
             and not (name in _ZERO and value == 0)
         }
         if rebuilt:
-            notes["prompt"] = "put together from the document"
+            notes["prompt"] = "rebuilt from the document"
         if self.options.events == "minimal":
             for name in _BULK:
                 if notes.pop(name, None) is not None:
@@ -355,7 +355,7 @@ class DocumentScores:
     def _unscored(self, name: str) -> Json:
         self._loss.changed["score without a value: written as null, marked as unscored"] += 1
         score = self._score(name, None, odd=False)
-        return score | {"metadata": {"unscored": True, "reason": "lighteval has no value of this metric"}}
+        return score | {"metadata": {"unscored": True, "reason": "lighteval has no value for this metric"}}
 
     def _score(self, name: str, value: Any, odd: bool) -> Json:
         key = self._keys.get(name)
@@ -374,7 +374,7 @@ class DocumentScores:
             texts, count = without_non_finite(values)
             if count:
                 self._loss.changed[
-                    "score value that is not a finite number: written as null, spelled out in its metadata"
+                    "score value that is not a finite number: written as null, original text in its metadata"
                 ] += count
                 metadata["unscored"] = True
                 metadata["values"] = {name: text for name, text in texts.items() if text != values[name]}
@@ -401,7 +401,7 @@ class DocumentScores:
                 yield (
                     f"metric {name!r} is {value:.6g}, the mean of its"
                     f" {plural(len(numbers), 'document')} is {mean:.6g}:"
-                    " results and details are not of the same run"
+                    " results and details are from different runs"
                 )
 
 

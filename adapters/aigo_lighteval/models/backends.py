@@ -178,17 +178,15 @@ BACKENDS: Mapping[str, Backend] = {
 }
 
 NOT_SETTINGS: Mapping[str, str] = {
-    "system_prompt": "the task says it",
+    "system_prompt": "the task sets it",
     "cache_dir": "answers are not cached",
-    "continuous_batching": "it cuts long prompts silently",
-    "is_async": "runs of this engine wait for a batch",
-    "multichoice_continuations_start_space": (
-        "nothing in lighteval heeds it; write the space into the continuations"
-    ),
+    "continuous_batching": "it truncates long prompts silently",
+    "is_async": "this engine always runs in batches",
+    "multichoice_continuations_start_space": ("lighteval ignores it; write the space into the continuations"),
     "data_parallel_size": "it loads the model again for every batch",
-    "response_format": "documents have no word for it",
-    "stop_tokens": "the task says them",
-    "truncate_prompt": "it cuts prompts silently",
+    "response_format": "documents do not support it",
+    "stop_tokens": "the task sets them",
+    "truncate_prompt": "it truncates prompts silently",
 }
 """Fields of lighteval's configurations that a model string cannot set, with the reason."""
 
@@ -293,11 +291,11 @@ def message_problem(roles: Sequence[str], *, chat: bool | None) -> str | None:
         chat: whether the model has a chat template.
     """
     if list(roles[-1:]) != ["user"]:
-        return "its last message is not the user's"
+        return "its last message is not from the user"
     if not is_chat(roles):
-        return "its messages are not a question behind examples, by user and assistant in turn"
+        return "its messages are not examples and a question, alternating between user and assistant"
     if chat is False and len(roles) > 1:
-        return "the model has no chat template, so there is no form for more than one message"
+        return "the model has no chat template, so it cannot receive more than one message"
     return None
 
 
@@ -311,7 +309,7 @@ def option_problem(request: ModelRequest, backend: Backend, generation: Mapping[
     """
     options = request.options
     if isinstance(request.input.response_format, ChatCompletionResponseFormatJSONSchema):
-        return "documents have no word for structured outputs"
+        return "documents do not support structured outputs"
     size, stop = options.get("max_tokens"), options.get("stop")
     if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
         return f"max_tokens: found {size!r}, expected a whole number from 1"
@@ -321,19 +319,19 @@ def option_problem(request: ModelRequest, backend: Backend, generation: Mapping[
         return f"stop: found {stop!r}, expected a text or a list of texts"
     if size is not None and not backend.takes_length:
         return (
-            "a request's max_tokens does not reach the model as it is;"
-            " write it in the model string, max_new_tokens=N"
+            "a request's max_tokens does not reach the model unchanged;"
+            " set it in the model string: max_new_tokens=N"
         )
     settings = {"temperature": 0.0, **generation}
     for name, value in options.items():
         if value is None or name in ("max_tokens", "stop") or (name == "logprobs" and value is False):
             continue
         if name in ("logprobs", "top_logprobs"):
-            return f"documents have no word for {name}"
+            return f"documents do not support {name}"
         if settings.get(name) != value:
             return (
-                f"documents have no word for {name}={value}; the model's own is {settings.get(name)}:"
-                " write it in the model string"
+                f"documents do not support {name}={value}; the model uses {settings.get(name)}:"
+                " set it in the model string"
             )
     return None
 
@@ -383,14 +381,14 @@ def question(
 
     turns = [(message.role, message.content) for message in request.input.messages]
     problem = (
-        "its conversation has parts that are no plain text"
+        "its conversation has parts that are not plain text"
         if request.items is not None or not all(isinstance(text, str) for _, text in turns)
         else message_problem([role for role, _ in turns], chat=chat)
     )
     problem = problem or option_problem(request, backend, generation)
     if problem is not None:
         raise SampleError(
-            f"lighteval's {backend.name} backend cannot be asked this: {problem}",
+            f"lighteval's {backend.name} backend cannot run this request: {problem}",
             stage=stage,
             kind="UnsupportedRequest",
         )

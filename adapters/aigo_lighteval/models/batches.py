@@ -158,7 +158,7 @@ class BackendCaller:
             prompt = given_text(self.loaded, query)
         except (jinja2.TemplateError, ValueError) as error:
             raise SampleError(
-                f"the model's chat template does not take these messages: {error}",
+                f"the model's chat template does not accept these messages: {error}",
                 stage=stage,
                 kind="ChatTemplateError",
             ) from error
@@ -308,7 +308,7 @@ def _called(
         responses = call([single.doc for single in questions])
     if len(responses) != len(questions):
         raise BackendError(
-            f"the backend gave {plural(len(responses), 'answer')} to {len(questions)} questions"
+            f"the backend returned {plural(len(responses), 'answer')} to {len(questions)} questions"
         )
     return responses
 
@@ -319,7 +319,7 @@ def _called(
 def _generated(loaded: LoadedModel, questions: Sequence[ModelQuery]) -> Iterator[tuple[str, ModelResponse]]:
     for response in _called(loaded, loaded.model.greedy_until, questions):
         if len(response.text) != 1:
-            raise BackendError(f"the backend gave {plural(len(response.text), 'answer')} to one question")
+            raise BackendError(f"the backend returned {plural(len(response.text), 'answer')} to one question")
         yield response.text[0] or "", response
 
 
@@ -327,9 +327,7 @@ def _reply(
     loaded: LoadedModel, query: ModelQuery, text: str, response: ModelResponse
 ) -> Reply | BackendError:
     if loaded.backend.hides_failures and not text:
-        return BackendError(
-            "the backend gave an empty text, which is also what it gives for a call that failed"
-        )
+        return BackendError("the backend returned an empty text, which can also mean a failed call")
     for stop in query.stop:
         # With a chat template, lighteval ignores stop sequences and generates to the end of the turn.
         text = text.split(stop, 1)[0]
@@ -367,11 +365,11 @@ def _weighed(
     choices = query.doc.choices
     if not len(choices) == len(response.logprobs) == len(response.argmax_logits_eq_gold):
         return BackendError(
-            f"the backend gave {len(response.logprobs)} likelihoods of {plural(len(choices), 'text')}"
+            f"the backend returned {len(response.logprobs)} likelihoods for {plural(len(choices), 'text')}"
         )
     values = [float(value) for value in response.logprobs]
     if not all(math.isfinite(value) for value in values):
-        return BackendError(f"the backend gave log-likelihoods that are no numbers: {values}")
+        return BackendError(f"the backend returned log-likelihoods that are not numbers: {values}")
     return tuple(
         Likelihood(choice, value, len(tokens), bool(greedy))
         for choice, value, tokens, greedy in zip(
@@ -395,14 +393,14 @@ def continuation_problem(loaded: LoadedModel, query: ModelQuery) -> str | None:
     contexts, continuations = _pairs(loaded, query)
     for context, tokens, text in zip(contexts, continuations, query.doc.choices, strict=True):
         if not context:
-            return "the prompt has no tokens, so nothing tells how likely the first one behind it is"
+            return "the prompt has no tokens, so the likelihood of the first token after it is unknown"
         if not tokens:
             return f"the continuation {text!r} has no tokens"
         if loaded.model.max_length is not None and len(context) + len(tokens) > loaded.model.max_length:
             return (
                 f"prompt and continuation have {len(context)} and {plural(len(tokens), 'token')};"
-                " the model takes"
-                f" {loaded.model.max_length} together"
+                " the model accepts"
+                f" {loaded.model.max_length} in total"
             )
     return None
 
@@ -425,8 +423,8 @@ def length_problem(loaded: LoadedModel, length: int, size: int | None) -> str | 
     room = 1 if loaded.backend.name == "transformers" else max(1, size or 1)
     if limit is None or length + room <= limit:
         return None
-    wanted = "" if room == 1 else f" and {room} of the answer"
-    return f"the prompt has {plural(length, 'token')}{wanted}; the model takes {limit} together"
+    wanted = "" if room == 1 else f" and {room} are reserved for the answer"
+    return f"the prompt has {plural(length, 'token')}{wanted}; the model accepts {limit} in total"
 
 
 def _numbers(tokens: Iterable[Any]) -> list[int]:

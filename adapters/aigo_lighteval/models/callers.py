@@ -299,7 +299,8 @@ def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -
     if isinstance(target, ProviderTarget):
         if target.task != "chat_completion":
             raise UsageError(
-                f"model {target.key!r}: models of providers are for chat here, not for {target.task!r}",
+                f"model {target.key!r}: models of providers are only supported for chat, not for"
+                f" {target.task!r}",
                 code=Code.UNFIT_MODEL,
             )
         endpoint = _endpoint(f"{target.provider}/{target.model}", url, None, target)
@@ -330,12 +331,14 @@ def _endpoint(
     if url is None:
         loaded_here = f"; {PREFIX}{name} loads it in this process" if provider in BACKENDS else ""
         raise UsageError(
-            f"model {name!r}: its address is not known; set {prefix}_BASE_URL{loaded_here}",
+            f"model {name!r}: the address is unknown; set {prefix}_BASE_URL{loaded_here}",
             code=Code.MISSING_SECRET,
         )
     key = api_key or os.environ.get(f"{prefix}_API_KEY")
     if key is None and settings.needs_key:
-        raise UsageError(f"model {name!r}: there is no key; set {prefix}_API_KEY", code=Code.MISSING_SECRET)
+        raise UsageError(
+            f"model {name!r}: the key is missing; set {prefix}_API_KEY", code=Code.MISSING_SECRET
+        )
     try:
         headers = {} if key is None else {"authorization": header_value(f"Bearer {key}")}
         hidden = [] if key is None or not is_credential(key) else [key]

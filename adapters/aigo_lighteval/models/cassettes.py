@@ -93,7 +93,7 @@ class CassetteCaller:
             raise _other("likelihoods were recorded, not an answer", stage)
         if outcome.native:
             raise _other(
-                f"the answer was recorded in a form that only {', '.join(outcome.native)} has", stage
+                f"the answer was recorded in a form that only {', '.join(outcome.native)} can read", stage
             )
         return ModelAnswer(outcome.said, outcome.task), _exchange(tape, outcome)
 
@@ -116,7 +116,7 @@ class CassetteCaller:
         tape = None if call is None else call.tape
         outcome = None if tape is None else tape.played(stage)
         if tape is None or outcome is None:
-            raise _other(f"model {self.name!r} answers in runs with --replay alone", stage)
+            raise _other(f"model {self.name!r} only answers in runs with --replay", stage)
         if isinstance(outcome.said, FailedCall):
             raise AttemptError(outcome.said.error(stage), is_transient=False)
         return tape, outcome

@@ -177,9 +177,9 @@ def with_settings(options: Mapping[str, Any], settings: Mapping[str, Any], stage
     for name, value in settings.items():
         if name not in ("max_tokens", "stop") and options.get(name, value) != value:
             raise SampleError(
-                f"the task asks for {name}={options[name]}, the model string says {value}",
+                f"the task asks for {name}={options[name]}, the model string sets {value}",
                 stage=stage,
-                hint="leave it out of one of them",
+                hint="remove one of the two",
                 kind="UnsupportedRequest",
             )
     if "max_completion_tokens" in options:

@@ -79,7 +79,7 @@ def _limited(model: ModelString, attempt_timeout: int | None) -> ModelString:
         return model
     if not model.backend.takes_timeout:
         raise UsageError(
-            f"--attempt-timeout: the class of lighteval behind {model.name!r} has no time limit for a call;"
+            f"--attempt-timeout: the lighteval class of {model.name!r} cannot limit the time of a call;"
             " --time-limit limits a sample",
             code=Code.OPTIONS_APART,
         )
@@ -108,8 +108,8 @@ def load(prepared: ConfiguredBackend) -> LoadedModel:
     _tame_litellm(backend)
     if backend.name == "transformers" and model.tokenizer.eos_token is None:
         raise UsageError(
-            f"model {asked.name!r}: its tokenizer has no token for the end of a text,"
-            " without which lighteval cannot pad",
+            f"model {asked.name!r}: its tokenizer has no end-of-text token,"
+            " which lighteval needs for padding",
             code=Code.FAILED_MODEL_LOAD,
         )
     _mean_the_temperature(model, backend, prepared.generation)
@@ -120,10 +120,10 @@ def _not_here(model: str) -> str:
     """Return the main reason for missing weights. Libraries only mention the hub."""
     from huggingface_hub import constants
 
-    missing = f"there is no folder {model!r}"
+    missing = f"folder {model!r} does not exist"
     if constants.HF_HUB_OFFLINE:
         return f"{missing}, and nothing is downloaded in offline mode (HF_HUB_OFFLINE)"
-    return f"{missing}, and as a name on a hub it did not work"
+    return f"{missing}, and it could not be loaded as a model from the hub"
 
 
 def _config(model: ModelString, module: Any) -> tuple[Any, int | None]:
@@ -154,12 +154,13 @@ def _config(model: ModelString, module: Any) -> tuple[Any, int | None]:
             problems.append(f"{name!r} cannot be set: {NOT_SETTINGS[name]}")
         elif name == secret:
             problems.append(
-                f"{name!r} cannot be set, as evidence names the model: set {variable} in the environment"
+                f"{name!r} cannot be set here, because evidence contains the model string: set"
+                f" {variable} in the environment"
             )
         elif name in backend.unused:
-            problems.append(f"{name!r} cannot be set: it changes nothing there")
+            problems.append(f"{name!r} cannot be set: it has no effect on this backend")
         elif name in backend.fixed:
-            problems.append(f"{name!r} cannot be set: it is {backend.fixed[name]!r} here")
+            problems.append(f"{name!r} cannot be set: aigo-bridge uses {backend.fixed[name]!r}")
         elif name not in fields:
             problems.append(
                 f"unknown setting {name!r}; expected one of {', '.join(sorted(fields - set(NOT_SETTINGS)))}"

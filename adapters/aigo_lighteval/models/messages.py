@@ -125,7 +125,7 @@ def _part(part: Any, stage: Stage) -> dict[str, Any]:
     text = getattr(part, "text", None)
     if not isinstance(text, str):
         raise _unsupported(
-            f"a message has a part of type {part.type!r}, which endpoints are not told of", stage
+            f"a message has a part of type {part.type!r}, which endpoints do not support", stage
         )
     return {"type": "text", "text": text}
 

@@ -317,7 +317,7 @@ class HostedModel:
         async def weigh(asked: ModelRequest) -> _Called:
             if not isinstance(self._caller, LikelihoodCaller):
                 raise SampleError(
-                    f"model {self.name!r} tells no likelihoods of given texts",
+                    f"model {self.name!r} does not return likelihoods of given texts",
                     stage=self._stage,
                     kind="NoLikelihoods",
                 )
@@ -407,7 +407,7 @@ def _own_limit(caller: Caller) -> int | None:
 
 
 def _unanswered(stage: Stage) -> SampleError:
-    return SampleError("the call was cancelled before there was an answer", stage=stage, kind="Cancelled")
+    return SampleError("the call was canceled before the model answered", stage=stage, kind="Cancelled")
 
 
 def limiter(caller: Caller, most: int | None = None) -> anyio.CapacityLimiter:

@@ -235,7 +235,7 @@ def _execution(path: Path, block: Mapping[str, Any]) -> tuple[Execution, dict[st
         return execution, {str(key): str(name) for key, name in block["models"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise EvidenceError(
-            f"{str(path)!r}: our part of it is damaged: {error}", code=Code.DAMAGED_LOG
+            f"{str(path)!r}: the part that aigo-bridge wrote is damaged: {error}", code=Code.DAMAGED_LOG
         ) from error
 
 
@@ -254,7 +254,7 @@ def block_of(path: Path) -> Json:
     block = results.get(BLOCK) if isinstance(results, dict) else None
     if not isinstance(block, dict) or not isinstance(block.get("plan"), dict):
         raise EvidenceError(
-            f"{str(path)!r} was not written by aigo-bridge: it carries no plan", code=Code.LOG_WITHOUT_PLAN
+            f"{str(path)!r} was not written by aigo-bridge: it contains no plan", code=Code.LOG_WITHOUT_PLAN
         )
     if block.get("format") != FORMAT:
         raise EvidenceError(

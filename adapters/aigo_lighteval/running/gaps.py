@@ -31,8 +31,8 @@ from aigo_lighteval.models.backends import (
 _Asking = solver_spec.SingleTurnSolver | solver_spec.GroupedSingleTurnSolver
 
 SERVED = (
-    "serve the model, and name its address, e.g. vllm/NAME with VLLM_BASE_URL;"
-    " or run it with --engine inspect"
+    "run the model on a server and set its address, e.g. vllm/NAME with VLLM_BASE_URL;"
+    " or use --engine inspect"
 )
 
 
@@ -84,7 +84,7 @@ def model_gaps(job: Job, chat_templates: Mapping[str, bool]) -> list[Gap]:
     elif job.model is not None and job.model.startswith(CASSETTE):
         pass  # the recorded calls decide, one by one
     elif plan.calls_model and job.model is not None and by_likelihood(plan.benchmark.scorers):
-        reason = f"model {job.model!r} says texts, and not how likely given texts are"
+        reason = f"model {job.model!r} returns texts, but no likelihoods of given texts"
         backends = " or ".join(
             f"{PREFIX}{name}" if backend.has_server_name else name
             for name, backend in BACKENDS.items()
@@ -120,16 +120,13 @@ def evaluated_gaps(plan: TaskPlan, model: ModelString, *, chat: bool | None) -> 
         case None:
             problems = []
         case _:
-            reason = (
-                "a document is one question with one answer;"
-                " how the conversation goes on, lighteval does not ask"
-            )
+            reason = "a document is one question with one answer; lighteval cannot continue the conversation"
             problems = [(f"solver ({solver.type})", reason)]
     if not backend.tells_likelihoods:
         problems += [
             (
                 f"scorers[{number}] (string_equals_mcqa, loglikelihood)",
-                "it tells no likelihoods that can be trusted",
+                "it does not return reliable likelihoods",
             )
             for number, scorer in enumerate(plan.benchmark.scorers)
             if scorer.compares_likelihoods
@@ -149,18 +146,18 @@ def other_gaps(plan: TaskPlan, key: str, model: ModelString, *, chat: bool | Non
     backend = model.backend
     gaps: list[Gap] = []
     if key in plan.solver_model_keys:
-        gaps.append(_gap("solver", f"it asks {key!r} in the course of a conversation", backend))
+        gaps.append(_gap("solver", f"it calls {key!r} during a conversation", backend))
     for number, scorer in enumerate(plan.benchmark.scorers):
         part = f"scorers[{number}] ({scorer.type})"
         if scorer.judge_key != key:
             continue
         if scorer.asks_for_json:
-            gaps.append(_gap(part, "documents have no word for structured outputs", backend))
+            gaps.append(_gap(part, "documents do not support structured outputs", backend))
         if chat is False:
             gaps.append(
                 _gap(
                     part,
-                    "the model has no chat template, so it would not see a system message as one",
+                    "the model has no chat template, so it cannot receive a system message",
                     backend,
                 )
             )

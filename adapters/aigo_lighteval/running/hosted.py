@@ -441,7 +441,7 @@ class _NoModel:
     settings: Mapping[str, Any] = MappingProxyType({})
 
     async def attempt(self, request: Any, stage: Any) -> Any:
-        raise AssertionError("a plan that calls no model has called one")
+        raise AssertionError("a plan without model calls has called a model")
 
     async def aclose(self) -> None:
         """Do nothing: no resources are open."""

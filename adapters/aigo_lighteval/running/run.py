@@ -94,7 +94,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     """Run plans. See `Engine.run`."""
     if settings.cost_limit is not None:
         raise UsageError(
-            "--cost-limit: the lighteval engine knows no prices; use --token-limit, or --engine inspect",
+            "--cost-limit: the lighteval engine does not know prices; use --token-limit, or --engine inspect",
             code=Code.OPTIONS_APART,
         )
     learn_environment()
@@ -115,9 +115,7 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
                     results.append(work.start.log_ref("lighteval", work.start.earlier))
                 elif interrupted:
                     results.append(
-                        EngineError(
-                            "the run was interrupted before this task was begun", code=Code.NEVER_BEGUN
-                        )
+                        EngineError("the run was interrupted before this task started", code=Code.NEVER_BEGUN)
                     )
                 else:
                     log, interrupted = _log_of(work, settings, portal, progress)

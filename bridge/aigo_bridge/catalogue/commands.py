@@ -84,7 +84,7 @@ ENTRIES = (
         "The bucket or object does not exist, you have no permission, or the connection failed. Finished "
         "output is kept on this machine.",
         "Check the address and your permissions. The message shows where the files are.",
-        test="tests/end_to_end/test_object_storage.py::test_what_cannot_be_put_at_the_end_is_kept_here",
+        test="tests/end_to_end/test_object_storage.py::test_output_that_cannot_be_uploaded_is_kept_locally",
     ),
     CatalogueEntry(
         Code.UNKNOWN_BENCHMARK,
@@ -105,7 +105,7 @@ ENTRIES = (
         "A benchmark cannot run correctly with these options",
         "With these rows, metrics or model, the result would not be comparable with the published benchmark.",
         "Change the option in the message.",
-        test="tests/adapters/lighteval/benchmarks/test_faults.py::test_more_examples_than_the_split_has_are_said_in_numbers",
+        test="tests/adapters/lighteval/benchmarks/test_faults.py::test_too_many_examples_are_reported_with_numbers",
     ),
     CatalogueEntry(
         Code.UNDRAWABLE_CHART,
@@ -133,7 +133,7 @@ ENTRIES = (
         "An engine version is not supported",
         "The installed version is too old or was not tested. Its types and files may differ.",
         "Run the install command in the message. `aigo-bridge doctor` shows all versions.",
-        test="tests/end_to_end/test_missing_extras.py::test_an_engine_that_is_too_old_is_told_with_the_command",
+        test="tests/end_to_end/test_missing_extras.py::test_an_outdated_engine_is_reported_with_the_command",
     ),
     CatalogueEntry(
         Code.NO_SANDBOX,
@@ -162,7 +162,7 @@ ENTRIES = (
         "For example, the disk is full, a folder is read-only, or too many files are open. The message ends "
         "with the system error.",
         "Correct the cause and run the command again. No partial files are left.",
-        test="tests/end_to_end/test_wrong_use.py::test_a_file_that_cannot_be_written_is_told_by_its_own_name",
+        test="tests/end_to_end/test_wrong_use.py::test_an_unwritable_file_is_reported_by_name",
     ),
     CatalogueEntry(
         Code.UNCODED,

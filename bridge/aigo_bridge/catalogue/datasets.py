@@ -85,7 +85,7 @@ ENTRIES = (
         "A dataset is too large for memory",
         "A small file can unpack to many gigabytes. The size is checked before that happens.",
         "Select fewer rows with `--num-samples`. If you trust the file, raise the limit in the hint.",
-        test="tests/bridge/datasets/test_rows.py::test_a_small_file_that_stands_for_gigabytes_is_refused",
+        test="tests/bridge/datasets/test_rows.py::test_a_small_file_that_expands_to_gigabytes_is_refused",
     ),
     CatalogueEntry(
         Code.NETWORK_CLOSED,

@@ -87,7 +87,7 @@ ENTRIES = (
         "A local model could not be loaded",
         "The folder, the tokenizer or the available memory does not meet the needs of the backend.",
         "Check the error of the backend in the message.",
-        test="tests/adapters/lighteval/models/test_backends.py::test_a_model_that_is_nowhere_is_no_folder_first_of_all",
+        test="tests/adapters/lighteval/models/test_backends.py::test_a_missing_model_is_reported_as_a_missing_folder_first",
     ),
     CatalogueEntry(
         Code.FAILED_MODEL,
@@ -108,14 +108,14 @@ ENTRIES = (
         "A message part is not supported by this model",
         "Only some models accept images, audio or files.",
         "Use another model or engine, or exclude these samples.",
-        test="tests/adapters/inspect/models/test_models.py::test_what_has_no_place_in_inspect_is_an_error_of_the_sample",
+        test="tests/adapters/inspect/models/test_models.py::test_content_that_inspect_cannot_express_fails_the_sample",
     ),
     CatalogueEntry(
         Code.NOT_RECORDED,
         "A model call is not in the cassette",
         "`--replay` does not call the model, and the recorded run did not make this call.",
         "Check the closest recorded call in the message for a changed template or option, or record the run again.",
-        test="tests/extras/trust/recording/test_replay.py::test_a_changed_prompt_is_told_with_the_difference",
+        test="tests/extras/trust/recording/test_replay.py::test_a_changed_prompt_is_reported_with_the_difference",
     ),
     CatalogueEntry(
         Code.DAMAGED_CASSETTE,

@@ -27,7 +27,7 @@ ENTRIES = (
         "The engine failed",
         "The engine stopped with its own error, outside any sample. Finished samples are in its log.",
         "Correct the cause in the message, then continue with `run --resume`.",
-        test="tests/end_to_end/test_full_disk.py::test_what_inspect_refuses_before_it_has_a_log_is_an_error_of_the_engine",
+        test="tests/end_to_end/test_full_disk.py::test_an_error_before_the_inspect_log_is_an_engine_error",
     ),
     CatalogueEntry(
         Code.NEVER_BEGUN,
@@ -69,7 +69,7 @@ ENTRIES = (
         "Snippets cannot be confined on this machine",
         "The kernel or the container forbids the required isolation, so no snippet is executed.",
         "Read docs/reference/snippets.md for the required permissions. For your own tasks, you can use `--snippets in-process`.",
-        test="tests/security/test_snippet_jail.py::test_what_a_shell_adds_to_an_environment_is_no_secret",
+        test="tests/security/test_snippet_jail.py::test_variables_added_by_a_shell_are_not_secrets",
     ),
     CatalogueEntry(
         Code.WRONG_SNIPPET_RESULT,
@@ -131,7 +131,7 @@ ENTRIES = (
         "The sandbox failed",
         "Code written by a model runs in a sandbox. The sandbox did not run the tests, or the tests cannot judge the code.",
         "Read docs/reference/sandbox.md for the requirements of the sandbox.",
-        test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_there_is_no_score",
+        test="tests/adapters/inspect/sandbox/test_environment.py::test_without_a_sandbox_the_sample_is_not_scored",
     ),
     CatalogueEntry(
         Code.MISSING_LIKELIHOODS,

@@ -269,7 +269,7 @@ def likelihood_gaps(plan: TaskPlan) -> Sequence[Gap]:
     """
     if plan.entity == "system" or not plan.calls_model:
         return []
-    reason = "compares log-likelihoods of given texts, which this engine's models do not tell"
+    reason = "compares log-likelihoods of given texts, which this engine's models do not return"
     return [
         Gap(part, reason, Fidelity.UNSUPPORTED, "--engine lighteval --model transformers/PATH")
         for part in _compared_by_likelihood(plan)
@@ -282,9 +282,9 @@ def _unasked_likelihoods(plan: TaskPlan) -> Sequence[Gap]:
     if solver is None or not plan.calls_model:
         return []
     if solver.type != "single_turn_solver":
-        reason = f"compares log-likelihoods of what follows one prompt, and {solver.type!r} has not one"
+        reason = f"compares log-likelihoods after one prompt, which {solver.type!r} does not have"
     elif solver.postprocessor is not None:
-        reason = "compares log-likelihoods of what follows a prompt, and rows of a post-processor have none"
+        reason = "compares log-likelihoods after a prompt, which rows of a post-processor do not have"
     else:
         return []
     return [

@@ -258,7 +258,7 @@ def _opened(path: Path) -> int:
     kind = os.fstat(file)
     if not stat.S_ISREG(kind.st_mode) or kind.st_nlink > 1:
         os.close(file)
-        raise OSError(errno.EINVAL, "is not a file of its own")
+        raise OSError(errno.EINVAL, "is a link or not a regular file")
     return file
 
 

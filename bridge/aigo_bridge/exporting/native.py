@@ -206,7 +206,7 @@ def actions_part(plan: TaskPlan) -> Gap | None:
     if not plan.benchmark.actions:
         return None
     late = [rule.key for rule in plan.benchmark.actions if not reads_sample_only(rule.filter.expression)]
-    return part("actions", f"rule {late[0]!r} looks at what was said or scored" if late else None)
+    return part("actions", f"rule {late[0]!r} uses answers or scores" if late else None)
 
 
 def _trials_problem(plan: TaskPlan) -> str | None:

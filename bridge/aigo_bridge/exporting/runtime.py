@@ -13,7 +13,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 
 Compared = tuple[dict[str, float], dict[str, Any]]
-"""Scores by name, and what was compared."""
+"""Scores by name, and the compared values."""
 
 METHODS: dict[str, Callable[[str], str]] = {
     "trim": str.strip,
@@ -23,7 +23,7 @@ METHODS: dict[str, Callable[[str], str]] = {
 
 
 def compared_text(answer: str, expected: dict[str, Any], methods: list[str]) -> str:
-    """The text to compare: a value of the sample if it has one, else the answer."""
+    """Return the text to compare: the sample's own value, or the processed answer."""
     if "value" in expected:
         return str(expected["value"])
     for method in methods:
@@ -32,14 +32,14 @@ def compared_text(answer: str, expected: dict[str, Any], methods: list[str]) -> 
 
 
 def string_equals(answer: str, expected: dict[str, Any]) -> Compared:
-    """1.0 if the answer equals the truth, character for character."""
+    """Return 1.0 if the answer is identical to the ground truth."""
     truth = expected["ground_truth"]
     score = 1.0 if answer == truth else 0.0
     return {"is_correct": score}, {"answer_gt": truth, "answer_pred": answer}
 
 
 def string_equals_mcqa(answer: str, expected: dict[str, Any]) -> Compared:
-    """1.0 if the answer's first character is the right choice's letter."""
+    """Return 1.0 if the answer starts with the letter of the correct choice."""
     truth, choices = expected["ground_truth"], expected["choices"]
     predicted = answer[:1]
     metadata = {
@@ -52,7 +52,7 @@ def string_equals_mcqa(answer: str, expected: dict[str, Any]) -> Compared:
 
 
 def bleu(answer: str, expected: dict[str, Any], **settings: Any) -> Compared:
-    """Sentence BLEU of the answer, from 0 to 1."""
+    """Return the sentence BLEU of the answer, from 0 to 1."""
     truth = expected["ground_truth"]
     sentences = BLEU(**settings)
     percent = sentences.sentence_score(answer, [truth]).score
@@ -65,12 +65,12 @@ def bleu(answer: str, expected: dict[str, Any], **settings: Any) -> Compared:
 
 
 def mean(numbers: list[Any]) -> float:
-    """The mean, exactly rounded."""
+    """Return the exactly rounded mean."""
     return float(statistics.mean(numbers))
 
 
 def deviation(numbers: list[Any]) -> float:
-    """The sample standard deviation; 0.0 of a single number."""
+    """Return the sample standard deviation; 0.0 for a single number."""
     return statistics.stdev(numbers) if len(numbers) > 1 else 0.0
 
 
@@ -86,7 +86,7 @@ def metric_values(
     scores: list[dict[str, Any]],
     wanted: list[dict[str, str]],
 ) -> dict[str, float]:
-    """Metrics over the scores of samples; frequencies have a name for each value."""
+    """Return the metrics over all samples; a frequency has one entry per value."""
     values: dict[str, float] = {}
     for about in wanted:
         field, name = about["field"], about["name"]
@@ -100,7 +100,7 @@ def metric_values(
 
 
 def aggregate(numbers: list[Any], function: str, k: int) -> float:
-    """One score of all trials; pass@k and pass^k start from the share that passed."""
+    """Combine the trials; pass@k and pass^k use the proportion of passed trials."""
     if function == "pass@k":
         return float(1.0 - (1.0 - sum(numbers) / len(numbers)) ** k)
     if function == "pass^k":
@@ -112,7 +112,7 @@ def over_trials(
     of_trials: list[dict[str, Any]],
     aggregators: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """The scores of a sample over its trials: means, and what the task asks for."""
+    """Return the scores of a sample over its trials: means and task aggregations."""
     scores: dict[str, Any] = {}
     for field in of_trials[0]:
         numbers = [of_trial[field] for of_trial in of_trials]

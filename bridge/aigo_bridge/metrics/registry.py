@@ -81,10 +81,9 @@ def compute_metric(
 ) -> MetricResult:
     """Compute one metric over the scores of its scorer.
 
-    A missing, null or NaN value is skipped and counted, never treated as zero. A value of the wrong
-    type (text for `mean`, a label without a weight) leaves the metric without a value and with a problem,
-        because a
-    number over the remaining values would be wrong.
+    A missing, null or NaN value is skipped and counted, never treated as zero. A value of the wrong type
+    (text for `mean`, a label without a weight) leaves the metric without a value and with a problem, because
+    a number over the remaining values would be wrong.
 
     Args:
         metric: metric with config bound.

@@ -64,10 +64,9 @@ def aggregate_trials(
         trials: one entry per trial: the scores, or `None` for a failed trial. The order does not matter.
         aggregators: aggregators of the task; aggregators for scores of other scorers are skipped.
 
-    The scores of a single trial are returned unchanged, of any type. With more trials, numbers and
-        booleans get
-    their mean. Every other score has no aggregated value and is listed in `missing`. A null or
-    NaN score in a trial is left out like a failed trial.
+    The scores of a single trial are returned unchanged, of any type. With more trials, numbers and booleans
+    get their mean. Every other score has no aggregated value and is listed in `missing`. A null or NaN score
+    in a trial is left out like a failed trial.
     """
     scored = [scores for scores in trials if scores is not None]
     names = list(dict.fromkeys(name for scores in scored for name in scores))

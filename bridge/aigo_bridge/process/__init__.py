@@ -50,10 +50,8 @@ _USUAL = gc.get_threshold()
 def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
     """Raise the thresholds of garbage collection in this block, for the whole process.
 
-    A run keeps hundreds of thousands of objects alive (modules, rows, samples in progress). Scanning all
-        of them
-    again and again finds almost no garbage but takes much time. Short-lived cycles are
-    still found.
+    A run keeps hundreds of thousands of objects alive (modules, rows, samples in progress). Scanning all of
+    them again and again finds almost no garbage but takes much time. Short-lived cycles are still found.
 
     Args:
         young: number of new objects before the youngest generation is scanned.

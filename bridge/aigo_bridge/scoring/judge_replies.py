@@ -66,8 +66,8 @@ def read_number(reply: str) -> JudgeReply:
     """Return the number in a reply: `score` of its JSON, otherwise the only number in its text.
 
     If the text contains several numbers (`4 out of 5`, `0,8`), it is unreadable: the first one may be the
-        scale, the year, or half
-    of the score. Truncated JSON is also unreadable, because its number may belong to the reasoning.
+    scale, the year, or half of the score. Truncated JSON is also unreadable, because its number may belong to
+    the reasoning.
 
     Raises:
         UnreadableReplyError: the reply contains no number, or several.

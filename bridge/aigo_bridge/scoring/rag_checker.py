@@ -74,9 +74,8 @@ class Side:
 class RagChecker:
     """Scorer of `scores_to_compute`; by default all eleven scores, or only `faithfulness` without a target.
 
-    A score is `None` and excluded from all metrics if it cannot be measured (no claims, no chunks, no
-        target in this
-    row).
+    A score is `None` and excluded from all metrics if it cannot be measured (no claims, no chunks, no target
+    in this row).
 
     Raises:
         SpecError: a score needs a target column, or labels are set without their claims.

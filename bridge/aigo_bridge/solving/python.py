@@ -201,7 +201,7 @@ class PythonPostprocessor:
     ) -> PostprocessedRow:
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], dict):
             raise self._invalid(
-                f"something else as entry {number}, expected a pair of sample and solver_output"
+                f"another value as entry {number}, expected a pair of sample and solver_output"
             )
         data, output = pair
         written_id = data.get(ID_COLUMN)

@@ -239,7 +239,7 @@ def _generate_message(builder: GenerateMessageBuilder) -> _Step:
         text = last_text(response.items)
         if text is None:
             raise SampleError(
-                f"model {builder.model_key!r} gave no text to append", stage="solver", kind="ModelError"
+                f"model {builder.model_key!r} returned no text to append", stage="solver", kind="ModelError"
             )
         turn.trace.append(text_item(builder.output_role or "assistant", text))
         return _met(builder.terminate_if, text)
@@ -277,7 +277,7 @@ def _loop(builder: LoopBuilder) -> _Step:
                 return None
         if builder.on_max_iterations == "error":
             raise SampleError(
-                f"the loop made all of its {most} iterations and no terminate_if was met",
+                f"the loop reached its limit of {most} iterations without meeting terminate_if",
                 stage="solver",
                 hint="raise max_iterations, or set on_max_iterations: continue",
                 kind="MaxIterations",

@@ -32,10 +32,8 @@ def canonical_json(value: Any) -> bytes:
 
     Raises:
         ValueError: the value has no canonical text: NaN, infinity, an integer beyond 2**53 - 1, a lone
-            surrogate,
-            a key that is not a text, another type, or too deep nesting. The message contains the position
-                as a JSON
-            Pointer.
+            surrogate, a key that is not a text, another type, or too deep nesting. The message contains the
+            position as a JSON Pointer.
     """
     try:
         try:
@@ -136,7 +134,7 @@ def _number(value: float, place: str) -> str:
     same double.
     """
     if value != value or value in (float("inf"), float("-inf")):
-        raise _unfit(place, f"{value} is no JSON")
+        raise _unfit(place, f"{value} is not JSON")
     if value == 0:
         return "0"
     sign, figures, exponent = Decimal(repr(float(value))).normalize().as_tuple()

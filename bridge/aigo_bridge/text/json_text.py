@@ -24,8 +24,7 @@ _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 def read_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
     """Read one JSON document.
 
-    The result equals that of `json.loads`: integers of any size, `NaN` and `Infinity`, lone surrogates,
-        the
+    The result equals that of `json.loads`: integers of any size, `NaN` and `Infinity`, lone surrogates, the
     last of two equal keys.
 
     Raises:

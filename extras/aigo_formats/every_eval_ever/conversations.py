@@ -203,7 +203,7 @@ class InstanceMapper:
             value = evaluation["score"]
             if isinstance(value, float) and not math.isfinite(value):
                 self._loss.changed[
-                    "score value that is not a finite number: written as null, spelled out in its metadata"
+                    "score value that is not a finite number: written as null, original text in its metadata"
                 ] += 1
                 score["metadata"] |= {"unscored": True, "values": {name: non_finite_text(value)}}
                 value = None

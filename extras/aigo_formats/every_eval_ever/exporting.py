@@ -75,7 +75,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     entity = log.specification.evaluated_entity
     if not isinstance(entity, StoredModel):
         raise EvidenceError(
-            f"{str(result)!r} evaluates no model, and Every Eval Ever has results of models alone",
+            f"{str(result)!r} does not evaluate a model, and Every Eval Ever only has results of models",
             code=Code.UNFIT_RESULT,
         )
     if log.evidence is None or log.evidence.runs:
@@ -90,7 +90,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     numbers = list(_numbers(log, loss))
     if not numbers:
         raise EvidenceError(
-            f"{str(result)!r} has no metric, and Every Eval Ever asks for at least one number",
+            f"{str(result)!r} has no metric, and Every Eval Ever needs at least one number",
             code=Code.UNFIT_RESULT,
         )
     identifier = _identifier(result)
@@ -183,7 +183,7 @@ def _number(
     better, is_told = _higher_is_better(log, metric, result.value)
     if not is_told:
         # The field is required, but AI GO metrics do not contain this information.
-        loss.changed["lower_is_better: AI GO does not say it, taken from the metric's name"] += 1
+        loss.changed["lower_is_better: not defined in AI GO, derived from the metric name"] += 1
     details = {
         "aigo_metric_key": metric.metric_key,
         "aigo_value": result.value,
@@ -205,7 +205,7 @@ def _number(
             "metric_name": result.value,
             "lower_is_better": not better,
             "additional_details": {
-                "lower_is_better": "as the evaluation says" if is_told else "by the metric's name"
+                "lower_is_better": "from the evaluation" if is_told else "from the metric name"
             },
         },
         "score_details": score,
@@ -303,4 +303,4 @@ def _count_frame(log: TaskResultLog, loss: LossReport) -> None:
         if values:
             loss.dropped[what] += len(values)
     if any(key in (log.specification.config or {}) for key in _LIBRARIES):
-        loss.dropped["configuration of the foreign run"] += 1
+        loss.dropped["configuration of the imported run"] += 1

@@ -122,7 +122,7 @@ def find_pairs(locations: Sequence[str]) -> list[RecordWithInstances]:
             if place.fs is None:
                 raise
             raise UsageError(
-                f"cannot look for records at {location!r}: {error}", code=Code.UNREADABLE_LOG
+                f"cannot search for records at {location!r}: {error}", code=Code.UNREADABLE_LOG
             ) from error
         if not kinds:
             raise UsageError(
@@ -162,7 +162,7 @@ def _import_pair(
         return
     record, damage, secrets = AggregateRecord(), list[Damage](), options.redaction()
     if pair.aggregate is None:
-        damage.append(Damage(pair.location, None, "no record beside the instances: metrics are unknown"))
+        damage.append(Damage(pair.location, None, "no record next to the instances: metrics are unknown"))
     else:
         try:
             record = read_record(pair.aggregate, options.bounds, secrets, redact=options.redact)
@@ -198,7 +198,7 @@ def _index(
     index: _Index = {}
     if pair.instances is None:
         if record.companion:
-            damage.append(Damage(pair.location, None, "the record has instances, and they are not beside it"))
+            damage.append(Damage(pair.location, None, "the file of instances is not next to the record"))
         return index
     evaluations = {number.id: number.evaluation for number in record.numbers if number.id is not None}
     digest, count = hashlib.new(_algorithm(record)), 0
@@ -216,7 +216,7 @@ def _index(
                     damage.append(Damage(where, start, str(error)))
                     continue
                 if "sample_id" not in instance:
-                    damage.append(Damage(where, start, "no instance: it has no 'sample_id'"))
+                    damage.append(Damage(where, start, "not an instance: it has no 'sample_id'"))
                     continue
                 identifier = instance.get("evaluation_result_id")
                 linked = evaluations.get(identifier) if isinstance(identifier, str) else None
@@ -227,10 +227,12 @@ def _index(
         return index
     rows, checksum = record.companion.get("total_rows"), record.companion.get("checksum")
     if isinstance(rows, int) and rows != count:
-        damage.append(Damage(pair.instances, None, f"the record says {rows} instances, the file has {count}"))
+        damage.append(
+            Damage(pair.instances, None, f"the record lists {rows} instances, the file has {count}")
+        )
     if isinstance(checksum, str) and checksum.lower() != digest.hexdigest():
         damage.append(
-            Damage(pair.instances, None, "the instances are not those of the record: another checksum")
+            Damage(pair.instances, None, "the instances do not match the record: their checksum differs")
         )
     return index
 

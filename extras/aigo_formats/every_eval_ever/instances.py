@@ -89,7 +89,7 @@ class Instances:
             for score in mappings(sample.get("scores")):
                 yield from self._scored(sample, trials, score, "all" if len(trials) > 1 else None)
         if self._loss.kept["score"] == num_before:
-            self._loss.dropped["sample without a score that is a number: an instance must have one"] += 1
+            self._loss.dropped["sample without a numeric score: an instance needs one"] += 1
         else:
             self._loss.kept["sample"] += 1
 
@@ -98,14 +98,14 @@ class Instances:
         for name, value in values_of(score):
             points = self._points(value)
             if points is None:
-                self._loss.dropped["score that is no finite number: an instance must have one"] += 1
+                self._loss.dropped["score that is not a finite number: an instance needs one"] += 1
                 continue
             if instance is None:
                 instance = self._instance(sample, trials, score, trial)
             self._loss.kept["score"] += 1
             if points not in (0, 1):
                 # The field is boolean, and a fractional score is not correct.
-                self._loss.changed["score between right and wrong: is_correct is false"] += 1
+                self._loss.changed["score between correct and wrong: is_correct is false"] += 1
             for result in self._results_of(score, name):
                 evaluation = {**instance["evaluation"], "score": points, "is_correct": points == 1}
                 metadata = {**(instance["metadata"] or {}), "score": name}
@@ -117,7 +117,7 @@ class Instances:
     def _points(self, value: Any) -> float | None:
         points = score_number(value, graded=self._graded)
         if points is not None and isinstance(value, str):
-            self._loss.changed["grade of Inspect as a number: C is 1, P a half, I and N 0"] += 1
+            self._loss.changed["grade of Inspect as a number: C is 1, P is 0.5, I and N are 0"] += 1
         return points
 
     def _results_of(self, score: Json, name: str) -> Sequence[AggregateResult | None]:
@@ -164,7 +164,7 @@ class Instances:
         else:
             if len(trials) > 1:
                 self._loss.dropped[
-                    "conversation of a trial whose score is over all trials, but the last"
+                    "conversation of a trial, except the last one, because the score covers all trials"
                 ] += len(trials) - 1
             instance["messages"] = messages
             turns = sum(message["role"] == "assistant" for message in messages)

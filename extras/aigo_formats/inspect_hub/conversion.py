@@ -57,11 +57,12 @@ def convert(
     trials = _trials(parts, entry, path)
     if entry["shuffle_choices"]:
         parts.lose(
-            (*path, "shuffle_choices"), "choices are shuffled anew in each run; here they stay in order"
+            (*path, "shuffle_choices"),
+            "choices are shuffled differently in each run; here they keep their order",
         )
     for setting in talk.settings:
         parts.lose(
-            (*path, "solvers"), f"the setting {setting!r} is no part of an AI GO task", "set it on the model"
+            (*path, "solvers"), f"the setting {setting!r} is not part of an AI GO task", "set it on the model"
         )
     if parts.fatal or (parts.lost and not allow):
         return Refusal(tuple(parts.fatal), tuple(parts.lost))
@@ -91,7 +92,7 @@ def convert(
 def _about_file(parts: ConvertedParts) -> None:
     framework = parts.definition.values.get("evaluation_framework")
     if framework is not None and framework not in FRAMEWORKS:
-        message = f"'evaluation_framework': found {framework!r}; what follows is read as Inspect reads it"
+        message = f"'evaluation_framework': found {framework!r}; the file is read as Inspect would read it"
         parts.tell(("evaluation_framework",), message)
 
 
@@ -135,13 +136,13 @@ def _trials(parts: ConvertedParts, entry: Json, path: tuple[str | int, ...]) -> 
     epochs, reducer = entry["epochs"], entry["epoch_reducer"]
     least = (reducer or "").rpartition("_at_")[2] or (reducer or "").rpartition("at_least_")[2]
     if least.isdigit() and int(least) > epochs:
-        message = f"{reducer!r} of {plural(epochs, 'epoch')}, which Inspect refuses"
+        message = f"{reducer!r} of {plural(epochs, 'epoch')}, which Inspect rejects"
         parts.refuse((*path, "epoch_reducer"), message)
         return None
     if epochs == 1:
         return None
     if reducer not in _MEANS:
-        message = f"'epoch_reducer': {reducer!r} has no form in AI GO; metrics are of the mean of the epochs"
-        hint = "several scores are put together by their mean in AI GO's own metrics"
+        message = f"'epoch_reducer': {reducer!r} has no equivalent in AI GO; metrics use the mean of epochs"
+        hint = "AI GO's own metrics combine several scores by their mean"
         parts.lose((*path, "epoch_reducer"), message, hint)
     return {"num_trials": epochs}

@@ -90,10 +90,10 @@ def _field_spec(parts: ConvertedParts, value: Any, path: KeyPath) -> Json:
         return {}
     for key in value:
         if key in IGNORED_FIELDS:
-            parts.tell((*path, key), f"'field_spec': Inspect does not look at {key!r}")
+            parts.tell((*path, key), f"'field_spec': Inspect ignores {key!r}")
         elif key not in FIELDS:
             parts.tell(
-                (*path, key), f"'field_spec': Inspect does not know {key!r}", nearest(str(key), FIELDS)
+                (*path, key), f"'field_spec': Inspect does not support {key!r}", nearest(str(key), FIELDS)
             )
     fields: Json = {"input": value.get("input", "input"), "target": value.get("target", "target")}
     for name, column in fields.items():
@@ -111,7 +111,7 @@ def _field_spec(parts: ConvertedParts, value: Any, path: KeyPath) -> Json:
         else:
             fields["metadata"] = metadata
     if value.get("input_image") is not None:
-        parts.refuse((*path, "input_image"), "the prompt has images, which the converted task would not ask")
+        parts.refuse((*path, "input_image"), "the prompt has images, which the converted task would not send")
     return fields
 
 
@@ -121,14 +121,14 @@ def _steps(
     steps: list[Json] = []
     values = entry.get(key)
     if not isinstance(values, list) or not values:
-        parts.refuse((*path, key), f"{key!r}: found {values!r}, expected a list of at least one")
+        parts.refuse((*path, key), f"{key!r}: found {values!r}, expected a list with at least one entry")
         return steps
     for number, step in enumerate(values):
         at = (*path, key, number)
         name = step.get("name") if isinstance(step, dict) else None
         if not isinstance(name, str) or name not in known:
             hint = nearest(name, list(known)) if isinstance(name, str) else None
-            parts.refuse(at, f"{key!r}: found {name!r}", hint or f"Inspect takes {', '.join(known)} here")
+            parts.refuse(at, f"{key!r}: found {name!r}", hint or f"Inspect supports {', '.join(known)} here")
             continue
         arguments = step.get("args", {})
         if not isinstance(arguments, dict) or not _is_plain(arguments):

@@ -73,12 +73,15 @@ class HubTasks:
             UsageError: the folder is not empty.
         """
         if options.native:
-            message = f"--native: --to {HUB} writes nothing but files of the Hub"
+            message = f"--native: --to {HUB} only writes files for the Hub"
             raise UsageError(message, code=Code.OPTIONS_APART)
         check_free(out, force=options.force)
         target = Path(os.path.realpath(out))
         if target.exists() and any(target.iterdir()) and not _is_ours(target):
-            message = f"--out: folder {str(out)!r} has files that no export wrote; choose another folder"
+            message = (
+                f"--out: folder {str(out)!r} contains files that an export did not write; choose"
+                " another folder"
+            )
             raise UsageError(message, code=Code.ALREADY_THERE)
         entry, rows = _hub_task(plan)
         with draft_near(target) as draft:
@@ -137,7 +140,7 @@ def _refuse(plan: TaskPlan, parts: Sequence[Gap]) -> None:
         refuse_inexact(plan.task.key, parts, "an eval.yaml of Inspect")
     except InexactExportError as error:
         lines = [line for line in str(error).splitlines() if not line.startswith("hint: ")]
-        lines.append("hint: --to inspect exports the whole task, as a file that needs aigo-bridge to run")
+        lines.append("hint: --to inspect exports the whole task as a file that needs aigo-bridge to run")
         raise InexactExportError("\n".join(lines), error.parts) from None
 
 
@@ -187,15 +190,15 @@ def _short(entry: Json) -> Json:
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
     """Yield every part of a task with its fidelity in an `eval.yaml`."""
     if plan.entity != "model" or plan.dataset is None:
-        yield unsupported("definition", "an eval.yaml asks a model the rows of a dataset")
+        yield unsupported("definition", "an eval.yaml runs a model on the rows of a dataset")
         return
     benchmark = plan.benchmark
     solver = benchmark.solver
     kind = None if solver is None else solver.type
-    reason = None if kind == "single_turn_solver" else "an eval.yaml asks once, with text"
+    reason = None if kind == "single_turn_solver" else "an eval.yaml calls the model once, with text"
     yield part(f"solver ({kind})", reason)
     if solver is not None and solver.postprocessor is not None:
-        yield unsupported("solver.postprocessor", "the author's code, which an eval.yaml cannot name")
+        yield unsupported("solver.postprocessor", "task code, which an eval.yaml cannot contain")
     for number, scorer in enumerate(benchmark.scorers):
         name = f"scorers[{number}] ({scorer.type})"
         yield part(name, _scorer_problem(scorer))
@@ -204,12 +207,14 @@ def _parts(plan: TaskPlan) -> Iterator[Gap]:
             yield part(f"scorers[{number}].metrics[{at}] ({metric.type})", problem)
     if benchmark.trials is not None:
         problem = (
-            "epochs of an eval.yaml come to their mean here" if benchmark.trials.score_aggregators else None
+            "epochs of an eval.yaml are combined by their mean"
+            if benchmark.trials.score_aggregators
+            else None
         )
         yield part("trials", problem)
     if (actions := actions_part(plan)) is not None:
         yield unsupported(
-            actions.part, "an eval.yaml has no rules that leave samples out; leave their rows out"
+            actions.part, "an eval.yaml cannot exclude samples by rules; remove their rows instead"
         )
 
 
@@ -218,13 +223,13 @@ _OTHER_METRIC = "scorers of an eval.yaml have their own metrics: the mean and it
 
 def _scorer_problem(scorer: Any) -> str | None:
     if getattr(scorer, "method", None) == "loglikelihood":
-        return "Inspect's models do not tell how likely given texts are"
+        return "Inspect's models do not return log-likelihoods of given texts"
     if scorer.type not in ("string_equals", "string_equals_mcqa"):
-        return "no scorer that an eval.yaml may name gives the same scores"
+        return "no scorer that an eval.yaml may use returns the same scores"
     value = getattr(scorer, "value", None)
     methods = answer_methods(value)
     if methods is None or (scorer.type, methods) not in _PATTERNS:
-        return "what is compared is more than the answer, or the answer trimmed"
+        return "the comparison uses more than the answer, or the trimmed answer"
     fields = ("ground_truth", "ground_truth_choice", "choices")
     late = [
         name
@@ -256,7 +261,7 @@ def _rendered(plan: TaskPlan) -> tuple[Json, list[Json], list[str]]:
         rows.append(row)
         shapes.add((roles, repr(sorted(settings.items()))))
     if len(shapes) > 1:
-        problems.append("rows differ in the roles of their messages, or in settings of the model")
+        problems.append("rows differ in the roles of their messages or in model settings")
     if problems or not rows:
         return {}, rows, problems or ["there are no rows"]
     columns = [name for name in rows[0] if name.startswith("message_")]
@@ -313,14 +318,14 @@ def _row(
         )
         raise SampleError(problem, stage="solver", kind="UnsupportedContent")
     if not all(isinstance(text, str) and text for _, text in messages):
-        raise SampleError("a message is empty, or no text", stage="solver", kind="UnsupportedContent")
+        raise SampleError("a message is empty or not text", stage="solver", kind="UnsupportedContent")
     if len(targets) > 1:
         raise SampleError(
-            "its scorers compare with different texts, and a sample has one target", stage="score"
+            "its scorers compare with different texts, but a sample has only one target", stage="score"
         )
     (target,) = targets
     if not target or target.startswith("literal:"):
-        raise SampleError(f"Inspect takes the target {target!r} for another one", stage="score")
+        raise SampleError(f"Inspect would change the target {target!r}", stage="score")
     row: Json = {"sample_id": identifier, "input": messages[systems][1], "target": target}
     for number, (role, text) in enumerate(messages):
         if number != systems:

@@ -94,9 +94,9 @@ def _wrong_ids(definition: Definition, entries: list[Any]) -> Iterator[Issue]:
         name = entry.get("id") if isinstance(entry, dict) else None
         path = ("tasks", number, "id")
         if name is None:
-            yield definition.issue(path, "a task of several has no 'id'", Code.MISSING_KEY)
+            yield definition.issue(path, "a file with several tasks needs an 'id' for each", Code.MISSING_KEY)
         elif str(name) in seen:
-            yield definition.issue(path, f"the id {name!r} is that of an earlier task", Code.REPEATED_KEY)
+            yield definition.issue(path, f"the id {name!r} is used twice", Code.REPEATED_KEY)
         seen.add(str(name))
 
 

@@ -80,14 +80,16 @@ def conversation_of(parts: ConvertedParts, task: Json, path: KeyPath) -> PromptM
     for number, solver in enumerate(solvers):
         at = (*path, "solvers", number)
         if number and solvers[number - 1]["name"] in ANSWERING:
-            parts.refuse(at, f"{solver['name']!r} comes after the answer, so the model may be asked again")
+            parts.refuse(at, f"{solver['name']!r} runs after the answer, so it may call the model again")
             return talk
         try:
             _take(parts, talk, solver, columns, at)
         except FormatError as error:
             parts.refuse((*at, "args", "template"), f"{solver['name']!r}: {error}")
     if solvers and solvers[-1]["name"] not in ANSWERING:
-        parts.refuse((*path, "solvers"), "no solver asks the model: neither 'generate' nor 'multiple_choice'")
+        parts.refuse(
+            (*path, "solvers"), "no solver calls the model: neither 'generate' nor 'multiple_choice'"
+        )
     for message in talk.messages:
         message["content"] = _closed(message["content"])
     return talk
@@ -134,7 +136,8 @@ def _choose(parts: ConvertedParts, talk: PromptMessages, arguments: Json, column
         talk.settings.append("max_tokens")
     if arguments.get("shuffle"):
         parts.lose(
-            (*at, "args", "shuffle"), "choices are shuffled anew in each run; here they stay as they stand"
+            (*at, "args", "shuffle"),
+            "choices are shuffled differently in each run; here they keep their order",
         )
     if unknown := sorted(arguments.keys() - {"template", "cot", "multiple_correct", "max_tokens", "shuffle"}):
         parts.refuse((*at, "args", unknown[0]), f"Inspect's 'multiple_choice' has no {unknown[0]!r}")
@@ -147,7 +150,7 @@ def _choose(parts: ConvertedParts, talk: PromptMessages, arguments: Json, column
             cot=bool(arguments.get("cot")), multiple_correct=bool(arguments.get("multiple_correct"))
         )
     if not isinstance(template, str) or "{question}" not in template or "{choices}" not in template:
-        raise FormatError("Inspect asks for '{question}' and '{choices}' in the template")
+        raise FormatError("Inspect requires '{question}' and '{choices}' in the template")
     choices = choices_of(columns)
     loop = f"{{% for choice in {choices} %}}"
     listed = f"{loop}{_LETTER}) {{{{ choice }}}}{{{{ '\\n' if not loop.last }}}}{{% endfor %}}"
@@ -200,7 +203,7 @@ def formatted(
         FormatError: the template cannot be expressed.
     """
     if _ADDRESS.match(template) or _FILE.match(template):
-        raise FormatError("Inspect may read the template from elsewhere; write it here")
+        raise FormatError("Inspect may read the template from another file; write it here")
     pieces: list[str] = []
     text = ""
     for literal, name, layout, conversion in _fields(template):
@@ -210,14 +213,16 @@ def formatted(
         first = name.partition(".")[0].partition("[")[0]
         is_known = first in texts or first in parameters or first in metadata
         if not name or layout or conversion or (is_known and first != name):
-            raise FormatError(f"the field {{{name}}} is more than a name")
+            raise FormatError(f"the field {{{name}}} is not a plain name")
         unknown = f"{{{name}}}"
         value = parameters.get(name)
         if name in texts or (name in metadata and name not in parameters):
             pieces += [constant(text), texts[name] if name in texts else _cell(name, unknown)]
             text = ""
         elif strict:
-            raise FormatError(f"the field {unknown} is none of {', '.join(sorted(texts))}, so Inspect fails")
+            raise FormatError(
+                f"the field {unknown} is not one of {', '.join(sorted(texts))}, so Inspect fails"
+            )
         else:
             text += unknown if value is None else str(value)
     return "".join([*pieces, constant(text)])
@@ -232,7 +237,7 @@ def _fields(template: str) -> Sequence[tuple[str, str | None, str | None, str | 
     try:
         return list(Formatter().parse(template))
     except ValueError as error:
-        raise FormatError(f"it is no template: {error}") from None
+        raise FormatError(f"it is not a template: {error}") from None
 
 
 def constant(text: str) -> str:

@@ -20,7 +20,7 @@ MEAN_NAMES = {"exact": "mean", "f1": "mean"}
 """Names of Inspect's mean metric by scorer, if not `accuracy`."""
 
 _CODE = """\
-# Scores an answer with Inspect's own scorer, as `eval.yaml` asks for it; needs the package inspect-ai.
+# Scores an answer with Inspect's own scorer, as set in `eval.yaml`; needs the package inspect-ai.
 import asyncio
 import json
 from string import ascii_uppercase
@@ -109,8 +109,10 @@ def scorers_of(parts: ConvertedParts, task: Json, path: KeyPath) -> list[Json]:
     for number, scorer in enumerate(task["scorers"]):
         name, at = scorer["name"], (*path, "scorers", number)
         if name in JUDGES:
-            reason = "asks a judge in Inspect's own way, with other prompts and grades than judges of AI GO"
-            parts.lose(at, f"scorer {name!r} {reason}; its number is left out")
+            reason = (
+                "calls a judge with Inspect's own prompts and grades, which differ from those of AI GO judges"
+            )
+            parts.lose(at, f"scorer {name!r} {reason}; its metric is left out")
             continue
         if not _takes(parts, task, scorer, at):
             continue
@@ -122,7 +124,9 @@ def scorers_of(parts: ConvertedParts, task: Json, path: KeyPath) -> list[Json]:
             {"type": "python", "key": key, "compute_scores_snippet": code, "metrics": [mean, stderr]}
         )
     if not scorers and not parts.fatal:
-        parts.refuse((*path, "scorers"), "nothing would be scored: no scorer of the task has a form in AI GO")
+        parts.refuse(
+            (*path, "scorers"), "nothing would be scored: no scorer of the task has an equivalent in AI GO"
+        )
     return scorers
 
 
@@ -130,7 +134,7 @@ def _takes(parts: ConvertedParts, task: Json, scorer: Json, at: KeyPath) -> bool
     name, arguments = scorer["name"], scorer["args"]
     if unknown := sorted(map(str, arguments.keys() - set(SCORERS[name]))):
         parts.refuse(
-            (*at, "args", unknown[0]), f"Inspect's {name!r} has no {unknown[0]!r} that is known here"
+            (*at, "args", unknown[0]), f"Inspect's {name!r} does not have the argument {unknown[0]!r}"
         )
         return False
     if name == "choice" and task["solvers"] and task["solvers"][-1]["name"] != "multiple_choice":

@@ -73,7 +73,7 @@ def frame_of(
     names |= dict.fromkeys(metric["scorer_name"] for metric in metrics or [])
     about_run = header.about_run(bounds)
     if about_run is None:
-        reason = "the configuration is too large to stand in the result of every task (bound 'growth')"
+        reason = "the configuration is too large to copy into the result of every task (bound 'growth')"
         damage.append(Damage(run.location, None, reason))
     about = {
         **(about_run or {}),
@@ -272,7 +272,9 @@ def metrics_of(header: HarnessHeader, task: str, loss: LossReport) -> tuple[list
                 data["values"][f"{metric.name}_stderr"] = stderr
             else:
                 data["reason"] = f"its standard error is {shown_value(metric.stderr)}, not a finite number"
-                loss.changed["standard error that is not a finite number: told in the metric's reason"] += 1
+                loss.changed[
+                    "standard error that is not a finite number: added to the reason of the metric"
+                ] += 1
         metrics.append(data)
         loss.kept["metric"] += 1
     return metrics, errors

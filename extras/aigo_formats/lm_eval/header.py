@@ -231,10 +231,10 @@ def read_header(location: str, bounds: Bounds, redaction: Redactor, *, redact: b
     try:
         content = read_json_once(data)
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"the results file is no JSON: {error}", code=Code.NOT_A_LOG) from error
+        raise EvidenceError(f"the results file is not JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
         raise EvidenceError(
-            "the results file has no object 'results': it is none of lm-evaluation-harness",
+            "the results file has no object 'results', so it is not an lm-evaluation-harness file",
             code=Code.NOT_A_LOG,
         )
     if without_depths(content):

@@ -37,7 +37,7 @@ from aigo_formats.lm_eval.samples import HarnessMapper
 
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """Errors that code for well-formed samples raises for malformed ones."""
-NO_SAMPLES = "metrics only: releases of the harness before 0.4 write no samples"
+NO_SAMPLES = "metrics only: releases of the harness before 0.4 do not write samples"
 _LONGEST_STEM = 150
 """Maximum bytes of a file name without its suffix."""
 _MANY = 64
@@ -47,7 +47,7 @@ _MANY = 64
 class LmEvalResults:
     """Importer of lm-evaluation-harness results."""
 
-    expected = "results of lm-evaluation-harness (results_<date>.json, samples_<task>_<date>.jsonl)"
+    expected = "lm-evaluation-harness results (results_<date>.json, samples_<task>_<date>.jsonl)"
 
     def files(self, location: str) -> Sequence[str]:
         """Return the harness files at a location."""
@@ -202,7 +202,7 @@ def _samples(
     if location is None and header.is_old:
         return
     if location is None:
-        damage.append(Damage(where, None, "no samples: the harness writes them with --log_samples only"))
+        damage.append(Damage(where, None, "no samples: the harness only writes them with --log_samples"))
         return
     num_damage = len(damage)
     pending: list[bytes] = []
@@ -225,7 +225,7 @@ def _samples(
     if pending:
         yield redaction.joined(pending)
     if file.renamed:
-        mapper.loss.changed["document with the id of another: numbered"] += file.renamed
+        mapper.loss.changed["document with a duplicate id: numbered"] += file.renamed
     if len(damage) == num_damage and run.results is not None:
         damage += [Damage(where, None, reason) for reason in _contradictions(header, task, file, mapper)]
 
@@ -237,10 +237,12 @@ def _contradictions(
     digest: Any = header.part("task_hashes", task)
     is_proved = isinstance(digest, str) and digest == file.digest
     if isinstance(digest, str) and file.digest is not None and not is_proved:
-        yield "the samples are not those of the results: their digest is another (task_hashes)"
+        yield "the samples do not match the results: their digest differs (task_hashes)"
     counts: Any = header.part("n-samples", task)
     count = counts.get("effective") if isinstance(counts, dict) else None
     # For runs with --samples, some releases store the number of all documents.
     if isinstance(count, int) and count != mapper.totals.samples and not is_proved:
-        yield f"the results are of {plural(count, 'document')}, the samples have {mapper.totals.samples}"
+        yield (
+            f"the results cover {plural(count, 'document')}, but the samples file has {mapper.totals.samples}"
+        )
     yield from mapper.scores.disagreements(header.metrics(task), header.aggregations(task))

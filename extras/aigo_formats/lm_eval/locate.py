@@ -109,11 +109,11 @@ def find_runs(locations: Sequence[str]) -> list[HarnessFiles]:
             if place.fs is None:
                 raise
             raise UsageError(
-                f"cannot look for results at {location!r}: {error}", code=Code.UNREADABLE_LOG
+                f"cannot search for results at {location!r}: {error}", code=Code.UNREADABLE_LOG
             ) from error
         if not runs_here:
             raise UsageError(
-                f"no results of lm-evaluation-harness at {location!r} (expected results_<date>.json,"
+                f"no lm-evaluation-harness results at {location!r} (expected results_<date>.json,"
                 " samples_<task>_<date>.jsonl, or a folder with them)",
                 code=Code.NO_LOGS,
             )

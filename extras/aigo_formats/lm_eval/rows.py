@@ -128,7 +128,7 @@ class SamplesFile:
             self._damaged(Damage(where, start, str(error)))
             return None
         if "doc_id" not in row:
-            self._damaged(Damage(where, start, "no sample of lm-evaluation-harness: it has no 'doc_id'"))
+            self._damaged(Damage(where, start, "not an lm-evaluation-harness sample: it has no 'doc_id'"))
             return None
         return row
 
@@ -143,13 +143,13 @@ class SamplesFile:
         try:
             content = read_json_once(data)
         except (ValueError, RecursionError) as error:
-            raise EvidenceError(f"the samples are no JSON: {error}", code=Code.DAMAGED_LOG) from error
+            raise EvidenceError(f"the samples are not JSON: {error}", code=Code.DAMAGED_LOG) from error
         self._all_hashed = False
         documents: dict[str, list[Json]] = {}
         for number, row in enumerate(content if isinstance(content, list) else []):
             where = f"{self._location}: sample {number}"
             if not isinstance(row, dict) or "doc_id" not in row:
-                self._tell(Damage(where, None, "no sample of lm-evaluation-harness: it has no 'doc_id'"))
+                self._tell(Damage(where, None, "not an lm-evaluation-harness sample: it has no 'doc_id'"))
             elif without_depths(row):
                 self._tell(Damage(where, None, "nested too deeply"))
             else:

@@ -99,7 +99,7 @@ class HarnessMapper:
                 }
             )
         if not scores and self.scores.expected:
-            message = "the samples have no score of the document"
+            message = "the samples file has no score for the document"
             for trial in trials:
                 trial["errors"] = [{"error_type": "UnscoredDocument", "message": message}]
             self.totals.failed += 1
@@ -285,12 +285,12 @@ class HarnessScores:
         metadata: Json = {}
         if value is None:
             self._loss.changed["score without a value: written as null, marked as unscored"] += 1
-            metadata |= {"unscored": True, "reason": "the samples have no value of this metric"}
+            metadata |= {"unscored": True, "reason": "the samples file has no value for this metric"}
         if isinstance(value, (list, dict)):
             metadata["corpus_level"] = True
         text, count = without_non_finite(value)
         if count:
-            what = "score value that is not a finite number: written as null, spelled out in its metadata"
+            what = "score value that is not a finite number: written as null, original text in its metadata"
             self._loss.changed[what] += count
             metadata |= {"unscored": True, "values": {name: text}}
             value = nulled(value)
@@ -319,8 +319,8 @@ class HarnessScores:
                 continue
             if math.isfinite(number) and not math.isclose(stored, number, rel_tol=1e-6, abs_tol=1e-9):
                 yield (
-                    f"metric {metric.name!r} is {stored:.6g}, its {plural(len(values), 'document')} come to"
-                    f" {number:.6g}: results and samples are not of the same run"
+                    f"metric {metric.name!r} is {stored:.6g}, its {plural(len(values), 'document')} result in"
+                    f" {number:.6g}: results and samples are from different runs"
                 )
 
 

@@ -124,7 +124,7 @@ def ordered(events: Sequence[Event], loss: LossReport) -> list[Event]:
                 time = event[_TIME]
             else:
                 event[_TIME] = time
-                loss.changed["event without a time: takes that of the event before"] += 1
+                loss.changed["event without a time: time of the previous event"] += 1
     begins = [event["span_id"] if event["type"] == "span_begin" else None for event in happenings]
     result = arranged(
         happenings,
@@ -153,7 +153,7 @@ def mend_parents(events: Iterable[Event], loss: LossReport) -> None:
         while current is not None and current in begins and current not in settled:
             if current in path:
                 begins[current].pop("parent_span_id", None)
-                loss.changed["span inside itself: at the top"] += 1
+                loss.changed["span inside itself: moved to the top"] += 1
                 break
             path.add(current)
             current = begins[current].get("parent_span_id")

@@ -71,7 +71,7 @@ def find_sessions(location: Path) -> list[SessionFiles]:
         return [SessionFiles(location, (*_own_agents(location), *_by_session(beside).get(location.stem, ())))]
     if not location.is_dir():
         raise EvidenceError(
-            f"{str(location)!r} is not there, expected a transcript (.jsonl) or a folder of them",
+            f"{str(location)!r} does not exist, expected a transcript (.jsonl) or a folder of transcripts",
             code=Code.NO_LOGS,
         )
     files = sorted(location.rglob("*.jsonl"))
@@ -157,7 +157,9 @@ def _records(file: Path, reading: ReadContext) -> Iterator[TranscriptLine]:
     for line in lines_of(file, reading):
         record = record_of(line.value, line.number)
         if record is None:
-            reading.damaged(file, f"line {line.number}: it has no 'type', as each line of a transcript has")
+            reading.damaged(
+                file, f"line {line.number}: it has no 'type', which every line of a transcript needs"
+            )
         elif isinstance(problem := record.problem, str):
             reading.damaged(file, f"line {line.number}: {problem}")
         else:
@@ -235,7 +237,7 @@ class _Session:
             self.events.append(begin)
             self._emit(branch, key)
             self.events.append(span_end(key, branch[-1].time))
-            self.reading.loss.kept["branch of the conversation that was given up"] += 1
+            self.reading.loss.kept["abandoned branch of the conversation"] += 1
 
     def _emit(self, records: Iterable[TranscriptLine], span_id: str | None) -> None:
         latest: int | None = None
@@ -243,7 +245,7 @@ class _Session:
             time = record.time
             if time is not None and latest is not None and time < latest:
                 # The order of the conversation counts. Clocks can change, and lines can be written late.
-                self.reading.loss.changed["time before that of the line it follows: takes that one's"] += 1
+                self.reading.loss.changed["time before that of the previous line: replaced by that time"] += 1
                 time = latest
             latest = time if time is not None else latest
             for event in self._events_of(record):
@@ -262,7 +264,7 @@ class _Session:
             case "attachment":
                 return self._of_attachment(record)
         if record.type in _REPEATING and not self.reading.all_events:
-            self.reading.loss.dropped[f"{record.type} line: repeats what is recorded elsewhere"] += 1
+            self.reading.loss.dropped[f"{record.type} line: repeats other lines"] += 1
             return []
         if record.type in _TITLES and record.uuid is None:
             return []  # stored in the trace metadata
@@ -275,16 +277,16 @@ class _Session:
         if not parts:
             if isinstance(content, list) and content:
                 return []  # only tool results, which are stored with their calls
-            self.reading.loss.changed["message of the user without content: custom event"] += 1
+            self.reading.loss.changed["user message without content: custom event"] += 1
             return [self._custom(record, "user")]
         role = "user"
         if record.value.get("isMeta") is True or record.value.get("isCompactSummary") is True:
             role = "developer"
-            self.reading.loss.changed["text that Claude Code said in the user's place: role developer"] += 1
+            self.reading.loss.changed["text from Claude Code in the name of the user: role developer"] += 1
         items = self.maker.of_message(role, parts, id=record.uuid or "")
         messages = [item for item in items if item["type"] == "message"]
         if len(messages) < len(items):
-            self.reading.loss.changed["call of a tool in a message of the user: custom event"] += 1
+            self.reading.loss.changed["tool call in a user message: custom event"] += 1
             return [self._custom(record, "user")]
         return [
             {
@@ -336,7 +338,7 @@ class _Session:
         return {"type": "custom", "id": _numbered(record), "name": name, "data": record.value}
 
     def _loose(self, result: ToolResult) -> Event:
-        self.reading.loss.changed["result of a tool that nobody called: custom event"] += 1
+        self.reading.loss.changed["tool result without a tool call: custom event"] += 1
         event: Event = {
             "type": "custom",
             "id": f"{_numbered(result.record)}:{result.call_id}",
@@ -369,7 +371,7 @@ class _Session:
         if titles := [record.value for record in self.main if record.type in _TITLES and record.uuid is None]:
             extra["titles"] = titles
         if any(e["type"] == "model_call_event" for e in events):
-            extra["input_context"] = "not recorded: what a call saw are the messages in front of it"
+            extra["input_context"] = "not recorded: the input of a call is the messages before it"
         metadata: dict[str, Any] = {
             "trace_id": self.constants.get("sessionId") or Path(location).stem,
             "source_type": SOURCE,

@@ -69,7 +69,7 @@ class ReadContext:
             raise ValueError("it is nested too deeply") from None
         value, odd = without_non_finite(value)
         if odd:
-            self.loss.changed["number that is not finite: spelled out"] += odd
+            self.loss.changed["number that is not finite: written as text"] += odd
         if deep := without_depths([value], DEEPEST):
             self.loss.changed[f"value nested deeper than {DEEPEST}: {TOO_DEEP}"] += deep
         return value
@@ -119,7 +119,7 @@ def lines_of(file: Path, reading: ReadContext) -> Iterator[Line]:
             except LogTooLargeError:
                 raise
             except ValueError as error:
-                reading.damaged(file, f"line {number}: no JSON: {_short(error)}", offset)
+                reading.damaged(file, f"line {number}: not JSON: {_short(error)}", offset)
             else:
                 if isinstance(value, dict):
                     yield Line(number, value)
@@ -154,7 +154,7 @@ def values_of(file: Path, reading: ReadContext) -> list[Any]:
                 return lines
             reading.damage.clear()
         offset = getattr(error, "pos", None)
-        reading.damaged(file, f"no JSON: {_short(error)}", offset)
+        reading.damaged(file, f"not JSON: {_short(error)}", offset)
         return []
 
 

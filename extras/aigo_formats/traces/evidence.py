@@ -60,14 +60,14 @@ def _check(source: str, options: ImportOptions) -> None:
         )
     if options.output_format == "parquet":
         raise UsageError(
-            "traces are not written as parquet: found --format parquet, expected json, json.gz or json.zst"
+            "traces cannot be written as parquet: found --format parquet, expected json, json.gz or json.zst"
             " (the tables of a result log: `aigo-bridge import RESULT --format parquet`)",
             code=Code.WRONG_OPTION,
         )
     if options.context == "delta":
         raise UsageError("--context: found 'delta', expected full or none for traces", code=Code.WRONG_OPTION)
     if options.recompute is not None or options.provenance:
-        raise UsageError("--recompute, --provenance: not for traces", code=Code.OPTIONS_APART)
+        raise UsageError("--recompute, --provenance: not supported for traces", code=Code.OPTIONS_APART)
 
 
 def _import(location: Path, source: str, target: Path, options: ImportOptions) -> ImportReport:

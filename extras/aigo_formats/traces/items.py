@@ -168,7 +168,7 @@ class ItemMaker:
             texts = [p["text"] for p in summary if isinstance(p, dict) and isinstance(p.get("text"), str)]
             if texts:
                 return "\n".join(texts)
-        self._loss.changed["reasoning without its text: left out"] += 1
+        self._loss.changed["reasoning without text: left out"] += 1
         return None
 
     def _call(self, own_id: Any, name: Any, arguments: Any) -> Item:
@@ -189,7 +189,7 @@ class ItemMaker:
             if name is None or name == tool:
                 del self._open[index]
                 return call_id
-        self._loss.changed["answer of a tool that names no call: answers none"] += 1
+        self._loss.changed["tool result without a call id: not assigned to a call"] += 1
         return ""
 
     def _answers(self, parts: list[Any], call_id: Any, name: Any) -> list[Item]:
@@ -233,7 +233,7 @@ class ItemMaker:
                 self._loss.changed["image in an answer: file"] += 1
                 return {"type": "input_file", "file_url": file["image_url"]}
             return file
-        self._loss.changed["part of a message of an unknown kind: JSON as text"] += 1
+        self._loss.changed["message part of an unknown kind: JSON as text"] += 1
         return text_part(json_text(part), written=written)
 
 

@@ -126,7 +126,7 @@ def _messages(fields: list[Any] | None, maker: ItemMaker, loss: LossReport) -> l
         wrapped = nested(entry)
         message = wrapped.get("message", wrapped) if isinstance(wrapped, dict) else wrapped
         if not isinstance(message, dict):
-            loss.changed["message that is no object: text of the user"] += 1
+            loss.changed["message that is not an object: text of the user"] += 1
             items += maker.of_message("user", as_text(message))
             continue
         calls = list(_calls(message.get("tool_calls")))

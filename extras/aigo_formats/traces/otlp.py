@@ -71,7 +71,7 @@ def raw_spans(values: Iterable[Any], file: Path, reading: ReadContext) -> list[R
         if key in by_id:
             by_id[key].events.append(event)
         else:
-            reading.loss.dropped["log record of no span in the file"] += 1
+            reading.loss.dropped["log record without a span in the file"] += 1
     reading.bounds.check_count("spans", len(spans), 0, "the file")
     return spans
 
@@ -187,7 +187,7 @@ def _raw(span: Any, resource: dict[str, Any], scope: dict[str, Any]) -> RawSpan 
     trace_key, span_key = span_id_of(trace_id), span_id_of(identity)
     if trace_key is None or span_key is None:
         missing = "trace" if trace_key is None else "span"
-        return f"a span named {str(span.get('name'))[:60]!r} has no id of its {missing}"
+        return f"a span named {str(span.get('name'))[:60]!r} has no {missing} id"
     attributes = attributes_of(span.get("attributes"))
     attributes |= {
         name.removeprefix("attributes."): value

@@ -29,13 +29,13 @@ def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]
         return [location]
     if not location.is_dir():
         raise EvidenceError(
-            f"{str(location)!r} is not there, expected a file of traces or a folder of them",
+            f"{str(location)!r} does not exist, expected a file of traces or a folder of trace files",
             code=Code.NO_LOGS,
         )
     files = sorted(path for path in location.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
     if not files:
         raise EvidenceError(
-            f"{str(location)!r} has no files of traces ({', '.join(suffixes)})", code=Code.NO_LOGS
+            f"{str(location)!r} has no trace files ({', '.join(suffixes)})", code=Code.NO_LOGS
         )
     return files
 
@@ -82,7 +82,7 @@ def span_of(raw: RawSpan, reading: ReadContext) -> Span:
     if openinference.is_openinference(raw) or not genai.is_genai(raw):
         if openinference.is_openinference(raw):
             return openinference.span_of(raw, reading.loss)
-        reading.loss.kept["span of no convention for models"] += 1
+        reading.loss.kept["span that follows no convention for models"] += 1
     return genai.span_of(raw, reading.loss)
 
 

@@ -52,7 +52,7 @@ def results_of(records: Iterable[TranscriptLine], loss: LossReport) -> ToolResul
             result = ToolResult(key, record, block)
             if key in by_call:
                 if by_call[key].block != block:
-                    loss.dropped["second result for a call of a tool"] += 1
+                    loss.dropped["second result of a tool call"] += 1
                 continue
             by_call[key] = result
             details = record.value.get("toolUseResult")
@@ -125,7 +125,7 @@ class ModelAnswerConverter:
         if item["type"] == "message":
             return {"type": "message_event", "id": identity, "item": item, "model_call_id": key}
         if item["type"] != "function_call":
-            self._loss.changed["result of a tool in an answer of the model: custom event"] += 1
+            self._loss.changed["tool result in a model answer: custom event"] += 1
             return {"type": "custom", "id": identity, "name": item["type"], "data": item}
         return self._tool(identity, key, item, record)
 
@@ -142,7 +142,7 @@ class ModelAnswerConverter:
             "model_call_id": key,
         }
         if call_id in self.tools:
-            self._loss.changed["call of a tool with the id of another one"] += 1
+            self._loss.changed["tool call with a duplicate id"] += 1
         else:
             self.tools[call_id] = event
         return event
@@ -154,7 +154,7 @@ class ModelAnswerConverter:
             if result is None and event["status"] == "completed":
                 continue
             if result is None:
-                self._loss.changed["call of a tool without a result: incomplete"] += 1
+                self._loss.changed["tool call without a result: incomplete"] += 1
                 continue
             content = result.block.get("content")
             parts = content if isinstance(content, list) else [] if content is None else [content]
@@ -173,14 +173,14 @@ class ModelAnswerConverter:
         texts = [part["text"] for part in record.blocks if isinstance(part.get("text"), str)]
         identity = record.uuid or f"line-{record.number}"
         if record.value.get("isApiErrorMessage") is True:
-            self._loss.changed["failed call of the model, told as an answer: error"] += 1
+            self._loss.changed["failed model call, recorded as an answer: error"] += 1
             return {
                 "type": "error",
                 "id": identity,
                 "message": "\n".join(texts) or as_text(record.value.get("error")) or "unknown error",
                 "metadata": self._rest(record),
             }
-        self._loss.changed["answer that no model gave: custom event"] += 1
+        self._loss.changed["answer without a model: custom event"] += 1
         return {"type": "custom", "id": identity, "name": "synthetic_answer", "data": record.value}
 
 
@@ -233,7 +233,7 @@ class Agents:
         kinds += [record.value.get(name) for record in records for name in ("agentType", "attributionAgent")]
         event = self._call(key, records, meta)
         if event is None:
-            self._loss.changed["sub-agent without the call that started it: at the top"] += 1
+            self._loss.changed["sub-agent without the call that started it: moved to the top"] += 1
         else:
             self._linked.add(event["call_id"])
             result = self._results.by_call.get(event["call_id"])

@@ -70,7 +70,7 @@ def record_of(value: dict[str, Any], number: int) -> TranscriptLine | None:
         message = value.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         if not isinstance(message, dict):
-            problem = f"its 'message' is no object, but a {type(message).__name__}"
+            problem = f"its 'message' is not an object, but a {type(message).__name__}"
         elif content is not None and not isinstance(content, str | list):
             problem = (
                 f"the 'content' of its message is neither text nor a list, but a {type(content).__name__}"
@@ -102,7 +102,7 @@ def tree_of(records: Sequence[TranscriptLine], loss: LossReport) -> Tree:
     places = {record.uuid: place for place, record in enumerate(lines) if record.uuid is not None}
     if not any(record.parent in places for record in lines if record.parent is not None):
         if any(record.type in _SPOKEN for record in lines[1:]):
-            loss.changed["lines without parents: in the order of the file"] += 1
+            loss.changed["lines without parents: kept in file order"] += 1
         return Tree(lines, [])
     active = _chain(lines, places, loss)
     _add_parts(lines, active)
@@ -135,10 +135,10 @@ def _with_own_ids(records: Sequence[TranscriptLine], loss: LossReport) -> list[T
         if record.uuid is None or record.uuid not in earlier:
             lines.append(record)
         elif _bare(earlier[record.uuid]) == _bare(record):
-            loss.dropped["line that stands there twice"] += 1
+            loss.dropped["duplicate line"] += 1
             continue
         else:
-            loss.changed["line with the uuid of another one: told apart"] += 1
+            loss.changed["line with a duplicate uuid: made unique"] += 1
             lines.append(replace(record, uuid=f"{record.uuid}~{record.number}"))
         if record.uuid is not None:
             earlier.setdefault(record.uuid, record)
@@ -164,11 +164,11 @@ def _chain(lines: Sequence[TranscriptLine], places: dict[str, int], loss: LossRe
             begins = record.is_prompt and not record.is_summary
             place = None if begins else previous
         elif record.parent not in places:
-            loss.changed["line whose parent is not in the transcript: follows the line before it"] += 1
+            loss.changed["line whose parent is not in the transcript: attached to the previous line"] += 1
             place = previous
         elif places[record.parent] in active:
             # After a compaction that kept messages, they follow its summary, which in turn follows them.
-            loss.changed["line inside its own ancestry: follows the line before it"] += 1
+            loss.changed["line inside its own ancestry: attached to the previous line"] += 1
             place = previous
         else:
             place = places[record.parent]

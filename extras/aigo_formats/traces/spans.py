@@ -69,7 +69,7 @@ class _Trace:
             if span.kind == "model" and span.id in around:
                 kinds[span.id] = "model_wrapper"
                 self.loss.changed[
-                    "model call around another one: span, its tokens are not counted twice"
+                    "model call that contains another one: span, so tokens are not counted twice"
                 ] += 1
         return kinds
 
@@ -284,7 +284,7 @@ class _Trace:
         spoken = next((span for span in around if span.input), None)
         if spoken is not None:
             return _own(spoken), f"input of span {spoken.id}"
-        self.loss.changed["trace without any content: only its spans, times and tokens"] += 1
+        self.loss.changed["trace without content: only spans, times and tokens"] += 1
         return [], "no content was recorded"
 
     def _late_results(self, items: Sequence[Item], events: Iterable[Event]) -> list[Item]:
@@ -383,9 +383,9 @@ def _sound(spans: Sequence[Span], loss: LossReport) -> list[Span]:
     for span in spans:
         earlier = by_id.get(span.id)
         if earlier == span:
-            loss.dropped["span that stands there twice"] += 1
+            loss.dropped["duplicate span"] += 1
         elif earlier is not None:
-            loss.changed["span with the id of another one: told apart"] += 1
+            loss.changed["span with a duplicate id: made unique"] += 1
             number = 2
             while f"{span.id}~{number}" in by_id:
                 number += 1
@@ -402,11 +402,11 @@ def _sound(spans: Sequence[Span], loss: LossReport) -> list[Span]:
             if span.parent is None:
                 break
             if span.parent not in by_id:
-                loss.changed["span whose parent is not in the file: at the top"] += 1
+                loss.changed["span whose parent is not in the file: moved to the top"] += 1
                 by_id[current] = replace(span, parent=None)
                 break
             if span.parent in path:
-                loss.changed["span inside itself: at the top"] += 1
+                loss.changed["span inside itself: moved to the top"] += 1
                 by_id[current] = replace(span, parent=None)
                 break
             current = span.parent

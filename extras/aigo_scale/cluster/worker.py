@@ -145,7 +145,7 @@ def _piece(number: int, outcome: ShardOutcome) -> ShardResult:
     if outcome.manifest.status == "complete":
         return ShardResult(number, counts)
     errors = [part.job.error for part in outcome.parts if part.job.error]
-    return ShardResult(number, counts, error=redact("; ".join(errors) or "samples of it are missing"))
+    return ShardResult(number, counts, error=redact("; ".join(errors) or "some of its samples are missing"))
 
 
 class _News:

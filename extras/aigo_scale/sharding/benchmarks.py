@@ -170,7 +170,7 @@ def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
                 )
             )
     problems += [
-        Issue(f"nothing was asked for of {job.key!r}, which the shards have", code=Code.SHARDS_APART)
+        Issue(f"the shards contain {job.key!r}, which was not requested", code=Code.SHARDS_APART)
         for job in jobs.values()
     ]
     if problems:

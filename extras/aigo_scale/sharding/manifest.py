@@ -172,7 +172,7 @@ def _check(manifest: ShardManifest) -> None:
             raise ValueError(f"it names {name!r:.80}, which is not in its folder")
     for job in manifest.jobs:
         if job.total < 0 or job.trials < 1 or job.run < 0 or min(_numbers(job)) < 0:
-            raise ValueError(f"its counts of {job.key!r:.80} are none")
+            raise ValueError(f"its counts of {job.key!r:.80} are invalid")
     if len({job.identity for job in manifest.jobs}) < len(manifest.jobs):
         raise ValueError("it names a plan twice")
 

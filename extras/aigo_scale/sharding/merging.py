@@ -216,7 +216,7 @@ def _check_jobs(shards: Shards, evaluations: Sequence[Evaluation]) -> None:
             except EvidenceError as error:
                 problems.append(Issue(str(error), code=Code.SHARDS_APART))
     problems += [
-        Issue(f"the run file has no {job.key!r}, and the shards have", code=Code.SHARDS_APART)
+        Issue(f"the shards contain {job.key!r}, which the run file does not contain", code=Code.SHARDS_APART)
         for job in jobs.values()
     ]
     if problems:

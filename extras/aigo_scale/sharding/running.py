@@ -239,7 +239,7 @@ def differing(first: ShardManifest, other: ShardManifest) -> list[str]:
     for job in first.jobs:
         same = jobs.pop(job.identity, None)
         problems += [f"it has no {job.key!r}"] if same is None else _other_job(job, same)
-    return [*problems, *(f"it has {job.key!r} besides" for job in jobs.values())]
+    return [*problems, *(f"it also has {job.key!r}" for job in jobs.values())]
 
 
 def _other_job(job: ShardJob, other: ShardJob) -> list[str]:

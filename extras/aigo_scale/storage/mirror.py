@@ -149,7 +149,7 @@ class StorageMirror:
         except FileNotFoundError:
             return  # deleted after the listing
         except (IsADirectoryError, NotADirectoryError, FileExistsError) as error:
-            raise StorageError(f"{address} is an object and a folder at once: {error.strerror}") from error
+            raise StorageError(f"{address} is both an object and a folder: {error.strerror}") from error
         if stored.modified:
             # The newest file is found by this time, and folders are copied in any order.
             os.utime(target, (stored.modified, stored.modified))

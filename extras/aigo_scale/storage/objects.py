@@ -211,7 +211,7 @@ def take(address: Address, target: Path) -> StoredObject:
         stored = _stored(filesystem.info(address.key))
         size = target.stat().st_size
         if stored.mark != begun.mark or size != stored.size:
-            raise OSError(f"found {size:,} bytes, expected {stored.size:,}, or it was exchanged meanwhile")
+            raise OSError(f"found {size:,} bytes, expected {stored.size:,}, or the object was replaced")
         return stored
 
     target.parent.mkdir(parents=True, exist_ok=True)

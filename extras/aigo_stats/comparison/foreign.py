@@ -32,7 +32,7 @@ from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.ratios import RIGHT_OR_WRONG, Ratio, Scale, sums_of
 from aigo_stats.statistics.smooth import Smooth
 
-_RANDOM = NoInterval("it is drawn at random, so that computing it again gives another number")
+_RANDOM = NoInterval("it is random and cannot be recomputed")
 _OF_ERROR = "an interval of a standard error is not computed"
 
 
@@ -187,7 +187,7 @@ def _stored(
             numbers = [graded_number(value) for value in values]
             unclear = next((v for v, number in zip(values, numbers, strict=True) if number is None), None)
             return positions, np.array([number or 0.0 for number in numbers], dtype=float), unclear
-    return NoInterval(f"how the reducer {name!r} makes one score of several epochs is not known here")
+    return NoInterval(f"the reducer {name!r} of epochs is unknown")
 
 
 def _formula(

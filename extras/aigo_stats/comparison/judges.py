@@ -207,7 +207,7 @@ def _of_texts(labels: list[Any], scores: list[Any], numbers: Numbers | None) -> 
         return NoInterval("no sample with this score has a label")
     for whose, values in (("labels", labels), ("scores", scores)):
         if any(isinstance(value, list | dict) for value in values):
-            return NoInterval(f"the {whose} are lists: agreement is known of single labels")
+            return NoInterval(f"the {whose} are lists: agreement is only defined for single labels")
     if numbers is not None or not any(isinstance(score, str) for score in scores):
         kinds = ("numbers", "text") if numbers is not None else ("text", "numbers")
         return NoInterval(f"the labels are {kinds[0]}, the scores {kinds[1]}: expected both of one kind")

@@ -159,7 +159,7 @@ def _source(columns: ResultColumns, scorer: str, metric: MetricSpec, name: str) 
         case spec.StdDevMetric():
             return _over_numbers(columns, scorer, metric.field, std_dev_of)
         case spec.MinMetric() | spec.MaxMetric():
-            reason = f"the {metric.type} of the samples says nothing about that of other samples"
+            reason = f"the {metric.type} of these samples does not generalize to other samples"
             return _over_numbers(columns, scorer, metric.field, lambda _: NoInterval(reason))
         case spec.FrequencyMetric():
             return _frequency(columns, scorer, metric, name)

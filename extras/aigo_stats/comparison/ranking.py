@@ -105,7 +105,7 @@ def _reason(names: Sequence[str], cells: Mapping[tuple[str, str], MetricComparis
     for base, new in combinations(names, 2):
         cell = cells.get((base, new))
         if cell is None:
-            return f"{base} and {new} have no such number"
+            return f"{base} and {new} do not have this metric"
         if isinstance(cell.difference, NoInterval):
             return f"{base} and {new}: {cell.difference.reason}"
     return None

@@ -24,7 +24,7 @@ _MAX_SCORES = 12
 def show_judges(qualities: Sequence[JudgeQuality], labels: str, level: float) -> None:
     """Print the comparison of every score with the labels: agreement, corrected mean and confusion matrix."""
     screen = console()
-    screen.print(Text(f"\nscores beside the labels in {name_of(labels)}", style="bold"))
+    screen.print(Text(f"\nscores compared with the labels in {name_of(labels)}", style="bold"))
     interval = f"{level_text(level)} interval"
     names = ("score", "labelled", "same", "kappa", "alpha", "mean", "labels' mean", "corrected", interval)
     _print(screen, names, ((_name(quality), *_cells(quality)) for quality in qualities))

@@ -157,8 +157,8 @@ def _field(path: Sequence[str | int]) -> str | None:
 def _moved(texts: ResultTexts, leaves: Sequence[str], stored: Sequence[str]) -> Iterator[Finding]:
     if len(leaves) != len(stored):
         yield Finding(
-            f"{plural(len(leaves), 'sample is', 'samples are')} there, {len(stored)} were: one"
-            " stands there more than once"
+            f"{plural(len(leaves), 'sample is', 'samples are')} present, {len(stored)} were recorded: one"
+            " is repeated"
         )
         return
     for place, (leaf, was) in enumerate(zip(leaves, stored, strict=True)):

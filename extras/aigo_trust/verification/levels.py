@@ -19,7 +19,7 @@ TITLES: dict[Name, str] = {
     "scores": "the scorers give the same scores again",
     "answers": "the model's answers are those of the recording",
     "digests": "result, task, config, rows and code are those of the provenance",
-    "native": "the native log says the same",
+    "native": "the native log agrees",
     "signature": "the signature holds",
 }
 """Claim of each level, in display order."""

@@ -81,8 +81,8 @@ def _of_several(log: str, outputs: list[ImportReport], record: Mapping[str, Any]
     missing = [str(name) for name in names if name not in files]
     lacking = f", and not {', '.join(missing)}" if missing else ""
     return (
-        f"the result is of several native logs; those in {Path(log).name}{lacking} have the digests of the"
-        " provenance, and a part of the samples each"
+        f"the result comes from several native logs; those in {Path(log).name}{lacking} match the"
+        " provenance, and each has a part of the samples"
     )
 
 

@@ -230,9 +230,7 @@ def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
         if name not in rows:
             yield Finding("the dataset does not have this row", sample.path, name)
         elif rows[name] != digest_or_none(row_of(sample)):
-            yield Finding(
-                "its row has another digest than that of the dataset", sample.path, name, field="data"
-            )
+            yield Finding("its row differs from the dataset (digest)", sample.path, name, field="data")
 
 
 def _definition_findings(frame: Mapping[str, Any], spec: TaskSpec) -> Iterator[Finding]:

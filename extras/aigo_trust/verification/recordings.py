@@ -97,7 +97,7 @@ def _task_findings(task: Mapping[str, Any], lines: _Lines, file: str) -> Iterato
     if findings:
         yield from findings
         return
-    message = f"its lines of {name!r} are not those of the run: {len(now)} now, {task.get('lines')} then"
+    message = f"its lines of {name!r} differ from the run: {len(now)} now, {task.get('lines')} in the run"
     yield Finding(message, file=file)
 
 
@@ -140,7 +140,7 @@ def _changes(
             behind = places[start + stop - 1] if start + stop else {}
             number = start + stop_then - num_gone + 1
             message = (
-                f"behind this one {num_gone} of {plural(len(then), 'line')} were removed (number {number})"
+                f"after this line, {num_gone} of {plural(len(then), 'line')} were removed (number {number})"
             )
             yield _finding(behind, message, file)
 

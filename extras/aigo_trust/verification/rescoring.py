@@ -247,7 +247,7 @@ def _compared(
     metadata = (*scores, _number(stored, each.trial), "metadata") if stored else scores
     if stored and (replies.problem is not None or (surplus := replies.rest()) is not None):
         problem = replies.problem or surplus
-        message = f"the judge was not asked what it is asked now: {problem}"
+        message = f"the judge's prompt has changed: {problem}"
         yield Finding(message, (*metadata, *replies.place), shown, scorer.key, CALLS)
         return
     if isinstance(outcome, SampleFailure):

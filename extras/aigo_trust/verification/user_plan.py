@@ -18,7 +18,7 @@ from aigo_bridge.plan.plan import PlanOrigin, TaskPlan, digest_of
 from aigo_bridge.reading.locating import find_task
 from aigo_trust.verification.materials import Materials
 
-SCORED = "the rows are those of the result that was scored, and the task's dataset has others"
+SCORED = "the rows come from the scored result and differ from the task's dataset"
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def test_a_missing_lighteval_is_one_line_with_the_command(monkeypatch: pytest.Mo
         LightevalEngine()
 
 
-def test_missing_packages_beside_lighteval_are_named() -> None:
+def test_missing_packages_of_lighteval_are_named() -> None:
     (problem,) = problems({**GOOD, "torch": None, "datasets": None})
     assert problem.message == "torch, datasets not installed"
 

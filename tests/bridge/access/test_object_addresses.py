@@ -42,7 +42,7 @@ def test_a_password_is_refused_and_not_repeated() -> None:
     assert "geheim" not in str(error.value)
 
 
-def test_what_was_taken_for_a_path_is_known() -> None:
+def test_collapsed_addresses_are_recognized() -> None:
     assert is_collapsed("s3:/bucket/x")
     assert not is_collapsed("s3x/bucket")
     assert not is_collapsed("s3://bucket/x")

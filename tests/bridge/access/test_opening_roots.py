@@ -42,7 +42,7 @@ def project(folder: Path, *marks: str) -> Path:
         "evaluation/quiz.yaml",
     ],
 )
-def test_a_project_is_known_by_what_lies_in_it(mark: str, tmp_path: Path) -> None:
+def test_a_project_is_recognized_by_its_files(mark: str, tmp_path: Path) -> None:
     task = project(tmp_path / "p", mark)
     assert root_of(task) == tmp_path / "p"
     assert read(TaskSpec, task, env={}).spec.description == "shared"
@@ -93,7 +93,7 @@ def test_the_nearest_mark_counts(tmp_path: Path) -> None:
     assert root_of(inner.parents[2] / "other.yaml") == tmp_path / "outer"
 
 
-def test_a_run_file_in_its_folder_for_evaluations_reaches_the_tasks_beside_that(tmp_path: Path) -> None:
+def test_a_run_file_in_evaluations_reaches_tasks_in_the_project(tmp_path: Path) -> None:
     project(tmp_path / "p", "evaluations/run.yaml")
     assert root_of(tmp_path / "p" / "evaluations" / "run.yaml") == tmp_path / "p"
     assert root_of(tmp_path / "p" / "run.yaml") == tmp_path / "p"
@@ -144,7 +144,7 @@ def test_home_is_nobodys_project(mark: str, tmp_path: Path, monkeypatch: pytest.
     assert root_of(tmp_path / "home" / "task.yaml") == tmp_path / "home"
 
 
-def test_what_lies_above_home_is_not_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_above_home_are_not_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project(tmp_path / "all", "run.yaml")
     task = project(tmp_path / "all" / "me" / "p")
     monkeypatch.setenv("HOME", str(tmp_path / "all" / "me"))
@@ -188,7 +188,7 @@ def test_a_link_does_not_lead_out_of_the_project(tmp_path: Path) -> None:
         read(TaskSpec, task, env={})
 
 
-def test_links_in_a_circle_are_no_crash(tmp_path: Path) -> None:
+def test_circular_links_do_not_crash(tmp_path: Path) -> None:
     task = project(tmp_path / "p", ".git/")
     circle = tmp_path / "p" / "parts" / "x.md"
     circle.unlink()

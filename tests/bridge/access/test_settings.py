@@ -70,14 +70,14 @@ def test_two_files_with_settings_are_one_too_many(tmp_path: Path) -> None:
         ("env = 3\n", r"aigo-bridge\.toml:1:1: env: found 3, expected a list of names"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_an_unreadable_setting_is_reported_with_its_position(tmp_path: Path, text: str, message: str) -> None:
     write(tmp_path, "aigo-bridge.toml", text)
 
     with pytest.raises(SettingsError, match=message):
         project_variables(tmp_path)
 
 
-def test_another_encoding_is_told(tmp_path: Path) -> None:
+def test_another_encoding_is_reported(tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_bytes("# größer".encode("latin-1"))
 
     with pytest.raises(SettingsError, match="is not UTF-8"):

@@ -105,7 +105,7 @@ def test_values_are_as_json_has_them(folder: Path) -> None:
     )
 
 
-def test_rows_that_are_none_are_all_told(folder: Path) -> None:
+def test_all_invalid_rows_are_reported(folder: Path) -> None:
     rows: Any = [{"question": "a", "answer": object()}, "b", {"question": {1}, "answer": "c"}]
 
     with pytest.raises(DatasetError) as raised:
@@ -127,12 +127,12 @@ def test_rows_that_are_none_are_all_told(folder: Path) -> None:
         ([], "dataset 'q' has no rows"),
     ],
 )
-def test_what_is_no_table_is_told(folder: Path, table: Any, message: str) -> None:
+def test_a_value_that_is_not_a_table_is_reported(folder: Path, table: Any, message: str) -> None:
     with pytest.raises(DatasetError, match=message):
         aigo_bridge.plan_task("task.yaml", datasets={"q": table})
 
 
-def test_a_text_stands_in_for_a_file(folder: Path) -> None:
+def test_a_text_replaces_a_file(folder: Path) -> None:
     (folder / "inner").mkdir()
     (folder / "inner" / "r.md").write_text("Read me.")
     (folder / "inner" / "q.jsonl").write_text((folder / "q.jsonl").read_text())

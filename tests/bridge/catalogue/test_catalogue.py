@@ -42,7 +42,7 @@ def made_without_code(tree: ast.AST) -> Iterator[int]:
             yield node.lineno
 
 
-def test_every_error_of_ours_has_a_code() -> None:
+def test_every_error_has_a_code() -> None:
     without = [
         f"{name}:{line}" for name, source in SOURCES.items() for line in made_without_code(source.tree)
     ]
@@ -90,7 +90,7 @@ def test_numbers_are_given_once() -> None:
     assert all(re.fullmatch(r"AB\d{3}", code) and family_of(code) in FAMILIES.values() for code in Code)
 
 
-def test_what_no_page_can_show_a_test_does() -> None:
+def test_codes_without_an_example_have_a_test() -> None:
     silent = {code: entry.test for code, entry in CATALOGUE.items() if entry.example is None}
     assert {code for code, test in silent.items() if test is None} == set()
     assert {
@@ -170,7 +170,7 @@ def test_the_command_lists_all_codes(aigo: Run) -> None:
     assert sorted(re.findall(r"^  (AB\d{3})  \S", listed, re.MULTILINE)) == sorted(Code)
 
 
-def test_a_code_that_is_none_is_refused(aigo: Run) -> None:
+def test_an_invalid_code_is_refused(aigo: Run) -> None:
     done = aigo("error", "AB999")
     assert done.code == 2
     assert "unknown error code 'AB999'" in done.err

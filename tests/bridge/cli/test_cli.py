@@ -17,7 +17,7 @@ from aigo_bridge.cli.terminal import is_quiet, is_verbose, note
 @pytest.mark.parametrize(
     "words", [["-q", "power"], ["power", "-q"], ["--quiet", "power"], ["power", "--quiet"]]
 )
-def test_how_much_is_said_may_stand_anywhere(aigo: Run, words: list[str]) -> None:
+def test_verbosity_options_are_accepted_anywhere(aigo: Run, words: list[str]) -> None:
     assert aigo(*words, "--rates", "0.8,0.83").code == 0
     assert (is_quiet(), is_verbose()) == (True, False)
     assert aigo("power", "--rates", "0.8,0.83", "-v").code == 0
@@ -46,7 +46,7 @@ def test_notes_are_not_for_who_wants_quiet_and_errors_are(
     assert capsys.readouterr().err == "something\n"
 
 
-def test_who_wants_more_is_told_which_defaults_count(aigo: Run, tmp_path: Path) -> None:
+def test_verbose_output_names_the_project_defaults(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_text("[validate]\nstrict = true\n")
 
     assert aigo("validate", TASKS / "gsm8k", "-v").err == "defaults of aigo-bridge.toml: --strict\n"
@@ -92,7 +92,7 @@ def test_no_verb_has_an_option_of_that_name_for_something_else(aigo: Run) -> Non
         ("xyzzy", "No such command 'xyzzy'."),
     ],
 )
-def test_a_verb_that_is_misspelt_is_told_with_those_that_it_may_be(aigo: Run, typed: str, said: str) -> None:
+def test_a_misspelled_command_is_reported_with_similar_ones(aigo: Run, typed: str, said: str) -> None:
     done = aigo(typed, "x.yaml")
 
     assert done.code == 2

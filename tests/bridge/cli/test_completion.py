@@ -50,7 +50,7 @@ def test_verbs_options_and_their_words_are_offered(shell: str) -> None:
     assert "--install-completion" in offered(shell, "aigo-bridge --inst")
 
 
-def test_all_verbs_are_offered_and_none_is_loaded_for_that() -> None:
+def test_completion_offers_all_commands_without_loading_them() -> None:
     code = (
         "import os, sys\n"
         "os.environ.update(_AIGO_BRIDGE_COMPLETE='complete_bash', COMP_WORDS='aigo-bridge ', COMP_CWORD='1')\n"

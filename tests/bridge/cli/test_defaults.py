@@ -25,7 +25,7 @@ def test_a_default_counts_as_if_it_was_typed(aigo: Run, settings: Path) -> None:
     assert "needed" in aigo("power").out
 
 
-def test_what_is_typed_wins(aigo: Run, settings: Path, tasks: Path) -> None:
+def test_typed_options_override_defaults(aigo: Run, settings: Path, tasks: Path) -> None:
     settings.write_text('[validate]\nformat = "json"\n')
     task = TASKS / "gsm8k" / "task.yaml"
 
@@ -69,7 +69,7 @@ def test_repeated_options_are_lists_or_tables(aigo: Run, settings: Path, tmp_pat
         ("[run]\nengine-option = ['x']\n", "run.engine-option: unknown option"),
     ],
 )
-def test_what_cannot_be_a_default_is_told_with_its_place(
+def test_an_invalid_default_is_reported_with_its_position(
     aigo: Run, settings: Path, text: str, message: str
 ) -> None:
     settings.write_text(text)
@@ -80,7 +80,7 @@ def test_what_cannot_be_a_default_is_told_with_its_place(
     assert message in done.err
 
 
-def test_all_that_is_wrong_is_told_at_once(aigo: Run, settings: Path) -> None:
+def test_all_problems_are_reported_together(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nmodell = 'm'\nreport = 1\n")
 
     assert "2 errors" in aigo("run", "x").err
@@ -98,7 +98,7 @@ def test_settings_of_other_verbs_are_not_looked_at(aigo: Run, settings: Path) ->
     assert aigo("schema", "task").code == 0
 
 
-def test_help_is_there_whatever_the_settings_say(aigo: Run, settings: Path) -> None:
+def test_help_works_with_invalid_settings(aigo: Run, settings: Path) -> None:
     settings.write_text("[run")
 
     assert aigo("run", "--help").code == 0
@@ -106,7 +106,7 @@ def test_help_is_there_whatever_the_settings_say(aigo: Run, settings: Path) -> N
     assert aigo("list").code == 2
 
 
-def test_a_value_that_the_option_refuses_is_told_with_its_place(aigo: Run, settings: Path) -> None:
+def test_a_refused_default_is_reported_with_its_position(aigo: Run, settings: Path) -> None:
     settings.write_text('[run]\nmax-connections = "many"\n')
 
     done = aigo("run", "x")

@@ -88,7 +88,7 @@ def test_a_long_line_is_cut_around_the_place(at: int) -> None:
     assert shown[caret.index("^")] == "X"
 
 
-def test_the_caret_stands_under_wide_letters() -> None:
+def test_the_caret_is_placed_under_wide_letters() -> None:
     shown, caret = render_issues([Issue("m", "f", 1, 3, source_line="日本X")]).split("\n")[1:3]
     assert (shown, caret) == ("1 | 日本X", "  |     ^")
 

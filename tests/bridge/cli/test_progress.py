@@ -45,7 +45,7 @@ def failed(number: int, error: str = "Error code: 401 - wrong key", total: int =
     return Progress(number, total, number, f"q{number}", error)
 
 
-def test_equal_errors_are_told_once_and_then_by_their_number() -> None:
+def test_equal_errors_are_reported_once_and_then_counted() -> None:
     watched = Watched()
     watched.monitor.report(START)
     watched.monitor.report(Progress(1, 100, 0, "good"))
@@ -74,7 +74,7 @@ def test_numbers_of_requests_make_no_new_errors_but_statuses_do() -> None:
     assert len(watched.new()) == 2
 
 
-def test_errors_of_several_tasks_are_told_apart() -> None:
+def test_errors_of_several_tasks_are_distinguished() -> None:
     watched = Watched({"several": True})
     for task in ("a", "a", "b"):
         watched.monitor.report(replace(failed(1), task=task))
@@ -84,7 +84,7 @@ def test_errors_of_several_tasks_are_told_apart() -> None:
     ]
 
 
-def test_that_nothing_works_is_said_early() -> None:
+def test_a_run_in_which_every_sample_fails_is_reported_early() -> None:
     watched = Watched()
     for number in range(1, 9):
         watched.monitor.report(failed(number))
@@ -143,7 +143,7 @@ def test_a_bar_says_what_is_waited_for() -> None:
     assert shown == [START]
 
 
-def test_when_nothing_moves_it_is_said_how_to_stop_and_to_go_on() -> None:
+def test_a_stalled_run_is_reported_with_stop_and_resume_hints() -> None:
     watched = Watched()
     watched.monitor.report(START)
     assert watched.tick(59) == []
@@ -165,7 +165,7 @@ def test_when_nothing_moves_it_is_said_how_to_stop_and_to_go_on() -> None:
     assert watched.tick(1000) == []
 
 
-def test_runs_that_cannot_be_resumed_are_not_said_to_be() -> None:
+def test_no_resume_hint_for_runs_that_cannot_be_resumed() -> None:
     watched = Watched({"resumable": False})
     watched.monitor.report(START)
     (line,) = watched.tick(60)
@@ -188,7 +188,7 @@ def test_runs_that_cannot_be_resumed_are_not_said_to_be() -> None:
         (ProgressTotals(retries=3), "3 retries"),
     ],
 )
-def test_what_a_run_came_to_so_far_in_a_few_words(totals: ProgressTotals, line: str) -> None:
+def test_the_state_of_a_run_in_progress_is_summarized(totals: ProgressTotals, line: str) -> None:
     assert totals_line(totals) == line
 
 
@@ -226,7 +226,7 @@ def test_progress_is_shown_as_it_is_asked_for(display: Display, capsys: pytest.C
     assert ("[red]x 0.5" in said) == (display != "none")
 
 
-def test_who_wants_quiet_has_no_progress() -> None:
+def test_quiet_runs_show_no_progress() -> None:
     set_verbosity(quiet=True)
     try:
         with progress() as report:

@@ -73,7 +73,7 @@ def test_a_narrow_one_has_entries_with_all_that_the_table_says(
     ]
 
 
-def test_what_is_piped_is_a_table_whatever_the_width(
+def test_piped_output_is_a_table_at_every_width(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")

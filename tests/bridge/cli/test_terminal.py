@@ -140,7 +140,7 @@ def test_a_failure_is_one_line() -> None:
     assert len(failure_line(Progress(1, 1, 1, "x" * 1000, "z" * 1000))) < 420
 
 
-def test_a_metric_with_many_values_has_its_problem_told_once() -> None:
+def test_a_problem_of_a_metric_with_many_values_is_reported_once() -> None:
     rows = [
         MetricRow("a", "accuracy", 0.5, 6, "no denominator"),
         MetricRow("a", "x_recall", 0.0, 6, "no denominator"),
@@ -150,7 +150,7 @@ def test_a_metric_with_many_values_has_its_problem_told_once() -> None:
     assert list(metric_problems(rows)) == ["accuracy and 1 more: no denominator", "accuracy: no denominator"]
 
 
-def test_metrics_of_one_name_are_told_apart() -> None:
+def test_metrics_with_the_same_name_are_distinguished() -> None:
     rows = [
         MetricRow("a", "accuracy", 0.5, 6, metric_key="binary_classification"),
         MetricRow("a", "accuracy", 0.6, 6, metric_key="mean"),

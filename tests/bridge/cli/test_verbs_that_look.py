@@ -166,7 +166,7 @@ def test_schema_accepts_tasks_and_knows_typos(aigo: Run) -> None:
     assert list(validator.iter_errors(task)) != []
 
 
-def test_unknown_schema_is_told(aigo: Run) -> None:
+def test_an_unknown_schema_is_reported(aigo: Run) -> None:
     done = aigo("schema", "tasks")
 
     assert done.code == 2
@@ -234,7 +234,7 @@ def test_explain_runs_no_snippet(aigo: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_explain_tells_what_will_fail(aigo: Run, tmp_path: Path, tasks: Path) -> None:
+def test_explain_reports_samples_that_will_fail(aigo: Run, tmp_path: Path, tasks: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"question": "say \\"hi\\"", "target": "hi"}\n')
 
     done = aigo("explain", "aigo_tasks/singleturn-generic-input", "--dataset", "qa-single-answers=rows.jsonl")
@@ -386,7 +386,7 @@ def test_columns_that_a_template_needs_are_checked_in_run_files(aigo: Run, run_f
     assert aigo("validate", run_file, "--dialect", "aigo-3.17").out.count("error: `sample") == 0
 
 
-def test_unknown_tasks_of_run_files_are_told(aigo: Run, run_file: Path) -> None:
+def test_unknown_tasks_of_run_files_are_reported(aigo: Run, run_file: Path) -> None:
     run_file.write_text(RUN.format(task="tt", column="question"))
 
     done = aigo("validate", run_file)
@@ -395,7 +395,7 @@ def test_unknown_tasks_of_run_files_are_told(aigo: Run, run_file: Path) -> None:
     assert "no task 'tt' in this run file" in done.out
 
 
-def test_missing_data_files_of_run_files_are_told(aigo: Run, run_file: Path) -> None:
+def test_missing_data_files_of_run_files_are_reported(aigo: Run, run_file: Path) -> None:
     run_file.write_text(RUN.format(task="t", column="question"))
     (run_file.parent / "rows.csv").unlink()
 

@@ -116,7 +116,7 @@ def test_truth_of_a_data_set_filter_needs_a_boolean(value: Any, expected: bool) 
 
 
 @pytest.mark.parametrize("value", [1, 0, "true", "yes", None, "", NAN, [True]])
-def test_other_values_are_no_truth_in_a_data_set(value: Any) -> None:
+def test_other_values_are_not_true_in_a_dataset(value: Any) -> None:
     for op in ("is_true", "is_false"):
         with pytest.raises(TemplateError, match="expected true or false"):
             ask("dataset", op, value)
@@ -144,7 +144,7 @@ def test_existence(value: Any, in_action: bool) -> None:
 
 @pytest.mark.parametrize("semantics", ["dataset", "action"])
 @pytest.mark.parametrize("expression", ["{{ sample.gone }}", "{{ sample.gone.deeper }}", "{{ gone }}"])
-def test_what_is_not_there_does_not_exist(semantics: Semantics, expression: str) -> None:
+def test_a_missing_column_does_not_exist(semantics: Semantics, expression: str) -> None:
     assert not matches(rule("exists", expression=expression), semantics=semantics, sample={})
     assert matches(rule("not_exists", expression=expression), semantics=semantics, sample={})
 
@@ -207,7 +207,7 @@ def test_a_failing_filter_names_the_lines(tmp_path: Path) -> None:
     )
 
 
-def test_a_filter_that_is_no_template_is_a_template_error(tmp_path: Path) -> None:
+def test_an_invalid_filter_template_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("n\n1\n")
     with pytest.raises(TemplateError, match="unexpected"):
         load_file(tmp_path / "d.csv", filters=[rule("exists", expression="{{ n")])

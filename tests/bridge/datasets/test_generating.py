@@ -247,7 +247,7 @@ def test_rows_keep_the_order_of_the_start_rows_however_models_answer() -> None:
     assert [row["name"] for row in made] == [f"Users in n{number}" for number in range(10)]
 
 
-def test_no_model_is_called_for_rows_that_nobody_wants() -> None:
+def test_no_model_is_called_for_unrequested_rows() -> None:
     calls: list[SynthesisCall] = []
 
     def ask(question: SynthesisCall) -> str:

@@ -31,14 +31,14 @@ def test_the_storages_are_those_that_commands_take() -> None:
 
 
 @pytest.mark.parametrize("url", ["s3://a/b.csv", "gs://a/b.csv", "az://a/b.csv", "hf://datasets/a/b/c.jsonl"])
-def test_an_object_is_told_from_other_addresses(url: str) -> None:
+def test_object_addresses_are_distinguished_from_other_urls(url: str) -> None:
     assert is_object(url)
     assert str(object_address(url)) == url
     assert not is_object(url.replace("://", "x://"))
 
 
 @pytest.mark.parametrize("url", ["https://a/b.csv", "rows.csv", "http://[a", ""])
-def test_what_is_no_object(url: str) -> None:
+def test_addresses_that_are_not_objects_are_refused(url: str) -> None:
     assert not is_object(url)
 
 
@@ -65,7 +65,7 @@ def test_without_a_network_nothing_is_fetched(tmp_path: Path) -> None:
     assert "must be downloaded" in refusal(URL, tmp_path, "s3://team", network=False)
 
 
-def test_an_object_that_is_no_file_of_rows_is_refused_first(tmp_path: Path) -> None:
+def test_an_object_that_is_not_a_row_file_is_refused_first(tmp_path: Path) -> None:
     assert "rows.exe" in refusal("s3://team/rows.exe", tmp_path, "s3://team")
 
 
@@ -82,12 +82,12 @@ def test_an_object_that_is_no_file_of_rows_is_refused_first(tmp_path: Path) -> N
         ("team", False),
     ],
 )
-def test_a_place_allows_what_lies_in_it(entry: str, expected: bool) -> None:
+def test_an_allowed_prefix_allows_its_objects(entry: str, expected: bool) -> None:
     assert is_object_allowed(URL, [entry]) is expected
 
 
 @pytest.mark.parametrize("entry", ["s3://", "s3:///x", "s3://a/../b", "s3://a//b", "s3://k:v@a", "s3://a/*"])
-def test_what_is_allowed_is_a_place(entry: str) -> None:
+def test_permissions_are_prefixes(entry: str) -> None:
     with pytest.raises(UsageError, match="expected a host or an origin"):
         check_allowed(entry)
 

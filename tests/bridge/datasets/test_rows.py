@@ -63,7 +63,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_small_file_that_stands_for_gigabytes_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_small_file_that_expands_to_gigabytes_is_refused(tmp_path: Path, name: str) -> None:
     """In a process that may not have them."""
     path = tmp_path / name
     path.write_bytes(BOMBS[name]())

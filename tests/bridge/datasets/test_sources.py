@@ -115,7 +115,7 @@ def test_odd_front_matter_is_a_warning_and_stays_text(tmp_path: Path, matter: st
     assert warning.file == str(tmp_path / "a.md")
 
 
-def test_unclosed_front_matter_is_none(tmp_path: Path) -> None:
+def test_unclosed_front_matter_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("---\ntitle: x\nBody")
     rows = load({"type": "folder", "directory_path": "."}, tmp_path)
     assert rows.rows[0].data["content"] == "---\ntitle: x\nBody"

@@ -117,7 +117,7 @@ def test_all_problems_are_reported_with_their_lines(tmp_path: Path) -> None:
     assert all(issue.file == str(tmp_path / "data.csv") for issue in raised.value.issues)
 
 
-def test_a_file_of_windows_is_told_with_the_way_to_convert_it(
+def test_a_windows_encoding_is_reported_with_a_conversion_hint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -157,7 +157,7 @@ def test_columns_with_semicolons_in_their_names_are_nothing_odd(tmp_path: Path) 
     assert load_file(path).warnings == ()
 
 
-def test_rows_that_are_too_short_are_told(tmp_path: Path) -> None:
+def test_short_rows_are_reported(tmp_path: Path) -> None:
     """They are taken, as the platform takes them, but a forgotten comma moves every cell behind it."""
     path = tmp_path / "d.csv"
     path.write_text("a,b,c\n1,2,3\n\n1,2\n1,2,3\n1\n")
@@ -246,7 +246,7 @@ def test_integers_stay_exact_and_nan_is_accepted(tmp_path: Path) -> None:
     assert found["inf"] == -math.inf
 
 
-def test_a_key_missing_in_some_rows_is_nan_none_or_absent(tmp_path: Path) -> None:
+def test_a_key_missing_in_some_rows_is_nan_null_or_absent(tmp_path: Path) -> None:
     text = '{"a": 1}\n{"b": 2}\n'
     rows = lines(tmp_path, text)
     assert rows.columns == ("a", "b")
@@ -410,7 +410,7 @@ def test_parquet_types_become_json_types(tmp_path: Path) -> None:
     assert rows.total == 2
 
 
-def test_what_is_not_parquet_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d.parquet").write_text("nope")
     with pytest.raises(DatasetError, match="not a Parquet file"):
         load_file(tmp_path / "d.parquet")

@@ -132,7 +132,7 @@ def test_no_samples_and_no_models(tmp_path: Path) -> None:
     assert total([cost]) == Range()
 
 
-def test_what_a_model_costs_follows_from_its_tokens() -> None:
+def test_the_cost_of_a_model_follows_from_its_tokens() -> None:
     price = ModelPrice("m", 2.0, 10.0)
     from aigo_bridge.evaluation.tokens import token_counter
 

@@ -48,7 +48,7 @@ def test_equal_results_are_equal(tmp_path: Path) -> None:
     assert (found.num_samples, found.num_differing, found.first_differing) == (4, 0, ())
 
 
-def test_what_was_said_may_differ_and_so_may_messages(tmp_path: Path) -> None:
+def test_answers_and_messages_may_differ(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [sample("a", 1.0, error="score")])
     right = side(tmp_path, "two", [sample("a", 2.0, error="score")])
     assert parity({"one": left, "two": right}).is_equal
@@ -172,7 +172,7 @@ def test_runs_of_a_repeated_task_are_compared_one_by_one(tmp_path: Path) -> None
     assert parity({"one": repeated("one", 1.0), "two": repeated("three", 0.0)}).num_differing == 1
 
 
-def test_a_damaged_result_is_no_parity(tmp_path: Path) -> None:
+def test_a_damaged_result_fails_parity(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [sample("a")])
     (tmp_path / "two.tasklog.json").write_text('{"evidence": {"samples": [{')
     with pytest.raises(EvidenceError):

@@ -24,7 +24,7 @@ def test_the_first_entry_that_fits_counts(tmp_path: Path) -> None:
     assert table.price("anthropic/x", None, "") is None
 
 
-def test_all_mistakes_are_told_with_their_places(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_with_their_positions(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(
         "curency: USD\nmodels:\n  a: {input: x, output: -1}\n  a: {input: 1, output: 1}\n  b: 3\n  c: {input: .nan, outputs: 1}\n"
@@ -47,7 +47,7 @@ def test_all_mistakes_are_told_with_their_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a: [", "- 1\n", "\x00", "currency: USD\n", "a: &a [*a]\n", "!!python/object:os.system {}\n"]
 )
-def test_what_is_no_table_is_told(tmp_path: Path, text: str) -> None:
+def test_a_value_that_is_not_a_table_is_reported(tmp_path: Path, text: str) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(text)
     with pytest.raises(SpecError):

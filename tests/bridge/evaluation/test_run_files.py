@@ -56,7 +56,7 @@ def test_specifications_without_a_key_get_the_tasks_and_a_number_where_it_is_tak
     assert [written.key for written in run_file.specifications] == ["t_2", "t_1", "t_3"]
 
 
-def test_what_all_specifications_share_is_looked_at_once(
+def test_shared_parts_of_specifications_are_checked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = 40

@@ -142,7 +142,7 @@ def test_failed_samples_are_in_no_mean(plan: TaskPlan) -> None:
 
 
 @pytest.mark.parametrize("trials", [[], [record(0, None, None, "x")], [record(0, math.nan, math.nan)]])
-def test_without_scores_there_is_no_number_but_an_error(plan: TaskPlan, trials: list[TrialRecord]) -> None:
+def test_without_scores_the_metric_is_an_error(plan: TaskPlan, trials: list[TrialRecord]) -> None:
     metrics = metrics_for(tallied(plan, trials)[0])
     assert metrics.data == ()
     assert [row.value for row in metrics.rows] == [None, None]
@@ -187,7 +187,7 @@ def test_a_run_that_is_not_complete_is_never_a_success(
     assert [error["message"] for error in log["errors"]] == [message]
 
 
-def test_a_run_in_which_everything_failed_is_no_success(plan: TaskPlan, tmp_path: Path) -> None:
+def test_a_run_with_only_failures_is_not_a_success(plan: TaskPlan, tmp_path: Path) -> None:
     log = written(plan, tmp_path / "r.json", [record(n, None, None, "x") for n in range(4)])
     assert log["status"] == "failure"
 

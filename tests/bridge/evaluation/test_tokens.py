@@ -34,7 +34,7 @@ def test_the_bounds_of_estimates_hold(text: str, counts: tuple[int, int]) -> Non
 
 
 @given(st.text())
-def test_an_estimate_lies_in_its_bounds_and_is_no_more_than_bytes(text: str) -> None:
+def test_an_estimate_is_within_its_bounds_and_at_most_the_bytes(text: str) -> None:
     estimate = token_counter(None).text(text)
     assert 0 <= estimate.low <= estimate.high <= len(text.encode())
     assert estimate.low <= estimate.expected + 1
@@ -62,7 +62,7 @@ def test_weights_bring_their_tokenizer(tmp_path: Path) -> None:
     assert token_counter(f"transformers/{tmp_path}").count is None
 
 
-def test_tiktoken_is_asked_where_its_vocabulary_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiktoken_reads_its_cached_vocabulary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import hashlib
 
     import tiktoken

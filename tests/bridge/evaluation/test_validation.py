@@ -23,14 +23,14 @@ def messages(folder: Path) -> list[tuple[str, str]]:
     return [(issue.severity, issue.message) for issue in report.issues]
 
 
-def test_a_column_that_the_data_set_beside_the_task_lacks_is_told(tmp_path: Path) -> None:
+def test_a_column_missing_in_the_dataset_of_the_task_is_reported(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "rows.jsonl").write_text('{"frage": "?"}\n')
     # An error, as a run would say: which other dataset it will run on, nothing in the file tells.
     assert messages(tmp_path) == [("error", "`sample.question` is not a column of the dataset")]
 
 
-def test_a_fitting_data_set_is_fine_and_none_at_all_is_a_warning(tmp_path: Path) -> None:
+def test_a_matching_dataset_passes_and_a_missing_one_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     ((severity, message),) = messages(tmp_path)
     assert (severity, message.split(";")[0]) == ("warning", "dataset 'rows' was not found")

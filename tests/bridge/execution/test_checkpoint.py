@@ -42,7 +42,7 @@ def answers(folder: Path) -> list[object]:
     return found
 
 
-def test_answers_are_found_again_by_all_that_tells_a_call(tmp_path: Path) -> None:
+def test_answers_are_found_by_the_identity_of_the_call(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, IDENTITY, goes_on=False)
     call(checkpoint).keep(b"1")
     call(checkpoint, times=2).keep(b"2")
@@ -62,7 +62,7 @@ def test_answers_are_found_again_by_all_that_tells_a_call(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20])
-def test_a_torn_last_line_is_no_line(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_last_line_is_ignored(tmp_path: Path, cut: int) -> None:
     path = kept(tmp_path)
     path.write_bytes(path.read_bytes()[:-cut])
     expected = [{"said": "0"}, {"said": "1"}, {"said": "2"} if cut == 1 else None]
@@ -89,7 +89,7 @@ def test_damage_costs_no_more_than_the_lines_it_is_in(
     assert sum(answer is None for answer in found) <= 2
 
 
-def test_a_failed_trial_is_forgotten_and_may_be_answered_anew(tmp_path: Path) -> None:
+def test_a_failed_trial_is_removed_and_can_be_answered_again(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, IDENTITY, goes_on=False)
     call(checkpoint).keep(b"1")
     call(checkpoint, trial=1).keep(b"2")
@@ -130,7 +130,7 @@ def test_a_second_run_at_the_same_time_keeps_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_not_an_error(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "missing", IDENTITY, goes_on=True)
     call(checkpoint).keep(b"1")
     assert call(checkpoint).answer() is None

@@ -51,7 +51,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "engine", ["inspect", pytest.param("lighteval", marks=pytest.mark.xdist_group("lighteval"))]
 )
-def test_what_has_no_rows_is_scored_by_nobody(engine: str, task: Path, tmp_path: Path) -> None:
+def test_an_output_without_rows_is_not_scored(engine: str, task: Path, tmp_path: Path) -> None:
     chosen = load_engine(engine)
     made = plan(PlanOrigin(task=str(task)))
     first = run_task(chosen, made, tmp_path / "a", model="scripted/m.jsonl")

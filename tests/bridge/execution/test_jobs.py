@@ -83,7 +83,7 @@ def start(
     return started
 
 
-def test_earlier_runs_are_ignored_where_nobody_asks_for_them(made: TaskPlan) -> None:
+def test_earlier_runs_are_ignored_unless_requested(made: TaskPlan) -> None:
     assert start(made, "ignore", logged(made)).earlier is None
 
 
@@ -96,7 +96,7 @@ def test_a_finished_run_leaves_nothing_to_do(made: TaskPlan) -> None:
 
 
 @pytest.mark.parametrize(("status", "finished"), [("success", 1), ("cancelled", 2), ("started", 0)])
-def test_an_unfinished_run_is_gone_on_from(made: TaskPlan, status: str, finished: int) -> None:
+def test_an_unfinished_run_is_resumed(made: TaskPlan, status: str, finished: int) -> None:
     started = start(made, "resume", logged(made, finished=finished, status=status))
     assert (started.is_complete, started.num_finished) == (False, finished)
     assert started.finished == "trials of old.log"
@@ -121,7 +121,7 @@ def test_where_no_model_is_asked_it_does_not_matter_which_was_named(made: TaskPl
     assert start(made, "resume", logged(made), models={}).is_complete
 
 
-def test_a_model_that_has_changed_is_told_where_something_is_taken_over(made: TaskPlan) -> None:
+def test_a_changed_model_is_reported_if_results_are_reused(made: TaskPlan) -> None:
     before = replace(made, fingerprints={"": "before"})
     started = start(made, "resume", logged(before))
     assert started.other_model
@@ -160,9 +160,7 @@ def test_outputs_of_the_same_solver_are_scored_again(made: TaskPlan, tmp_path: P
     assert start(made, "reuse", logged(replace(other, fingerprints={"": "before"}))).replay is None
 
 
-def test_logs_are_looked_at_from_the_newest_on_and_what_is_none_is_left_out(
-    made: TaskPlan, tmp_path: Path
-) -> None:
+def test_logs_are_searched_from_the_newest_and_other_files_skipped(made: TaskPlan, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("old", "new", "foreign", "broken", "no-plan")]
     for age, path in enumerate(paths):
         path.touch()

@@ -64,7 +64,7 @@ def test_any_other_exception_is_a_failure_at_the_stage(error: Exception, kind: s
 @pytest.mark.parametrize(
     "error", [asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(3), GeneratorExit()]
 )
-def test_what_ends_the_run_passes(error: BaseException) -> None:
+def test_exceptions_that_end_the_run_are_raised(error: BaseException) -> None:
     async def work() -> int:
         raise error
 
@@ -145,7 +145,7 @@ def test_one_bad_entry_fails_its_own_sample_only() -> None:
         ("1 / 0", "ZeroDivisionError: division by zero (line 1, in compute_scores"),
     ],
 )
-def test_what_is_wrong_as_a_whole_fails_every_sample(returned: str, message: str) -> None:
+def test_an_error_of_the_whole_call_fails_every_sample(returned: str, message: str) -> None:
     found = score_all(f"def compute_scores(samples): return {returned}", [{}, {}])
     assert len(found) == 2
     for each in found:
@@ -165,5 +165,5 @@ def test_what_is_wrong_as_a_whole_fails_every_sample(returned: str, message: str
         ({"scores": {"a": 1}, "b": 2}, Score({"scores": {"a": 1}, "b": 2})),
     ],
 )
-def test_both_forms_of_an_entry_are_told_apart(entry: dict[str, Any], outcome: Score) -> None:
+def test_both_forms_of_an_entry_are_distinguished(entry: dict[str, Any], outcome: Score) -> None:
     assert score_all(f"def compute_scores(samples): return [{entry!r}]", [{}]) == [outcome]

@@ -70,7 +70,7 @@ def test_rows_of_a_post_processor_count_each() -> None:
     }
 
 
-def test_what_is_not_known_is_not_zero() -> None:
+def test_unknown_counts_are_not_zero() -> None:
     assert totals(Spent(tokens=5), Spent(), Spent(tokens=7)) == ProgressTotals(tokens=12)
     assert totals(Spent(tokens=5, cost=0.5), Spent(cost=0.25)).cost == 0.75
 

@@ -111,7 +111,7 @@ def test_force_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["README.md", "t.py", "t"])
-def test_what_no_export_wrote_is_not_replaced(name: str, tmp_path: Path) -> None:
+def test_files_that_an_export_did_not_write_are_not_replaced(name: str, tmp_path: Path) -> None:
     place = tmp_path / "out" / name
     place.parent.mkdir()
     if "." in name:

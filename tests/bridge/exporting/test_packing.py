@@ -217,7 +217,9 @@ def test_another_data_set_is_not_in_the_export(tmp_path: Path) -> None:
         ('{"format": 1}', "is damaged: 'module'"),
     ],
 )
-def test_a_folder_that_is_no_export_is_told(content: str | None, message: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_an_export_is_reported(
+    content: str | None, message: str, tmp_path: Path
+) -> None:
     if content is not None:
         (tmp_path / "export.json").write_text(content)
 
@@ -291,7 +293,9 @@ PARAMETERS: list[Parameter] = [
         ("text", None, None),
     ],
 )
-def test_what_was_typed_is_told_from_what_arrives(key: str, arrived: object, meant: object) -> None:
+def test_typed_arguments_are_distinguished_from_received_ones(
+    key: str, arrived: object, meant: object
+) -> None:
     assert typed_arguments(PARAMETERS, {key: arrived}) == {key: meant}
 
 

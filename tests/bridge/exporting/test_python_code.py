@@ -55,7 +55,7 @@ def test_imports_of_packages_follow_those_of_python() -> None:
 def test_a_constant_keeps_the_text_that_describes_it() -> None:
     source = with_runtime(SOURCE.replace("{code}", "string_equals"), RUNTIME)
 
-    assert 'Any]]\n"""Scores by name, and what was compared."""\n' in source
+    assert 'Any]]\n"""Scores by name, and the compared values."""\n' in source
 
 
 def test_a_copied_file_runs() -> None:

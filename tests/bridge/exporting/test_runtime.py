@@ -67,7 +67,7 @@ def test_a_value_of_the_sample_is_compared_in_place_of_the_answer() -> None:
     assert runtime.compared_text(" A\n", {"value": " B"}, []) == " B"
 
 
-def test_choices_are_told_by_the_first_character() -> None:
+def test_choices_are_recognized_by_the_first_character() -> None:
     scores, metadata = runtime.string_equals_mcqa("Ax", {"ground_truth": "A", "choices": ["A", "B"]})
 
     assert scores == {"is_correct": 1.0}

@@ -115,7 +115,7 @@ def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) ->
         load_logs("x")
 
 
-def test_what_imports_share_loads_no_plans() -> None:
+def test_shared_import_code_loads_no_plans() -> None:
     code = (
         "import sys, aigo_bridge.importing.log_import, aigo_bridge.redaction.rules;"
         " print([n for n in ('aigo_bridge.engine.protocol', 'aigo_bridge.plan.plan', 'inspect_ai', 'lighteval') if n in sys.modules])"

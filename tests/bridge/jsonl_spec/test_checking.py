@@ -162,7 +162,7 @@ def test_every_rule_of_a_record_is_among_the_broken_ones() -> None:
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, "text", [SOUND]])
-def test_what_is_no_object_is_no_record(value: object) -> None:
+def test_a_value_that_is_not_an_object_is_not_a_record(value: object) -> None:
     assert broken(value) == [("object", "")]
 
 

@@ -107,7 +107,7 @@ def test_code_execution_is_a_stated_gap(fixture_file: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä", "x" * 241])
-def test_a_key_that_is_none_is_refused(key: str) -> None:
+def test_an_invalid_key_is_refused(key: str) -> None:
     with pytest.raises(UsageError, match="expected 1 to 240"):
         to_aigo([made()], key=key)
 

@@ -63,7 +63,7 @@ def test_nothing_is_replaced_unasked(fixture_file: Path, tmp_path: Path) -> None
     assert convert(tmp_path / "task", "--out", tmp_path / "back.jsonl").code == 2
 
 
-def test_a_task_that_does_not_fit_is_told_why(tmp_path: Path) -> None:
+def test_a_task_that_does_not_fit_is_refused_with_reasons(tmp_path: Path) -> None:
     done = convert(TASKS / "hp-trivia", "--out", tmp_path / "t.jsonl")
     assert done.code == 1
     assert "system, user" in done.err

@@ -103,7 +103,7 @@ def test_ids_are_unique_across_valid_and_invalid_lines(tmp_path: Path) -> None:
     assert "line 1" in validate_file(path)[1][-1].message
 
 
-def test_missing_and_blank_ids_are_no_duplicates(tmp_path: Path) -> None:
+def test_missing_and_blank_ids_are_not_duplicates(tmp_path: Path) -> None:
     path = written(tmp_path / "t.jsonl", record(task_id=""), record(task_id=""), *[record(task_id=None)] * 2)
     assert [rule for _, rule, _ in found(path)] == ["blank_text"] * 2 + ["missing_field"] * 2
 
@@ -153,7 +153,7 @@ def test_lines_that_readers_would_read_differently_are_refused(
     ],
     ids=range(14),
 )
-def test_a_line_that_is_no_json_says_where_it_stops_and_what_to_do(
+def test_invalid_json_is_reported_with_position_and_fix(
     tmp_path: Path, line: str | bytes, column: int | None, hint: str | None
 ) -> None:
     path = written(tmp_path / "t.jsonl", SOUND, line)

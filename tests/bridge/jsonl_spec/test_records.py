@@ -78,7 +78,7 @@ def test_a_solved_example_before_the_next_question_is_a_block(prompt: str, line:
 
 
 @pytest.mark.parametrize("prompt", NONE)
-def test_open_questions_options_and_dialogues_are_none(prompt: str) -> None:
+def test_open_questions_options_and_dialogues_are_not_few_shot_blocks(prompt: str) -> None:
     assert few_shot_block(prompt) is None
 
 

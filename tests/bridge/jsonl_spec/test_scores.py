@@ -54,7 +54,7 @@ def test_rules_are_deterministic_and_settle(rule: str, text: str) -> None:
         assert post_process(rule, once) == once
 
 
-def test_there_are_no_other_rules() -> None:
+def test_other_rules_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown post-process rule 'trim'"):
         post_process("trim", "a")
 
@@ -132,7 +132,7 @@ def test_code_is_never_run_here() -> None:
         metric_score("code_exec", "print(1)", ["assert True"])
 
 
-def test_there_are_no_other_metrics_and_no_scores_without_targets() -> None:
+def test_other_metrics_and_missing_targets_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown metric 'bleu'"):
         metric_score("bleu", "a", ["a"])
     with pytest.raises(ValueError, match="no targets"):

@@ -105,7 +105,7 @@ def test_records_are_known_by_their_name_or_their_content(
     ],
     ids=range(14),
 )  # fmt: skip
-def test_what_is_no_file_of_records_is_said_alike_by_run_and_validate(
+def test_run_and_validate_report_the_same_invalid_record_files(
     aigo: Run, tmp_path: Path, name: str, content: str | bytes, message: str, hint: str | None
 ) -> None:
     written(tmp_path / name, content)

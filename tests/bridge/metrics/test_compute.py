@@ -67,7 +67,7 @@ def test_a_metric_may_have_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev", "frequency"])
-def test_what_is_missing_is_skipped_and_counted_never_zero(kind: str) -> None:
+def test_missing_values_are_skipped_and_counted_but_never_zero(kind: str) -> None:
     scores: list[dict[str, Any]] = [{"x": 4.0}, {"x": None}, {"x": NAN}, {"y": 1.0}, {"x": 4.0}]
     result = compute(scores, type=kind, field="x")
     assert (result.num_used, result.num_skipped) == (2, 3)
@@ -75,7 +75,7 @@ def test_what_is_missing_is_skipped_and_counted_never_zero(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev", "frequency"])
-def test_without_any_value_there_is_no_number_but_a_reason(kind: str) -> None:
+def test_without_values_the_metric_has_a_reason_instead_of_a_number(kind: str) -> None:
     for values in ((), (None,), (NAN, None)):
         result = over(kind, *values)
         assert result.values == {}
@@ -83,14 +83,14 @@ def test_without_any_value_there_is_no_number_but_a_reason(kind: str) -> None:
         assert result.problem == "no sample has a value for 'x'"
 
 
-def test_a_misspelt_field_is_told_with_the_scores_there_are() -> None:
+def test_a_misspelled_field_is_reported_with_the_known_scores() -> None:
     result = compute([{"is_correct": 1.0, "b": 2}], type="mean", field="is_corect")
     assert result.problem == "no sample has a score 'is_corect'; the scorer gives: b, is_correct"
 
 
 @pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev"])
 @pytest.mark.parametrize("wrong", ["good", [1], {"a": 1}, math.inf, -math.inf, "1"])
-def test_one_value_that_is_no_number_leaves_the_metric_without_one(kind: str, wrong: object) -> None:
+def test_one_non_numeric_value_leaves_the_metric_without_a_value(kind: str, wrong: object) -> None:
     result = over(kind, 1.0, wrong, 2.0)
     assert result.values == {}
     assert result.problem is not None
@@ -116,7 +116,7 @@ gaps = st.none() | st.just(NAN)
 
 
 @given(st.lists(finite, min_size=1), st.lists(gaps))
-def test_the_mean_lies_between_the_smallest_and_the_largest(values: list[float], missing: list[Any]) -> None:
+def test_the_mean_is_between_minimum_and_maximum(values: list[float], missing: list[Any]) -> None:
     given_values = [*values, *missing]
     mean = over("mean", *given_values)
     low, high = over("min", *given_values).values["x_min"], over("max", *given_values).values["x_max"]
@@ -202,14 +202,14 @@ def test_a_sample_that_lacks_one_count_is_in_no_sum() -> None:
     assert (result.num_used, result.num_skipped) == (2, 2)
 
 
-def test_an_undefined_ratio_is_zero_and_says_so() -> None:
+def test_an_undefined_ratio_is_zero_with_a_reason() -> None:
     result = compute([{"tp": 0, "fp": 0, "fn": 0}], type="f1_score", **COUNTS)
     assert result.values == {"f1_score": 0.0}
     assert result.problem == "all counts are zero; 0.0 stands for an undefined ratio"
 
 
 @pytest.mark.parametrize("wrong", ["3", -1, math.inf, [1]])
-def test_what_is_no_count_leaves_the_ratio_without_a_value(wrong: object) -> None:
+def test_an_invalid_count_leaves_the_ratio_without_a_value(wrong: object) -> None:
     result = compute([{"tp": 1, "fp": 0, "fn": wrong}], type="f1_score", **COUNTS)
     assert result.values == {}
     assert result.problem == f"'fn' has the value {wrong!r}, expected a count"
@@ -290,18 +290,18 @@ def test_values_match_the_usual_spellings_of_an_answer(value: Any, answer: str) 
     assert binary(rows([(value, answer)]), positive=answer, negative="0").values["accuracy"] == 1.0
 
 
-def test_a_boolean_is_no_number_here() -> None:
+def test_a_boolean_is_not_a_number_here() -> None:
     assert binary(rows([(True, 1)]), positive="1", negative="0").values == {}
 
 
-def test_a_precision_without_predictions_is_zero_and_said_so() -> None:
+def test_precision_without_predictions_is_zero_with_a_reason() -> None:
     result = binary(rows([("yes", "no"), ("no", "no")]))
     assert result.values == {"accuracy": 0.5, "precision": 0.0, "recall": 0.0, "f1_score": 0.0}
     assert result.problem == "0.0 replaces values without a denominator: precision of 'yes'"
 
 
 @pytest.mark.parametrize("compute", [binary, multiclass])
-def test_without_samples_there_is_no_value(compute: Any) -> None:
+def test_without_samples_the_metric_has_no_value(compute: Any) -> None:
     result = compute([])
     assert result.values == {}
     assert result.problem is not None
@@ -340,7 +340,7 @@ def test_multiclass_numbers_computed_by_hand() -> None:
     assert result.details["confusion_matrix"] == {"a": {"a": 1, "b": 1}, "b": {"b": 2}, "c": {"a": 1}}
 
 
-def test_a_label_is_its_text_whatever_the_type() -> None:
+def test_labels_of_every_type_are_compared_as_text() -> None:
     values = multiclass(rows([(1, 1.0), ("1", 1), (0.5, "0.5"), (True, "True")])).values
     assert values["accuracy"] == 1.0
     assert [name for name in values if name.endswith("_recall")] == [
@@ -489,7 +489,7 @@ def test_a_metric_that_fails_has_no_value_and_says_why(
     assert str(result.problem).startswith(problem)
 
 
-def test_a_value_that_is_no_finite_number_is_left_out_and_named(host: SnippetHost) -> None:
+def test_a_value_that_is_not_finite_is_left_out_and_named(host: SnippetHost) -> None:
     result = returning(host, "{'a': 1, 'b': float('nan'), 'c': None, 'd': float('inf')}")
     assert result.values == {"a": 1}
     assert (

@@ -37,7 +37,7 @@ def test_authors_scores_give_a_mean_for_every_number() -> None:
     assert [getattr(metric, "field", None) for metric in metrics] == ["length", "polite"]
 
 
-def test_an_empty_list_means_no_metrics_and_none_the_default_ones() -> None:
+def test_an_empty_list_means_no_metrics_and_null_the_defaults() -> None:
     assert metrics_of(python_scorer(metrics=[]), [{"x": 1}]) == ()
     assert len(metrics_of(python_scorer(metrics=None), [{"x": 1}])) == 1
 

@@ -73,7 +73,7 @@ def test_every_rule_that_selects_leaves_a_record_in_the_order_of_the_task() -> N
     "expression",
     ["{{ sample.nope }}", "{{ scores.failed.label }}", "{{ solver_output.output }}", "{{ nope }}"],
 )
-def test_what_is_not_there_matches_nothing_but_negations(expression: str) -> None:
+def test_missing_values_match_only_negations(expression: str) -> None:
     assert not selects("equals", expression, operand={"value": "x"})
     assert not selects("in", expression, operand={"values": ["x"]})
     assert not selects("greater_than", expression, operand={"value": 1})
@@ -145,7 +145,7 @@ def test_messages_and_parts_of_them_equal_their_text() -> None:
         assert apply(rule("equals", expression, value=text), output=output).excluded, expression
 
 
-def test_what_an_output_prints_is_asked_like_a_text() -> None:
+def test_outputs_are_compared_as_their_printed_text() -> None:
     numeric, yes = trace_that_says(chat_output("5")), trace_that_says(chat_output("Yes"))
     assert apply(rule("greater_than", "{{ solver_output.output }}", value=3), output=numeric).excluded
     assert apply(rule("equals", "{{ solver_output.output }}", value=5), output=numeric).excluded

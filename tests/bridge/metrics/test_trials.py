@@ -87,7 +87,7 @@ def test_a_missing_score_is_left_out_like_a_failed_trial(missing: float | None) 
 
 
 @pytest.mark.parametrize("trials", [[], [None], [None, None]])
-def test_when_every_trial_failed_there_is_no_score(trials: list[None]) -> None:
+def test_a_sample_with_only_failed_trials_has_no_score(trials: list[None]) -> None:
     assert aggregate_trials(trials, [entry("pass@k", k=2)]) == TrialScores({})
 
 
@@ -120,7 +120,7 @@ def test_aggregators_of_other_scorers_scores_are_skipped() -> None:
         ([10**400, 1], entry("mean"), "`mean` of 'x': the numbers are too large to compute with"),
     ],
 )
-def test_what_cannot_be_aggregated_has_no_value_and_a_reason(
+def test_a_score_that_cannot_be_aggregated_has_a_reason(
     values: list[Any], aggregator: ScoreOfTrials, problem: str
 ) -> None:
     result = over(values, aggregator)
@@ -162,7 +162,7 @@ def test_no_metric_leaves_a_sample_out_silently(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["binary-classification", "multiclass-classification"])
 @pytest.mark.parametrize("missing", ["gt", "pred"])
-def test_labels_over_trials_are_no_classes_of_their_own(kind: str, missing: str) -> None:
+def test_labels_over_trials_are_not_separate_classes(kind: str, missing: str) -> None:
     answers = {"positive_answer": "a", "negative_answer": "b"} if kind.startswith("binary") else {}
     metric = TypeAdapter(Metric).validate_python(
         {"type": kind, "field_gt": "gt", "field_pred": "pred", **answers}
@@ -184,7 +184,7 @@ NUMBERS = st.lists(st.booleans() | st.integers(-100, 100) | st.floats(-1e9, 1e9)
 
 
 @given(NUMBERS)
-def test_the_mean_lies_between_the_smallest_and_the_largest(values: list[Any]) -> None:
+def test_the_mean_is_between_minimum_and_maximum(values: list[Any]) -> None:
     result = over(values, entry("mean"), entry("min"), entry("max")).values
     assert result["x.min"] <= result["x.mean"] <= result["x.max"]
     assert result["x"] == result["x.mean"]

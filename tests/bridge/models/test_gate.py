@@ -26,7 +26,7 @@ def test_as_many_calls_at_a_time_as_there_are_places() -> None:
     assert asyncio.run(run()) == 3
 
 
-def test_places_of_whoever_is_gone_are_free_and_what_is_not_waited_for_is_not_given() -> None:
+def test_abandoned_places_are_freed_and_not_handed_to_others() -> None:
     async def run() -> None:
         places = ModelSlots(1)
         await places.take("gone", "a")

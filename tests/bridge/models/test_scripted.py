@@ -128,7 +128,7 @@ def test_a_reply_can_say_everything(tmp_path: Path) -> None:
     )
 
 
-def test_tool_calls_end_the_answer_unless_something_else_is_said(tmp_path: Path) -> None:
+def test_tool_calls_end_the_answer_by_default(tmp_path: Path) -> None:
     reply = {"tool_calls": [{"name": "now"}]}
     assert script(tmp_path, {"default": True, "reply": reply}).reply(CHAT).stop_reason == "tool_calls"
 
@@ -150,7 +150,7 @@ def test_any_text_can_be_asked_and_answered(
     assert load_script(path).reply([("user", question)]).text == answer
 
 
-def test_a_byte_order_mark_and_blank_lines_are_no_matter(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_blank_lines_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(b'\xef\xbb\xbf\r\n{"default": true, "reply": "x"}\r\n\r\n')
     assert load_script(path).reply(CHAT).text == "x"
@@ -228,13 +228,13 @@ GOOD = '{"default": true, "reply": "x"}'
         ('{"default": true, "reply": {"logprobs": [{"token": "a", "logprob": NaN}]}}', "reply.logprobs[0]"),
     ],
 )
-def test_a_malformed_rule_is_told_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_a_malformed_rule_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     found = faults(tmp_path, GOOD, "", line)
     assert {number for number, _ in found} == {3}
     assert any(message in text for _, text in found)
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
     found = faults(tmp_path, "{", GOOD, '{"times": 0, "reply": {"status": "x", "text": 1}}', "4")
     assert [line for line, _ in found] == [1, 3, 3, 3, 3, 4]
 
@@ -248,7 +248,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
         (None, "cannot read the scripted model's rules: No such file or directory"),
     ],
 )
-def test_files_without_rules_are_told(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_files_without_rules_are_reported(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "rules.jsonl"
     if content is not None:
         path.write_bytes(content)

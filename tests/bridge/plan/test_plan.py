@@ -35,7 +35,7 @@ def test_a_missing_or_unreadable_file_is_not_an_error_here(tmp_path: Path) -> No
     )
 
 
-def test_a_run_that_goes_on_with_a_changed_model_is_of_neither() -> None:
+def test_a_run_resumed_with_a_changed_model_belongs_to_neither() -> None:
     old, new = {"": "a", "judge": "j"}, {"": "b", "judge": "j"}
 
     both = mixed(old, new)

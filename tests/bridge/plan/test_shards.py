@@ -31,7 +31,7 @@ def test_folders_sort_as_their_shards_do() -> None:
 @pytest.mark.parametrize(
     "text", ["17/16", "0/4", "3", "", "/", "1/0", "-1/4", "1/-4", "1.5/4", "a/b", "1/2/3", " 1/2", "١/٢"]
 )
-def test_what_is_no_shard_is_refused(text: str) -> None:
+def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected K/N with K from 1 to N"):
         parse_shard(text)
 
@@ -49,6 +49,6 @@ def test_a_shard_comes_back_from_a_log() -> None:
 
 
 @pytest.mark.parametrize("stored", [[], [1, 2], [0, 2, 3], [3, 2, 3], [1, 2, -1], [1, 2, True], "1/2", {}])
-def test_a_damaged_shard_of_a_log_is_told(stored: object) -> None:
+def test_a_damaged_shard_of_a_log_is_reported(stored: object) -> None:
     with pytest.raises(ValueError, match="its shard is"):
         ShardRows.from_json(stored)

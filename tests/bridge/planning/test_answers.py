@@ -45,7 +45,7 @@ def cells(*values: Any) -> list[dict[str, Any]]:
     return [{"a": value} for value in values]
 
 
-def test_a_right_choice_that_is_none_is_told_with_its_rows_equal_ones_once(tmp_path: Path) -> None:
+def test_an_invalid_correct_choice_is_reported_with_its_rows(tmp_path: Path) -> None:
     (issue,) = issues(tmp_path, MCQA, *cells("A", "E", "a", "B", "E", "F", "G", "E"))
 
     assert issue.message == (
@@ -111,7 +111,7 @@ def test_sound_data_is_not_talked_about(tmp_path: Path, scorer: str, rows: list[
     assert issues(tmp_path, scorer, *rows) == []
 
 
-def test_cells_without_a_value_are_told_once(tmp_path: Path) -> None:
+def test_cells_without_a_value_are_reported_once(tmp_path: Path) -> None:
     """`planning_nulls` tells of nulls, by column."""
     found = issues(tmp_path, MCQA, *cells("A", None, "", "B"))
     assert [issue.message.split(" in ")[0] for issue in found] == [
@@ -120,7 +120,7 @@ def test_cells_without_a_value_are_told_once(tmp_path: Path) -> None:
     ]
 
 
-def test_cells_of_data_sets_side_by_side_are_told_once(tmp_path: Path) -> None:
+def test_empty_cells_of_combined_datasets_are_reported_once(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in cells("x", None, "")))
     task = (TASK % EQUALS).replace("{key: d}", "{keys: [d, e]}").replace("sample.a", "sample.e.a")
     (tmp_path / "d.jsonl").write_text("{}\n" * 3)
@@ -132,7 +132,7 @@ def test_cells_of_data_sets_side_by_side_are_told_once(tmp_path: Path) -> None:
     ]
 
 
-def test_validate_tells_the_same(tmp_path: Path) -> None:
+def test_validate_reports_the_same(tmp_path: Path) -> None:
     issues(tmp_path, MCQA, *cells("A", "E"))
     (issue,) = planning_issues("task", read(TaskSpec, tmp_path / "t.yaml"), None)
     assert issue.message.startswith("'ground_truth_choice' is not one of the choices in 1 of 2 samples")

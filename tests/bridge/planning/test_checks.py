@@ -189,14 +189,14 @@ def test_rows_of_a_post_processor_have_columns_of_their_own(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("op", ["in", "is_true", "exists", "greater_than"])
-def test_whatever_is_asked_of_it(tmp_path: Path, op: str) -> None:
+def test_every_command_refuses_the_task(tmp_path: Path, op: str) -> None:
     operands: dict[str, dict[str, Any]] = {"in": {"values": ["x"]}, "greater_than": {"value": 1}}
     operand = operands.get(op, {})
     (issue,) = errors(tmp_path, rule(op, "{{ scores.string_equal.is_correct }}", **operand))
     assert "no scorer" in issue.message
 
 
-def test_all_rules_are_told_at_once_and_each_once(tmp_path: Path) -> None:
+def test_all_violated_rules_are_reported_together_and_once(tmp_path: Path) -> None:
     found = errors(
         tmp_path,
         rule("equals", "{{ scores.string_equal.is_correct }}", value=1),
@@ -301,7 +301,7 @@ def test_a_filter_of_a_data_set_without_an_expression_is_a_warning(aigo: Run, tm
     assert "{{ sample.q }}" in done.out + done.err
 
 
-def test_a_mistake_in_a_scorers_key_or_type_is_told_once(tmp_path: Path) -> None:
+def test_a_mistake_in_a_scorers_key_or_type_is_reported_once(tmp_path: Path) -> None:
     file = write(tmp_path, rule("equals", "{{ scores.mine.x }}", value=1))
     text = file.read_text()
     for old, new in (("key: mine", "key: my own"), ("type: rag_checker", "type: rag_chekcer")):

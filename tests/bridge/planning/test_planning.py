@@ -116,7 +116,7 @@ def test_an_included_file_is_part_of_the_digest(tmp_path: Path) -> None:
     assert plan(tmp_path / "a/task.yaml").digest != plan(tmp_path / "b/task.yaml").digest
 
 
-def test_what_a_log_says_of_a_plan_comes_back_from_its_header(tmp_path: Path) -> None:
+def test_the_logged_plan_is_read_from_the_header(tmp_path: Path) -> None:
     made = plan(write(tmp_path, TASK + JUDGE), config={"tone": "warm"}, num_samples=1)
     back = logged_plan(json.loads(json.dumps(made.header())))
     assert back == LoggedPlan.of(made)
@@ -138,7 +138,7 @@ def test_what_a_log_says_of_a_plan_comes_back_from_its_header(tmp_path: Path) ->
         {"cache": "never"},
     ],
 )
-def test_a_damaged_header_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_damaged_header_is_reported(tmp_path: Path, change: dict[str, Any]) -> None:
     header = {**plan(write(tmp_path)).header(), **change}
     with pytest.raises(EvidenceError, match="the log's plan"):
         logged_plan(header)
@@ -152,7 +152,7 @@ CODE = """\
 """
 
 
-def test_what_a_log_is_read_with_has_no_code_and_no_template(tmp_path: Path) -> None:
+def test_a_logged_plan_has_no_code_and_no_templates(tmp_path: Path) -> None:
     header = json.loads(json.dumps(plan(write(tmp_path, TASK + CODE)).header()))
 
     outline = logged_plan(header).outline
@@ -166,7 +166,7 @@ def edited(header: dict[str, Any]) -> dict[str, Any]:
     return {**header, "task": {**header["task"], "description": "another"}}
 
 
-def test_an_edited_plan_is_told(tmp_path: Path) -> None:
+def test_an_edited_plan_is_reported(tmp_path: Path) -> None:
     header = plan(write(tmp_path)).header()
 
     (problem,) = logged_plan(edited(header)).damage
@@ -207,7 +207,7 @@ def test_an_unknown_column_has_its_file_line_and_column(tmp_path: Path) -> None:
     assert issue.source_line == "            {{ sample.qestion }}"
 
 
-def test_all_unknown_columns_are_told_at_once(tmp_path: Path) -> None:
+def test_all_unknown_columns_are_reported_together(tmp_path: Path) -> None:
     text = (TASK + JUDGE).replace("sample.question", "sample.qestion")
     text = text.replace("solver_output.output", "sample.nothing").replace(
         "sample.<< config.column >>", "sample.x"
@@ -238,7 +238,7 @@ def test_a_template_that_does_not_compile_has_its_line(tmp_path: Path) -> None:
     assert (issue.line, Path(issue.file or "").name) == (17, "task.yaml")
 
 
-def test_missing_and_surplus_config_are_told_together(tmp_path: Path) -> None:
+def test_missing_and_surplus_config_are_reported_together(tmp_path: Path) -> None:
     text = TASK.replace(", default_value: dry", "")
     assert [issue.message for issue in issues(write(tmp_path, text), config={"tome": "x"})] == [
         "parameter 'tone' (Tone) has no value",
@@ -246,7 +246,7 @@ def test_missing_and_surplus_config_are_told_together(tmp_path: Path) -> None:
     ]
 
 
-def test_a_config_value_that_does_not_fit_its_field_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_config_value_that_does_not_fit_is_reported_with_its_position(tmp_path: Path) -> None:
     text = TASK.replace("role: user", 'role: "<< config.tone >>"')
     found = issues(write(tmp_path, text))
     assert [Path(issue.file or "").name for issue in found] == ["task.yaml"]
@@ -295,7 +295,7 @@ def test_a_definition_without_a_solver_has_no_output_to_look_at() -> None:
     assert issue.hint == "without a solver, only `sample` can be used here"
 
 
-def test_a_range_that_config_makes_empty_is_told(tmp_path: Path) -> None:
+def test_an_empty_range_from_config_is_reported(tmp_path: Path) -> None:
     text = TASK.replace(
         "{type: string, key: tone, display_name: Tone", "{type: int, key: tone, display_name: Tone"
     )
@@ -310,7 +310,7 @@ def test_a_range_that_config_makes_empty_is_told(tmp_path: Path) -> None:
     assert issue.line == 21
 
 
-def test_a_data_set_that_is_not_there_is_told_with_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_a_missing_dataset_is_reported_with_the_searched_paths(tmp_path: Path) -> None:
     path = write(tmp_path / "tasks", TASK.replace("{key: q}", "{key: other}"))
     (tmp_path / "datasets").mkdir()
     (issue,) = issues(path)
@@ -359,13 +359,13 @@ def test_an_empty_data_set_is_refused(tmp_path: Path, rows: str) -> None:
         ("nowhere.yaml", "there is no file 'nowhere.yaml'"),
     ],
 )
-def test_a_misspelt_task_is_told(name: str, message: str) -> None:
+def test_a_misspelled_task_is_reported(name: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan(Path(name))
     assert message in str(caught.value)
 
 
-def test_a_folder_without_a_task_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_task_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no task\.yaml"):
         plan(tmp_path)
     assert plan(write(tmp_path).parent).samples
@@ -387,7 +387,7 @@ def test_a_data_set_task_needs_exactly_one_data_set(tmp_path: Path) -> None:
     assert (made.entity, made.dataset and made.dataset.key) == ("dataset", "any")
 
 
-def test_every_refusal_is_one_of_ours(tmp_path: Path) -> None:
+def test_every_refusal_is_a_bridge_error(tmp_path: Path) -> None:
     for text in ("", "[]", "key: t", "key: [", TASK.replace("key: t", "key: T t")):
         with pytest.raises(BridgeError):
             plan(write(tmp_path, text))

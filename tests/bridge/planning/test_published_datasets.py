@@ -68,9 +68,7 @@ def warnings(planned: TaskPlan) -> str:
         "openai/gsm8k/main/test.parquet",
     ],
 )
-def test_a_copy_of_the_rows_stands_in_for_the_hub(
-    task: Callable[..., Path], tmp_path: Path, place: str
-) -> None:
+def test_a_local_copy_replaces_the_hub(task: Callable[..., Path], tmp_path: Path, place: str) -> None:
     write(tmp_path / "copy" / place, ROWS)
 
     planned = full(task(num_rows=6), tmp_path / "copy")
@@ -116,7 +114,7 @@ def test_other_rows_than_the_published_are_refused_with_all_that_is_wrong(
         assert {issue.code for issue in refused.value.issues} == {Code.UNPINNED_SOURCE}
 
 
-def test_what_is_not_known_of_the_rows_is_said(task: Callable[..., Path], tmp_path: Path) -> None:
+def test_unknown_facts_about_rows_are_reported(task: Callable[..., Path], tmp_path: Path) -> None:
     write(tmp_path / "copy" / "test.jsonl", ROWS)
     unpinned = {"load_dataset_kwargs": {"name": "main", "revision": "main"}, "num_rows": None}
 

@@ -80,7 +80,7 @@ def test_a_digest_that_the_file_knows_needs_no_lock(tmp_path: Path, planned: Pla
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"x": 1}', "\udcff"])
-def test_a_damaged_lock_is_told_and_not_taken_for_none(content: str, tmp_path: Path, planned: Plan) -> None:
+def test_a_damaged_lock_file_is_reported_and_not_ignored(content: str, tmp_path: Path, planned: Plan) -> None:
     (tmp_path / LOCK).write_bytes(content.encode("utf-8", "surrogateescape"))
 
     with pytest.raises(DatasetError, match=LOCK):

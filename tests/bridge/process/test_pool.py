@@ -24,7 +24,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_long_name_of_the_temporary_folder_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_long_temporary_folder_name_is_supported(tmp_path: Path) -> None:
     folder = tmp_path / ("temporary-" * 10)
     folder.mkdir()
     (tmp_path / "work.py").write_text(SCRIPT)
@@ -50,7 +50,7 @@ def clear_away_although_told_again(place: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process there is ended, and not told to end")
-def test_who_is_told_twice_to_end_clears_away_what_it_has_begun(tmp_path: Path) -> None:
+def test_a_process_stopped_twice_removes_its_temporary_files(tmp_path: Path) -> None:
     """As a whole group of processes is: by whoever stops it, and by the parent."""
     (result,) = each_in_processes(clear_away_although_told_again, [(tmp_path / "cleared",)], 1)
     assert isinstance(result, MemoryError)

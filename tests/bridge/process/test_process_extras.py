@@ -39,7 +39,7 @@ def test_a_package_of_the_core_is_named_with_the_release_that_suits() -> None:
     assert core_command("pyarrow") == "pip install pyarrow"  # of an extra only
 
 
-def test_without_an_installation_there_is_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_installation_no_command_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     def requires(name: str) -> list[str]:
         raise importlib.metadata.PackageNotFoundError(name)
 

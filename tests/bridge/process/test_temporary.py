@@ -75,7 +75,7 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("what", CODE)
-def test_what_a_killed_process_leaves_is_swept_by_the_next_one(tmp_path: Path, what: str) -> None:
+def test_files_of_a_killed_process_are_removed_by_the_next_one(tmp_path: Path, what: str) -> None:
     with running(tmp_path, what) as killed:
         left = names(tmp_path)
         assert len(left) == 1

@@ -18,7 +18,7 @@ def tree(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def test_files_are_written_beside_others(tmp_path: Path) -> None:
+def test_files_are_written_next_to_others(tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text("mine")
 
     written = create_files(tmp_path, FILES)
@@ -51,7 +51,7 @@ def test_where_files_exist_nothing_is_written_and_all_are_named(tmp_path: Path) 
     ("obstacle", "message"),
     [("file", "is not a folder"), ("out", "lies out of the folder"), ("nothing", "is a link to nothing")],
 )
-def test_what_stands_where_a_folder_should_is_told(tmp_path: Path, obstacle: str, message: str) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path, obstacle: str, message: str) -> None:
     folder, place = tmp_path / "p", tmp_path / "p" / "deep"
     folder.mkdir()
     (tmp_path / "out").mkdir()
@@ -67,9 +67,7 @@ def test_what_stands_where_a_folder_should_is_told(tmp_path: Path, obstacle: str
     assert tree(tmp_path / "out") == set()
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
     calls: list[int] = []
 

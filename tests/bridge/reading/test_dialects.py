@@ -211,7 +211,7 @@ def test_accepted_by_the_default_and_refused_by_release_3_17(name: str, tmp_path
 
 
 @pytest.mark.parametrize("name", UNCHECKED_BY_THE_LOADER)
-def test_what_the_loader_does_not_check_is_a_warning_there(name: str, tmp_path: Path) -> None:
+def test_problems_that_the_platform_does_not_check_are_warnings(name: str, tmp_path: Path) -> None:
     assert errors_of(UNCHECKED_BY_THE_LOADER[name], tmp_path)
     issues = issues_of(UNCHECKED_BY_THE_LOADER[name], tmp_path, dialect="aigo-3.17")
     assert issues

@@ -25,7 +25,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_parts_are_no_files_by_themselves(name: str, tmp_path: Path) -> None:
+def test_parts_are_not_separate_files(name: str, tmp_path: Path) -> None:
     """They were taken for apps, or datasets, and refused."""
     write(tmp_path, {"scorers/part.yaml": PARTS[name]})
 
@@ -39,7 +39,7 @@ def test_parts_are_no_files_by_themselves(name: str, tmp_path: Path) -> None:
     assert issue.hint == "validate the file that refers to it"
 
 
-def test_a_task_specification_in_a_file_of_its_own_is_no_app(tmp_path: Path) -> None:
+def test_a_task_specification_in_its_own_file_is_not_an_app(tmp_path: Path) -> None:
     write(tmp_path, {"quiz.yaml": "task_key: quiz\nmodel_key: << config.m >>\ntask_config: {a: 1}\n"})
     (report,) = validate_paths([tmp_path], env={})
     assert (report.skipped, report.issues) == (True, ())
@@ -54,7 +54,7 @@ RISK_SCORER = {
 }
 
 
-def test_risk_scorers_are_no_app() -> None:
+def test_risk_scorers_are_not_an_app() -> None:
     assert recognise({"risk_scorers": [RISK_SCORER]}) is None
     assert recognise(RISK_SCORER) == "risk_scorer"
     assert recognise({"key": "a", "display_name": "A", "risk_scorers": ["r"]}) == "app"
@@ -74,7 +74,7 @@ def test_risk_scorers_are_no_app() -> None:
         ("x.yaml", NAMED + "definition: {}\n", "aigo-3.17", "task"),
     ],
 )
-def test_a_name_tells_what_the_keys_do_not(
+def test_the_file_name_decides_if_the_keys_do_not(
     file: str, text: str, dialect: Dialect, kind: str, tmp_path: Path
 ) -> None:
     write(tmp_path, {file: text})

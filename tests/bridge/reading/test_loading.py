@@ -65,7 +65,7 @@ def test_a_reference_reads_relative_to_its_own_file(tmp_path: Path) -> None:
     assert issue.path == ("definition", "scorers", 0, "compute_scores_snippet")
 
 
-def test_a_reference_beside_other_keys_is_merged_and_the_file_wins(tmp_path: Path) -> None:
+def test_a_reference_next_to_other_keys_is_merged_and_the_file_wins(tmp_path: Path) -> None:
     write(tmp_path, {"t.yaml": "$ref: base.yaml\nkey: mine\ntags: [x]\n", "base.yaml": TASK + END})
     document = read(TaskSpec, tmp_path / "t.yaml")
     assert (document.spec.key, document.spec.tags) == ("a", ("x",))
@@ -218,7 +218,7 @@ def test_an_unset_variable_stays_with_a_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_items_of_lists_and_keys_are_no_variables(tmp_path: Path) -> None:
+def test_list_items_and_keys_are_not_variables(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(f"{TASK}tags: [$A]\n{END}", encoding="utf-8")
     assert read(TaskSpec, tmp_path / "t.yaml", env={"A": "x"}).spec.tags == ("$A",)
 
@@ -265,12 +265,12 @@ def test_env_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "config_spec: [{{type: categorical, key: a, display_name: A, allowed_values: [], values_mapping: {{? {} : 1}}}}]\n",
     ],
 )
-def test_keys_that_are_no_text_are_refused_wherever_they_stand(key: str, where: str, tmp_path: Path) -> None:
+def test_keys_that_are_not_text_are_refused_everywhere(key: str, where: str, tmp_path: Path) -> None:
     text = TASK + (where.format(key) if where else f"? {key}\n: 1\n") + END
     assert any("as a key, expected text" in issue.message for issue in errors_of(text, tmp_path))
 
 
-def test_nothing_tells_the_kind(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     (issue,) = issues_of("name: x\nvalue: 1\n", tmp_path)
     assert issue.message == "unknown kind of file: found 'name', 'value'"
 
@@ -314,7 +314,7 @@ JSON = st.recursive(
 
 
 @given(st.data())
-def test_whatever_stands_anywhere_there_is_a_specification_or_a_list_of_issues(data: st.DataObject) -> None:
+def test_any_document_gives_a_specification_or_issues(data: st.DataObject) -> None:
     import tempfile
 
     import yaml

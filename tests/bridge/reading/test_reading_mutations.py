@@ -103,7 +103,7 @@ def test_a_misspelt_key_is_found_at_every_depth_with_the_right_word(name: str, t
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_value_of_the_wrong_kind_is_found_where_it_stands(name: str, tmp_path: Path) -> None:
+def test_a_value_of_the_wrong_type_is_reported_at_its_position(name: str, tmp_path: Path) -> None:
     for path, key, value in _pairs(TEXTS[name]):
         if (path[-1] in FREE and path[-1] != "config") or path[-2:] == ("config", "api_key"):
             continue

@@ -1496,7 +1496,7 @@ def test_a_solver_without_a_data_set_is_reported_at_the_definition(tmp_path: Pat
     assert issue.path == ("definition",)
 
 
-def test_that_is_also_said_when_other_things_are_wrong(tmp_path: Path) -> None:
+def test_the_message_also_appears_with_other_problems(tmp_path: Path) -> None:
     text = SINGLE_TURN.replace("  dataset:\n    source: dataset\n    key: << config.dataset_key >>\n", "")
     text = text.replace("purpose: qa", "purpose: quality")
     messages = [issue.message for issue in errors_of(text, tmp_path)]
@@ -1504,7 +1504,7 @@ def test_that_is_also_said_when_other_things_are_wrong(tmp_path: Path) -> None:
     assert "'purpose': found 'quality', expected one of 'score', 'qa'" in messages
 
 
-def test_a_system_task_without_its_type_is_told_what_a_benchmark_task_knows(tmp_path: Path) -> None:
+def test_a_system_task_without_type_is_checked_as_a_benchmark_task(tmp_path: Path) -> None:
     (issue,) = errors_of(SYSTEM.replace("  type: system_task\n", ""), tmp_path)
     assert issue.message == "unknown key 'compute_evidence_snippet'"
 

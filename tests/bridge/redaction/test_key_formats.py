@@ -263,7 +263,7 @@ def test_counts_are_right() -> None:
     assert [text.count("[redacted") for text in json.loads(done)] == [1] * 5
 
 
-def test_kinds_are_told_apart() -> None:
+def test_kinds_of_keys_are_distinguished() -> None:
     """No two kinds find the same keys: the count by kind says what was there."""
     for one, other in pairwise(sorted(BARE)):
         assert taken(json.dumps(BARE[one]).encode())[1] != {} != taken(json.dumps(BARE[other]).encode())[1]

@@ -28,7 +28,7 @@ WORDS = ["", " ", "\n", "\t", "\r\n", "\b", "\f", "é", "\u2028", "😀", '"', "
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("name", KEYS)
 @given(before=st.sampled_from(WORDS), after=st.sampled_from([*WORDS[:-1], "."]), times=st.integers(0, 2))
-def test_a_key_is_replaced_whatever_stands_before_it(
+def test_a_key_is_replaced_after_any_prefix(
     ascii_only: bool, name: str, before: str, after: str, times: int
 ) -> None:
     """Escapes end in letters (`\\n`, `\\u00e9`), which are no part of a word; JSON inside of JSON has them twice."""
@@ -63,7 +63,7 @@ def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) ->
 
 
 @pytest.mark.parametrize("before", ["id-", "tag_", "-", "_", "run-7-"])
-def test_a_key_behind_a_dash_is_one(before: str) -> None:
+def test_a_key_after_a_dash_is_found(before: str) -> None:
     """Ids and tags are put together with dashes, and keys with them."""
     key = KEYS["openai or anthropic key"]
     done = redaction(environment={}).json(json.dumps({"id": before + key}).encode())
@@ -108,7 +108,7 @@ def test_a_value_may_be_long(secret: str) -> None:
     assert json.loads(done) in (["<[redacted: value of MY_SECRET]>"], ["<[redacted: value of MY_SECRET]\n>"])
 
 
-def test_variables_that_are_no_secrets_stay() -> None:
+def test_variables_that_are_not_secrets_stay() -> None:
     environment = {
         "TOKENIZERS_PARALLELISM": "false",
         "MY_TOKEN": "  short  \n",

@@ -151,7 +151,7 @@ def test_counts_of_a_file_add_up_and_are_those_of_its_columns(tmp_path: Path) ->
     assert read_columns(path).counts == counts
 
 
-def test_counts_are_told_with_trials_only_if_there_are_several() -> None:
+def test_counts_include_trials_only_if_there_are_several() -> None:
     assert Counts(samples=1, scored=1, trials=1).text() == "1 sample"
     assert Counts(samples=2, scored=1, failed=1, trials=2, failed_trials=1).text() == "2 samples: 1 failed"
     several = Counts(samples=4, scored=4, trials=12, failed_trials=7)

@@ -35,7 +35,7 @@ def typed(*samples: dict[str, Any]) -> list[SampleEvidence]:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 class TestRoundTrip:
-    def test_what_is_written_is_read(self, tmp_path: Path, suffix: str) -> None:
+    def test_written_logs_can_be_read(self, tmp_path: Path, suffix: str) -> None:
         path = tmp_path / f"a{suffix}"
         samples = [sample(index, text) for index, text in enumerate(ODD_TEXTS)]
 
@@ -137,12 +137,12 @@ class TestWriting:
         with pytest.raises(UsageError, match=r"found file name 'log"):
             read_log(tmp_path / name)
 
-    def test_a_file_that_does_not_exist_is_reported_whatever_its_name(self, tmp_path: Path) -> None:
+    def test_a_missing_file_is_reported_with_any_name(self, tmp_path: Path) -> None:
         for name in ("log", "log.txt", "log.json"):
             with pytest.raises(EvidenceError, match="there is no such file"):
                 read_log(tmp_path / name).frame()
 
-    def test_an_exception_leaves_the_old_file_and_nothing_besides(self, tmp_path: Path) -> None:
+    def test_an_exception_leaves_only_the_old_file(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         path.write_text("old")
 
@@ -157,7 +157,7 @@ class TestWriting:
         assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
 
     @pytest.mark.parametrize("suffix", SUFFIXES)
-    def test_a_full_disk_leaves_the_old_file_and_nothing_besides(
+    def test_a_full_disk_leaves_only_the_old_file(
         self, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = tmp_path / f"a{suffix}"
@@ -203,7 +203,7 @@ class TestWriting:
         assert json.loads((tmp_path / "a.json").read_text())["evidence"] is None
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-    def test_a_metric_that_is_no_number_is_refused(self, tmp_path: Path, value: float) -> None:
+    def test_a_metric_that_is_not_a_number_is_refused(self, tmp_path: Path, value: float) -> None:
         log = frame(metrics=[{"values": {"a": value}, "metric_key": "mean"}])
         with pytest.raises(EvidenceError, match="expected a finite number") as error:
             write_log(tmp_path / "a.json", [], finish=log)
@@ -519,7 +519,7 @@ STRICT_AND_LENIENT = [
 
 
 @pytest.mark.parametrize("more", STRICT_AND_LENIENT)
-def test_a_log_has_the_same_parts_whatever_else_stands_in_it(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_unknown_content_does_not_change_the_parts_of_a_log(tmp_path: Path, more: dict[str, Any]) -> None:
     samples = [sample(index, text) for index, text in enumerate(ODD_TEXTS)]
     log = whole(samples=samples)
     log = {**log, **more, "evidence": {**log["evidence"], **more.get("evidence", {})}}
@@ -544,7 +544,7 @@ def test_a_log_has_the_same_parts_whatever_else_stands_in_it(tmp_path: Path, mor
 
 
 @pytest.mark.parametrize("bad", [b'"\xff"', b"1e", b'"\n"', b"[1 2]", b"{,}"])
-def test_a_fault_that_only_its_sample_shows_is_told_with_its_place(tmp_path: Path, bad: bytes) -> None:
+def test_a_problem_inside_a_sample_is_reported_with_its_path(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "a.json"
     write_log(path, [sample(1), sample(2)], finish=frame())
     data = path.read_bytes().replace(b'"sample_id":2', b'"sample_id":' + bad, 1)

@@ -24,7 +24,7 @@ def call(name: str, context: list[Any], **note: Any) -> dict[str, Any]:
 
 
 @given(st.lists(st.lists(st.sampled_from(ITEMS), max_size=5), max_size=8))
-def test_what_is_shortened_against_any_earlier_call_comes_back(wanted: list[list[Any]]) -> None:
+def test_shortened_contexts_are_restored_from_any_earlier_call(wanted: list[list[Any]]) -> None:
     full = [call(str(number), context) for number, context in enumerate(wanted)]
     short = [copy.deepcopy(event) for event in full]
     for number in range(1, len(short)):
@@ -50,7 +50,7 @@ def test_what_is_shortened_against_any_earlier_call_comes_back(wanted: list[list
         sample_of([{"type": "model_call_event", "metadata": 5, "input_context": 3, "id": []}]),
     ],
 )
-def test_what_makes_no_sense_is_left_as_it_is(sample: dict[str, Any]) -> None:
+def test_invalid_shortened_contexts_stay_unchanged(sample: dict[str, Any]) -> None:
     assert expand_contexts(copy.deepcopy(sample)) == sample
 
 

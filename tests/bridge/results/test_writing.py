@@ -51,7 +51,7 @@ def test_samples_of_small_and_large_pieces_are_whole(tmp_path: Path, suffix: str
         ([], b'{"samples":null}', b'{"evidence":{"samples":null},"a":1}\n'),
     ],
 )
-def test_what_stands_behind_the_samples(
+def test_parts_after_the_samples_are_written(
     tmp_path: Path, samples: list[bytes], evidence: bytes, document: bytes
 ) -> None:
     with open_for_replacing(tmp_path / "log.json") as file:

@@ -100,7 +100,7 @@ def test_a_damaged_log_gives_what_any_other_way_gives(log: Path, tmp_path: Path,
         (b'"format_version"', b'"evidence":{"samples":[]},"format_version"'),
     ],
 )
-def test_samples_that_are_named_twice_are_no_evidence(log: Path, place: bytes, text: bytes) -> None:
+def test_duplicate_sample_names_are_refused(log: Path, place: bytes, text: bytes) -> None:
     log.write_bytes(log.read_bytes().replace(place, text))
     parts, problem = outcome(log)
     assert len(parts) == 3
@@ -108,7 +108,7 @@ def test_samples_that_are_named_twice_are_no_evidence(log: Path, place: bytes, t
     assert "found samples, or evidence, twice" in problem
 
 
-def test_names_of_columns_are_no_samples(log: Path) -> None:
+def test_column_names_are_not_samples(log: Path) -> None:
     log.write_bytes(log.read_bytes().replace(b'"description"', b'"samples":"evidence","description"'))
     assert outcome(log) == another_way(log)
 

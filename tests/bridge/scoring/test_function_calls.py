@@ -218,7 +218,7 @@ def test_no_assignment_meets_more_requirements(
 
 
 @given(CALLS, CALLS)
-def test_what_was_made_in_order_was_made(required: list[ExpectedCall], made: list[ExpectedCall]) -> None:
+def test_calls_in_order_are_also_made_calls(required: list[ExpectedCall], made: list[ExpectedCall]) -> None:
     if is_subsequence(required, made):
         assert not match(required, made)[1]
 

@@ -69,7 +69,7 @@ def test_without_known_labels_the_whole_text_is_the_label() -> None:
     assert read_label("  deutsch \n", ()).value == "deutsch"
 
 
-def test_cut_off_json_is_no_free_label() -> None:
+def test_truncated_json_is_not_a_free_label() -> None:
     with pytest.raises(UnreadableReplyError):
         read_label('{"reasoning": "it is written in', ())
 

@@ -155,7 +155,7 @@ def test_known_labels_decide(reply: str, score: float, prediction: str) -> None:
     assert "unexpected_label" not in outcome.metadata
 
 
-def test_an_unexpected_label_is_wrong_and_says_so() -> None:
+def test_an_unexpected_label_is_wrong_and_marked() -> None:
     outcome = judge(classifier(), Speaker('{"prediction": "partly"}'))
     assert outcome.values == {"is_correct": 0.0}
     assert outcome.metadata["prediction"] == "partly"
@@ -238,7 +238,7 @@ def test_a_score_out_of_range_is_never_clamped(raw: float, shown: str) -> None:
     assert len(caught.value.calls) == 1
 
 
-def test_nan_is_no_score() -> None:
+def test_nan_is_not_a_score() -> None:
     with pytest.raises(JudgeError, match="no readable answer"):
         judge(scorer(), Speaker("nan", '{"score": NaN}'))
 
@@ -259,7 +259,7 @@ def test_judges_work_without_a_solver() -> None:
     assert judge(labeler(), Speaker("arithmetic"), answer=None).values == {"label": "arithmetic"}
 
 
-def test_a_prompt_that_cannot_be_rendered_calls_nobody() -> None:
+def test_a_prompt_that_cannot_be_rendered_calls_no_model() -> None:
     speaker = Speaker()
     with pytest.raises(SampleError, match="answers") as caught:
         judge(classifier(user_prompt="{{ sample.answers }}"), speaker)

@@ -125,7 +125,7 @@ def test_likelihoods_of_other_texts_are_not_taken() -> None:
         ("num_tokens", "2"),
     ],
 )
-def test_what_is_no_number_is_an_error_of_the_sample(name: str, value: object) -> None:
+def test_a_likelihood_that_is_not_a_number_fails_the_sample(name: str, value: object) -> None:
     found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
     raw: Any = raw_output(found)
     raw[RAW_KEY][1][name] = value

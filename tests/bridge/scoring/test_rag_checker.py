@@ -187,7 +187,7 @@ def test_a_score_that_needs_a_target_is_refused_without_one() -> None:
 
 
 @pytest.mark.parametrize("chunks", [[], None])
-def test_without_chunks_scores_about_them_are_none(chunks: list[str] | None) -> None:
+def test_without_chunks_scores_about_chunks_are_null(chunks: list[str] | None) -> None:
     values = check(Judge(), chunks=chunks).values
     given = {name: value for name, value in values.items() if value is not None}
     assert given == {"recall": 2 / 3, "precision": 2 / 4, "f1_score": pytest.approx(4 / 7)}
@@ -298,7 +298,7 @@ def test_labels_of_the_data_set_are_not_asked_for() -> None:
     assert len(judge.requests) == 1
 
 
-def test_without_a_required_claim_there_is_no_recall() -> None:
+def test_without_required_claims_recall_is_null() -> None:
     outcome = check(Judge(), mode="required_only", scores_to_compute=["recall"])
     assert outcome.values == {"recall": None}
 

@@ -50,14 +50,14 @@ def test_every_score_says_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize("name", get_args(RagScore))
-def test_without_claims_there_is_no_score(name: str) -> None:
+def test_without_claims_scores_are_null(name: str) -> None:
     assert rag_score(name, Entailments()) is None
     assert rag_score(name, Entailments([], [], [], [])) is None
 
 
 @pytest.mark.parametrize("name", get_args(RagScore))
 @pytest.mark.parametrize("no_chunks", [[], [[], []]])
-def test_without_chunks_there_are_only_the_scores_that_need_none(
+def test_without_chunks_only_scores_without_chunks_are_computed(
     name: str, no_chunks: list[list[bool]]
 ) -> None:
     found = Entailments(EXAMPLE.target_in_response, EXAMPLE.response_in_target, no_chunks, no_chunks)

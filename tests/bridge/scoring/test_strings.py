@@ -57,7 +57,7 @@ def mcqa(answer: str, *, truth: str = "B", choices: Any = ("A", "B", "C"), data:
 
 
 @pytest.mark.parametrize(("null", "answer", "word"), [(None, "None", "null"), (math.nan, "nan", "missing")])
-def test_what_is_not_there_equals_nothing(null: object, answer: str, word: str) -> None:
+def test_a_missing_value_equals_nothing(null: object, answer: str, word: str) -> None:
     """A model that says `None` or `nan` is not right about a row without an answer; an author's own word for it counts."""
     with pytest.raises(
         SampleError, match=rf"ground_truth: {{{{ sample\.a }}}} is {word} in this sample"
@@ -176,7 +176,7 @@ def test_choices_may_be_a_list_or_spell_one(choices: str) -> None:
 
 
 @pytest.mark.parametrize("choices", ["AB", "{{ sample.missing }}", "[1, 2]", '{"A": 1}'])
-def test_choices_that_are_no_list_of_texts_are_an_error(choices: str) -> None:
+def test_choices_that_are_not_a_list_of_texts_are_an_error(choices: str) -> None:
     with pytest.raises(SampleError, match="choices: ") as caught:
         mcqa("B", choices=choices)
     assert caught.value.stage == "score"
@@ -213,7 +213,7 @@ def test_templates_see_the_answer_wherever_they_look_at_it(template: str, text: 
     assert equals(said("yes"), {"a": "x"}, ground_truth="x", value=template).metadata["answer_pred"] == text
 
 
-def test_a_name_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
     with pytest.raises(SampleError, match=r"`answr` is undefined; known: sample, solver_output, messages"):
         equals(said("yes"), {"a": "x"}, ground_truth="{{ answr }}")
     with pytest.raises(SampleError, match=r"`sample.b` is undefined; known: a"):
@@ -261,7 +261,7 @@ def test_a_number_as_ground_truth_is_its_text() -> None:
 
 
 @pytest.mark.parametrize("truth", ["", " \n"])
-def test_without_a_ground_truth_there_is_no_score(truth: str) -> None:
+def test_without_a_ground_truth_the_sample_is_not_scored(truth: str) -> None:
     with pytest.raises(SampleError, match="ground truth is empty") as caught:
         bleu("a", truth)
     assert caught.value.stage == "score"

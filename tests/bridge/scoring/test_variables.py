@@ -79,7 +79,7 @@ def test_a_group_has_no_last_answer() -> None:
         ("def compute_scores(:", False),
     ],
 )
-def test_the_form_is_told_from_the_parameters(code: str, old: bool) -> None:
+def test_the_form_is_recognized_by_the_parameters(code: str, old: bool) -> None:
     assert has_old_scores(code) is old
 
 

@@ -94,15 +94,13 @@ def test_its_work_is_the_output() -> None:
         ({"output_files": "{{ sample.f }}"}, {"f": "{}"}, "output_files: found {}, expected a list of names"),
     ],
 )
-def test_files_that_are_none_are_an_error_of_the_sample(
-    fields: dict[str, Any], sample: dict[str, Any], problem: str
-) -> None:
+def test_invalid_files_fail_the_sample(fields: dict[str, Any], sample: dict[str, Any], problem: str) -> None:
     with pytest.raises(SampleError, match=problem) as caught:
         worked({"q": "Why?", **sample}, **fields)
     assert caught.value.stage == "solver"
 
 
-def test_without_an_engine_for_agents_nobody_works() -> None:
+def test_without_a_sandbox_agents_are_refused() -> None:
     spec = AgentSolver.model_validate({"type": "agent_solver", "input_builder": INPUT})
     with pytest.raises(UnsupportedPlanError, match="no sandbox for the tools of agents"):
         asyncio.run(AgentRun(spec, None)({"q": ""}, None, None))  # type: ignore[arg-type]  # nor here
@@ -117,6 +115,6 @@ def test_without_an_engine_for_agents_nobody_works() -> None:
         {"agents": [{"name": "a", "prompt": "b"}]},
     ],
 )
-def test_what_no_agent_has_is_refused(fields: dict[str, Any]) -> None:
+def test_unknown_agent_fields_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         AgentSolver.model_validate({"type": "agent_solver", "input_builder": INPUT, **fields})

@@ -294,15 +294,17 @@ def test_an_output_in_the_chat_form_becomes_a_trace(host: SnippetHost) -> None:
     [
         ("None", "postprocess returned a NoneType, expected a list of (sample, solver_output)"),
         ("{}", "returned a dict"),
-        ("[1]", "something else as entry 0"),
-        ("[(sample, output, 1)]", "something else as entry 0"),
-        ("[(sample, output), (4, output)]", "something else as entry 1"),
+        ("[1]", "another value as entry 0"),
+        ("[(sample, output, 1)]", "another value as entry 0"),
+        ("[(sample, output), (4, output)]", "another value as entry 1"),
         ("[(sample, 4)]", "postprocess, entry 0, returned a int, expected a SolverTrace"),
         ("[({'sample_id': 'x'}, output)] * 2", "two rows with the id 'x'"),
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_what_is_no_list_of_pairs_fails_the_sample(host: SnippetHost, returned: str, message: str) -> None:
+def test_a_result_that_is_not_a_list_of_pairs_fails_the_sample(
+    host: SnippetHost, returned: str, message: str
+) -> None:
     with pytest.raises(SampleError) as caught:
         processed(host, f"def postprocess(sample, output): return {returned}", {})
     assert message in caught.value.message

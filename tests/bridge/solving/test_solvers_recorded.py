@@ -90,7 +90,7 @@ def test_an_assistant_alone_gives_an_output() -> None:
 
 
 @pytest.mark.parametrize("cell", [{"items": []}, [], [PLAIN["items"][0]]])
-def test_without_an_assistant_there_is_no_output(cell: Any) -> None:
+def test_without_an_assistant_message_the_sample_fails(cell: Any) -> None:
     trace = passed({"t": cell})
     assert trace.raw_outputs == []
     assert trace.output is None
@@ -115,7 +115,7 @@ def test_without_an_assistant_there_is_no_output(cell: Any) -> None:
         ({"t": {"items": "x"}}, "items"),
     ],
 )
-def test_a_cell_that_is_no_trace_is_an_error_of_the_sample(sample: dict[str, Any], message: str) -> None:
+def test_a_cell_that_is_not_a_trace_fails_the_sample(sample: dict[str, Any], message: str) -> None:
     with pytest.raises(SampleError) as caught:
         passed(sample)
     assert message in caught.value.message
@@ -173,7 +173,7 @@ def test_a_mapping_gives_traces_by_name() -> None:
         ("[", "did not give JSON"),
     ],
 )
-def test_what_is_no_group_is_an_error_of_the_sample(template: str, message: str) -> None:
+def test_an_invalid_group_fails_the_sample(template: str, message: str) -> None:
     with pytest.raises(SampleError) as caught:
         grouped(template)
     assert message in caught.value.message

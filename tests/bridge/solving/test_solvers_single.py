@@ -144,7 +144,7 @@ def test_a_generic_body_may_set_options_and_a_response_format() -> None:
         ('{"messages": [], "top_k": 1, "stream": true}', "asks for stream, top_k, which would be lost"),
     ],
 )
-def test_input_that_is_no_chat_is_an_error_of_the_sample(template: str, message: str) -> None:
+def test_input_that_is_not_a_chat_fails_the_sample(template: str, message: str) -> None:
     with pytest.raises(SampleError) as caught:
         solve(generic(template), {"q": 'a "quoted"\x0b\u2028\nline'})
     assert message in caught.value.message
@@ -170,7 +170,7 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
     assert output_items(ChatCompletionModelOutput(choices=[])) == []
 
 
-def test_a_body_without_options_has_none() -> None:
+def test_a_body_without_options_has_no_options() -> None:
     assert request_from_body({"messages": []}).options == {}
 
 

@@ -138,7 +138,7 @@ def test_a_missing_model_is_the_solvers_failure() -> None:
 
 def test_a_message_without_text_cannot_be_appended() -> None:
     silent = ModelResponse(raw_output=None, items=[])
-    with pytest.raises(SampleError, match="model 'other' gave no text to append"):
+    with pytest.raises(SampleError, match="model 'other' returned no text to append"):
         solve([ask()], {"who": "x"}, other=Scripted("other", lambda number: silent))
 
 
@@ -159,7 +159,7 @@ def test_a_loop_repeats_until_the_text_appears_and_the_rest_follows() -> None:
     ]
 
 
-def test_what_the_last_iteration_added_can_be_taken_back() -> None:
+def test_messages_of_the_last_iteration_can_be_removed() -> None:
     model = Scripted("", lambda number: "<done>" if number == 4 else f"answer {number}")
     stop = {"includes": "<done>", "keep_iteration": False}
     trace = solve(
@@ -198,7 +198,7 @@ def test_an_inner_loop_ends_alone() -> None:
     ("given", "most"), [({}, 10), ({"max_iterations": 3}, 3), ({"max_iterations": 0}, 0)]
 )
 def test_a_loop_without_an_end_is_an_error_unless_it_may_continue(given: dict[str, Any], most: int) -> None:
-    with pytest.raises(SampleError, match=f"all of its {most} iterations") as caught:
+    with pytest.raises(SampleError, match=f"limit of {most} iterations") as caught:
         solve([loop(user("again"), **given)])
     assert (caught.value.stage, caught.value.kind) == ("solver", "MaxIterations")
     trace = solve([loop(user("again"), on_max_iterations="continue", **given), user("end")])

@@ -182,7 +182,7 @@ def test_defaults_stand_in_and_are_checked_too() -> None:
         resolve_config([parameter("int", default_value=3, max=2)], {})
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_wrong_parameters_are_reported_together() -> None:
     parameters = [parameter("int"), parameter("string", key="tone"), parameter("int", key="n", max=1)]
     with pytest.raises(SpecError) as caught:
         resolve_config(parameters, {"tine": "dry", "n": 2, "zzz": 1})
@@ -196,7 +196,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_a_mapped_category_stands_for_its_value() -> None:
+def test_a_mapped_category_is_replaced_by_its_value() -> None:
     mapped = parameter("categorical", values_mapping={"red": 0}, **COLOURS)
     assert template_values([mapped], {"p": "red"}) == {"p": 0}
     assert template_values([mapped], {"p": "green"}) == {"p": "green"}

@@ -90,12 +90,12 @@ def test_a_field_that_waits_for_a_parameter_keeps_its_text_and_gets_its_type_aft
         ("", False, False),
     ],
 )
-def test_what_counts_as_a_parameter(text: str, marked: bool, whole: bool) -> None:
+def test_placeholders_are_recognized(text: str, marked: bool, whole: bool) -> None:
     assert (has_marker(text), is_whole_marker(text)) == (marked, whole)
 
 
 @pytest.mark.parametrize("value", [None, 1, [], {}, True])
-def test_other_values_are_no_parameters(value: object) -> None:
+def test_other_values_are_not_placeholders(value: object) -> None:
     assert not has_marker(value)
     assert not is_whole_marker(value)
 

@@ -107,15 +107,15 @@ def _turned(value: object) -> object:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"a": [0, math.nan]}, "nan is no JSON, so the value has no canonical JSON (at /a/1)"),
-        (math.inf, "inf is no JSON"),
+        ({"a": [0, math.nan]}, "nan is not JSON, so the value has no canonical JSON (at /a/1)"),
+        (math.inf, "inf is not JSON"),
         ({"seed": 2**53}, "the integer 9007199254740992 is beyond 2**53 - 1"),
         ({"a/b": "\ud800"}, "half a surrogate pair, so the value has no canonical JSON (at /a~1b)"),
         ({1: 2}, "the key 1 is not text"),
         ({"a": {3}}, "a value of type set is not JSON"),
     ],
 )
-def test_what_has_no_text_is_told_with_its_place(value: object, problem: str) -> None:
+def test_a_value_without_canonical_text_is_reported_with_its_path(value: object, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         canonical_json(value)
 

@@ -14,7 +14,7 @@ def test_an_escape_of_one_letter_means_its_character(escape: str, character: str
     assert undone(f"a\\{escape}b") == f"a{character}b"
 
 
-def test_a_secret_of_several_lines_stands_where_its_line_ends_are_escaped() -> None:
+def test_a_multi_line_secret_is_found_with_escaped_line_ends() -> None:
     text = "key: begin\\nend, and more"
     assert ranges(text, re.compile("begin\nend"), [(0, len(text))], 9) == [(5, 15)]
 

@@ -24,7 +24,7 @@ def problems(file: Path, text: str) -> dict[str, Any]:
     return {"job": "problems", "file": str(file), "texts": {str(file): text}, "planned": False}
 
 
-def test_a_question_is_answered_and_one_that_makes_no_sense_harms_nobody(tmp_path: Path) -> None:
+def test_valid_requests_are_answered_and_invalid_ones_do_no_harm(tmp_path: Path) -> None:
     async def work() -> None:
         process = Process(tmp_path, SECONDS)
         with pytest.raises(AnalysisStoppedError, match="no such job"):
@@ -50,7 +50,7 @@ def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_what_takes_too_long_is_ended_and_the_next_question_answered(tmp_path: Path) -> None:
+def test_a_slow_request_is_ended_and_the_next_one_answered(tmp_path: Path) -> None:
     async def work() -> None:
         process = Process(tmp_path, SECONDS)
         assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
@@ -68,7 +68,7 @@ def test_what_takes_too_long_is_ended_and_the_next_question_answered(tmp_path: P
     asyncio.run(work())
 
 
-def test_a_question_that_nobody_asks_any_more_does_not_keep_the_next_one_waiting(
+def test_a_cancelled_request_does_not_delay_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis, "GRACE", 0.1)

@@ -152,7 +152,7 @@ TASKS = [
 
 
 @given(st.data())
-def test_a_task_with_a_piece_torn_out_gets_offers_that_go_on_with_what_is_written(
+def test_an_incomplete_task_gets_completions_that_fit_the_text(
     data: st.DataObject,
 ) -> None:
     text = data.draw(st.sampled_from(TASKS))

@@ -43,14 +43,16 @@ def at(marked: str) -> Context:
         ("a: |\n  plain words█\n", "nothing", (), ""),
     ],
 )
-def test_what_is_written(marked: str, subject: str, path: tuple[object, ...], prefix: str) -> None:
+def test_the_word_before_the_cursor_is_found(
+    marked: str, subject: str, path: tuple[object, ...], prefix: str
+) -> None:
     context = at(marked)
     assert (context.subject, context.prefix) == (subject, prefix)
     if subject != "nothing":
         assert context.path == path
 
 
-def test_what_is_replaced_is_what_was_written_of_the_word() -> None:
+def test_completion_replaces_the_typed_word() -> None:
     marked = "tags: [𝄞]\ndefinition:\n  scor█\n"
     context = at(marked)
     text = marked.replace(CURSOR, "")

@@ -60,7 +60,7 @@ _values = st.recursive(
 
 
 @given(_values.filter(lambda value: isinstance(value, dict)), st.sampled_from([None, True, False]))
-def test_whatever_yaml_is_written_has_the_structure_that_was_meant(value: Any, flow: bool | None) -> None:
+def test_any_yaml_has_the_intended_structure(value: Any, flow: bool | None) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True, width=10_000, sort_keys=False)
     assert shape(data_of(outline(text))) == shape(value)
 
@@ -102,7 +102,7 @@ def test_any_text_has_an_outline_whose_parts_lie_in_it(text: str) -> None:
         ("# nothing\n\n", None),
     ],
 )
-def test_what_is_half_written_hides_nothing_around_it(text: str, data: object) -> None:
+def test_incomplete_lines_do_not_hide_their_surroundings(text: str, data: object) -> None:
     assert data_of(outline(text)) == data
 
 

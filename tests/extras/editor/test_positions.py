@@ -53,7 +53,7 @@ def test_every_offset_comes_back(text: str, unit: Unit) -> None:
         ("  key:", 7, ":"),
     ],
 )
-def test_what_is_underlined_is_the_word_or_the_value(line: str, column: int, underlined: str) -> None:
+def test_diagnostics_underline_the_word_or_value(line: str, column: int, underlined: str) -> None:
     text = f"first: line\n{line}\n"
     span = Lines(text).span_of(Issue("wrong", line=2, column=column))
     assert text[span.start : span.end] == underlined

@@ -65,7 +65,7 @@ def test_parts_that_refer_to_each_other_have_an_end(folder: Path) -> None:
     assert circle.holders(folder / "one.yaml") == []
 
 
-def test_what_is_typed_counts_before_what_is_saved(folder: Path) -> None:
+def test_unsaved_text_overrides_the_saved_file(folder: Path) -> None:
     assert {each.key for each in around(folder, task="key: typed\ndefinition: {").entities("task")} == {
         "typed",
         "inline",

@@ -116,7 +116,7 @@ def test_columns_are_in_the_unit_that_was_agreed_on(folder: Path, encoding: str 
     in_editor(work)
 
 
-def test_what_may_be_written_is_offered_at_once_also_in_a_broken_text(folder: Path) -> None:
+def test_completions_are_fast_also_in_invalid_text(folder: Path) -> None:
     async def work() -> None:
         async with editor(folder) as opened:
             await opened.open(TASK)
@@ -149,7 +149,7 @@ def test_what_may_be_written_is_offered_at_once_also_in_a_broken_text(folder: Pa
     in_editor(work)
 
 
-def test_a_pointer_tells_the_reference_the_parameter_the_column_and_the_prompt(folder: Path) -> None:
+def test_hover_shows_reference_parameter_column_and_prompt(folder: Path) -> None:
     async def work() -> None:
         async with editor(folder) as opened:
             await opened.open(TASK)

@@ -30,7 +30,7 @@ IDS = ("2fqRXnMAeWfBMqa8NrvATC", "C4WniatS582wg3vabYt2tc")
         ("=== a\n0.75\n", "=== a\n0.750\n", "differs: a"),
     ],
 )
-def test_a_difference_is_told_with_its_place(expected: str, found: str, told: str) -> None:
+def test_a_difference_is_reported_with_its_position(expected: str, found: str, told: str) -> None:
     assert difference(expected, expected) == ""
     assert told in difference(expected, found)
 
@@ -47,11 +47,11 @@ def test_a_difference_is_told_with_its_place(expected: str, found: str, told: st
         "no JSON {",
     ],
 )
-def test_what_is_no_chance_stays_to_the_byte(text: str) -> None:
+def test_deterministic_output_stays_unchanged(text: str) -> None:
     assert Steady({}).text(RESULT, text) == text
 
 
-def test_what_is_chance_goes_and_who_is_who_stays() -> None:
+def test_random_values_are_replaced_and_identities_kept() -> None:
     steady = Steady({"/tmp/x": "<folder>"})
     begin, end = IDS
     events = f'{{"events":[{{"id":"{begin}","span_id":"{end}"}},{{"id":"{end}","timestamp":"2026-11-22T20:17:41.8Z"}}]}}'
@@ -64,7 +64,7 @@ def test_what_is_chance_goes_and_who_is_who_stays() -> None:
     assert steady.text("stderr", "error: /tmp/x/task.yaml:3") == "error: <folder>/task.yaml:3"
 
 
-def test_of_a_traceback_what_was_raised_stays_and_its_frames_go() -> None:
+def test_tracebacks_keep_the_exception_without_frames() -> None:
     traceback = """\
   + Exception Group Traceback (most recent call last):
   |   File "/lib/run.py", line 2977, in attempt
@@ -122,7 +122,7 @@ def test_files_that_a_time_and_an_id_tell_apart_stand_in_the_order_in_which_they
     ]
 
 
-def test_in_how_many_frames_a_file_is_packed_is_no_difference(tmp_path: Path) -> None:
+def test_the_number_of_compression_frames_is_not_a_difference(tmp_path: Path) -> None:
     pack = zstandard.ZstdCompressor().compress
     packed = ({"a.json.zst": content} for content in (pack(b"{}\n[]\n"), pack(b"{}\n") + pack(b"[]\n")))
     one, two = (read(case("quiz", {}), Outcome(tmp_path, [], {}, after)) for after in packed)

@@ -27,10 +27,10 @@ FILE_LOADERS = frozenset({"json", "csv", "parquet", "text", "arrow", "imagefolde
 _GENERATION = {"max_gen_toks": "max_tokens", "max_tokens": "max_tokens", "top_p": "top_p"}
 """Chat completion options by generation setting."""
 _WITHOUT_FORM = {
-    "process_results": "scores are made by",
-    "doc_to_image": "the prompt has images by",
-    "doc_to_audio": "the prompt has sounds by",
-    "use_prompt": "the prompt is one of promptsource,",
+    "process_results": "scores are computed by",
+    "doc_to_image": "the prompt contains images from",
+    "doc_to_audio": "the prompt contains audio from",
+    "use_prompt": "the prompt is from promptsource,",
     "gen_prefix": "the answer begins with",
 }
 """Keys that prevent a conversion, with the start of the message."""
@@ -64,7 +64,10 @@ def convert(
     if kind not in OUTPUT_TYPES:
         parts.refuse(("output_type",), f"found {kind!r}, expected one of {', '.join(OUTPUT_TYPES)}")
     elif kind.startswith("loglikelihood"):
-        parts.refuse(("output_type",), f"AI GO has no scorer for {kind!r}: nothing is chosen or answered")
+        parts.refuse(
+            ("output_type",),
+            f"AI GO has no scorer for {kind!r}: the model does not choose or answer anything",
+        )
     _refuse_functions(parts)
     prompt = _prompt(parts)
     dataset_key = f"{(key or key_of(name_of(definition)))[:235]}-rows"
@@ -76,7 +79,9 @@ def convert(
     elif kind == "generate_until":
         scorers, builder = answer_scorers(parts), _answer_builder(parts, prompt)
     if not scorers and not parts.fatal:
-        parts.refuse(("metric_list",), "nothing would be scored: no metric of the task has a form in AI GO")
+        parts.refuse(
+            ("metric_list",), "nothing would be scored: no metric of the task has an equivalent in AI GO"
+        )
     if parts.fatal or (parts.lost and not allow):
         return Refusal(tuple(parts.fatal), tuple(parts.lost))
     issues = (*(replace(issue, severity="warning") for issue in parts.lost), *parts.told)
@@ -136,7 +141,7 @@ def _refuse_functions(parts: HarnessParts) -> None:
             parts.refuse(
                 (name,),
                 f"{name!r} is the function {value.name!r}, which is not run",
-                "write what it gives as a template, or as a column of rows that are given",
+                "write its result as a template, or as a column of your own rows",
             )
     for path, function in _functions(values.get("generation_kwargs"), ("generation_kwargs",)):
         parts.refuse(path, f"a setting is the function {function.name!r}, which is not run")
@@ -146,7 +151,7 @@ def _refuse_functions(parts: HarnessParts) -> None:
     elif repeats > 1:
         parts.tell(
             ("repeats",),
-            f"each sample is asked once, not {plural(repeats, 'time')}; only first answers are scored",
+            f"each sample is run once instead of {plural(repeats, 'time')}; only first answers are scored",
         )
 
 
@@ -166,12 +171,12 @@ def _functions(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Function]]:
 
 def _dataset(parts: HarnessParts, key: str) -> Json | None:
     values = parts.definition.values
-    remedy = f"give the rows as they are then: --dataset {key}=FILE"
+    remedy = f"pass the finished rows: --dataset {key}=FILE"
     is_given = False
     for name in _ROWS:
         if (value := values.get(name)) is not None:
             called = value.name if isinstance(value, Function) else value
-            parts.lose((name,), f"rows are made by {called!r}, which is not run", remedy)
+            parts.lose((name,), f"rows are created by {called!r}, which is not run", remedy)
             is_given = True
     path: Any = values.get("dataset_path")
     split: Any = values.get("test_split") or values.get("validation_split")
@@ -194,7 +199,7 @@ def _dataset(parts: HarnessParts, key: str) -> Json | None:
         if option == "trust_remote_code":
             parts.tell(
                 ("dataset_kwargs", option),
-                "code of the dataset is not run, so 'trust_remote_code' is left out",
+                "dataset code is never run, so 'trust_remote_code' is left out",
             )
         elif _is_plain(setting):
             arguments[str(option)] = setting
@@ -225,7 +230,11 @@ def _prompt(parts: HarnessParts) -> str | None:
     if isinstance(question, Function):
         return None
     if not isinstance(question, str):
-        hint = "a number chooses among contexts, which AI GO has not" if isinstance(question, int) else None
+        hint = (
+            "a number selects one of several contexts, which AI GO does not support"
+            if isinstance(question, int)
+            else None
+        )
         parts.refuse(("doc_to_text",), f"'doc_to_text': found {question!r}, expected a template", hint)
         return None
     description = values.get("description") or ""
@@ -267,8 +276,8 @@ def _examples(parts: HarnessParts) -> str | None:
     if config.get("sampler") != "first_n":
         parts.lose(
             ("fewshot_config",),
-            f"{count} worked examples are drawn anew for each sample, so they are left out",
-            "with 'sampler: first_n' they are the same ones",
+            f"{count} worked examples are drawn separately for each sample, so they are left out",
+            "with 'sampler: first_n' they are always the same",
         )
         return ""
     if len(samples) < count:
@@ -282,7 +291,7 @@ def _examples(parts: HarnessParts) -> str | None:
         except (UntranslatableError, TemplateError, ValueError, LookupError, TypeError) as error:
             reason = error.issues[0].message if isinstance(error, TemplateError) else error
             parts.refuse(
-                ("fewshot_config", "samples", number), f"this worked example cannot be shown: {reason}"
+                ("fewshot_config", "samples", number), f"this worked example cannot be used: {reason}"
             )
     return "".join(shown) if len(shown) == count else None
 
@@ -296,7 +305,7 @@ def _example(sample: Any, around: Mapping[str, Any]) -> str:
     if choices is not None and str(answer).isdigit():
         listed = sample.get(choices) if isinstance(choices, str) else choices
         if not isinstance(listed, list | dict):
-            raise ValueError("its choices are no list")
+            raise ValueError("its choices are not a list")
         answer = (list(listed.values()) if isinstance(listed, dict) else listed)[int(answer)]
     if isinstance(answer, list):
         answer = answer[0]
@@ -349,7 +358,7 @@ def _options(parts: HarnessParts) -> Json:
         if name in _GENERATION and isinstance(value, int | float) and not isinstance(value, bool):
             options[_GENERATION[name]] = value
         elif name not in ("until", "do_sample", "temperature"):
-            parts.lose(("generation_kwargs", name), f"the setting {name!r} of the generation is left out")
+            parts.lose(("generation_kwargs", name), f"the generation setting {name!r} is left out")
     if options["temperature"] is None:
         parts.refuse(("generation_kwargs", "temperature"), "expected a number")
     if ends := [end for end in ends if end]:

@@ -62,7 +62,7 @@ def read_definition(path: Path, root: Path) -> Definition:
 def _unknown(definition: Definition, key: Any) -> Issue:
     if not isinstance(key, str):
         return definition.issue((str(key),), f"the key {key!r} is not text", Code.KEY_NOT_TEXT)
-    hint = nearest(key, sorted(KEYS)) or "lm-evaluation-harness would refuse it"
+    hint = nearest(key, sorted(KEYS)) or "lm-evaluation-harness would reject it"
     return definition.issue((key,), f"unknown key {key!r}", Code.UNKNOWN_KEY, hint)
 
 

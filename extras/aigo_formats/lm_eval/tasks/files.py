@@ -47,7 +47,7 @@ def converted_tasks(
     around = root or (path if path.is_dir() else path.parent)
     definitions = list(_definitions(path, around))
     if not definitions:
-        raise UsageError(f"{str(path)!r} has no task of lm-evaluation-harness", code=Code.NOTHING_THERE)
+        raise UsageError(f"{str(path)!r} has no lm-evaluation-harness task", code=Code.NOTHING_THERE)
     if key is not None and len(definitions) > 1:
         raise UsageError(f"--key: there are {plural(len(definitions), 'task')}", code=Code.OPTIONS_APART)
     return all_of(convert(definition, key=key, allow=allow) for definition in definitions)
@@ -106,8 +106,8 @@ def _members(group: Definition, definitions: Sequence[Definition], seen: set[Pat
     issues: list[Issue] = []
     for number, entry in enumerate(group.values["task"]):
         if not isinstance(entry, str):
-            message = "found a task that is written out within a group, expected its name"
-            hint = "write it in a file of its own"
+            message = "found a task defined inside a group, expected its name"
+            hint = "move it to a separate file"
             issues.append(group.issue(("task", number), message, Code.UNTRANSLATED, hint))
             continue
         tasks = [each for each in definitions if not _is_group(each) and name_of(each) == entry]

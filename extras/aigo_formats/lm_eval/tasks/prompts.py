@@ -89,7 +89,7 @@ def translated(template: str) -> str:
     columns = _columns(tree)
     written = _rewritten(template, columns)
     if _tree(written) != _replaced(tree, columns):
-        raise UntranslatableError("a name in it is a column at one place and something else at another")
+        raise UntranslatableError("a name in it is a column in one place and something else in another")
     for kind, names in ((nodes.Filter, STRICT.filters), (nodes.Test, STRICT.tests)):
         for used in tree.find_all(kind):
             if used.name not in names:
@@ -107,7 +107,7 @@ def _tree(template: str) -> nodes.Template:
     try:
         return _JINJA.parse(template)
     except TemplateSyntaxError as error:
-        raise UntranslatableError(f"it is no template: {error.message}, line {error.lineno}") from error
+        raise UntranslatableError(f"it is not a template: {error.message}, line {error.lineno}") from error
     except RecursionError:
         raise UntranslatableError("it is nested too deeply") from None
 

@@ -55,7 +55,7 @@ class HarnessParts(definitions.ConvertedParts):
         try:
             return text_of(value)
         except UntranslatableError as error:
-            self.refuse(path, f"{path[-1]!r} has no form in AI GO: {error}")
+            self.refuse(path, f"{path[-1]!r} has no equivalent in AI GO: {error}")
             return None
 
 
@@ -92,7 +92,7 @@ def choice_scorers(parts: HarnessParts) -> list[Json]:
 def _choices(parts: HarnessParts) -> str | None:
     """Return an expression for the list of choices."""
     value = parts.definition.values.get("doc_to_choice")
-    hint = "write the choices as a list, a column, or one `{{ … }}` that gives a list"
+    hint = "write the choices as a list, a column, or one `{{ … }}` that returns a list"
     match value:
         case list() if value and all(isinstance(text, str) for text in value):
             return f"[{', '.join(map(literal, value))}]"
@@ -102,7 +102,7 @@ def _choices(parts: HarnessParts) -> str | None:
             try:
                 expression = expression_of(value)
             except UntranslatableError as error:
-                parts.refuse(("doc_to_choice",), f"'doc_to_choice' has no form in AI GO: {error}")
+                parts.refuse(("doc_to_choice",), f"'doc_to_choice' has no equivalent in AI GO: {error}")
                 return None
             if expression is None:
                 parts.refuse(("doc_to_choice",), "'doc_to_choice' prints a text that is read as Python", hint)
@@ -133,11 +133,11 @@ def _right_choice(parts: HarnessParts) -> str | None:
                 "{{ texts[gold | int] if gold.isdigit() else gold }}"
             )
         case list():
-            parts.refuse(("doc_to_target",), "several right choices, which no scorer of AI GO takes")
+            parts.refuse(("doc_to_target",), "several correct choices, which no scorer of AI GO supports")
             return None
         case Function():
             return None
-    parts.refuse(("doc_to_target",), "found no 'doc_to_target' that tells the right choice")
+    parts.refuse(("doc_to_target",), "found no 'doc_to_target' for the correct choice")
     return None
 
 
@@ -221,9 +221,9 @@ def _filters(parts: HarnessParts) -> Iterator[tuple[str, list[Json]]]:
         steps = [step if isinstance(step, dict) else {"function": step} for step in entry["filter"]]
         problem = next(filter(None, map(_why_unknown, steps)), None)
         if problem is None and not any(step["function"] == "take_first" for step in steps):
-            problem = "takes no first answer, so a list is compared"
+            problem = "does not take the first answer, so a list would be compared"
         if problem is not None:
-            parts.lose(path, f"filter {entry.get('name')!r} {problem}; its numbers are left out")
+            parts.lose(path, f"filter {entry.get('name')!r} {problem}; its metrics are left out")
         elif all(
             _is_pattern(parts, (*path, "filter", at, "regex_pattern"), step.get("regex_pattern", ""))
             for at, step in enumerate(steps)
@@ -237,7 +237,7 @@ def _why_unknown(step: Mapping[str, Any]) -> str | None:
         return f"is the function {name.name!r}, which is not run"
     settings = FILTERS.get(str(name))
     if settings is None:
-        return f"uses {name!r}, which no scorer here does"
+        return f"uses {name!r}, which no scorer of AI GO supports"
     unknown = sorted(map(str, step.keys() - settings - {"function"}))
     return f"has the unknown setting {unknown[0]!r}" if unknown else None
 
@@ -264,17 +264,17 @@ def _metrics(parts: HarnessParts, known: Mapping[str, Any]) -> Iterator[tuple[Ke
             parts.refuse(path, f"found {name!r}, expected 'metric' with a name")
             continue
         elif name not in known:
-            problem = "has no form in AI GO"
+            problem = "has no equivalent in AI GO"
         elif entry.get("hf_evaluate") is True:
-            problem = "is that of the package evaluate"
+            problem = "is from the package evaluate"
         elif (aggregation := entry.get("aggregation", "mean")) != "mean":
             called = aggregation.name if isinstance(aggregation, Function) else aggregation
-            problem = f"is put together by {called!r}, not by a mean"
+            problem = f"is aggregated by {called!r}, not by a mean"
         else:
             yield path, name, {key: value for key, value in entry.items() if key not in _ABOUT_NUMBERS}
             continue
         called = name.name if isinstance(name, Function) else name
-        parts.lose(path, f"metric {called!r} {problem}; its number is left out")
+        parts.lose(path, f"metric {called!r} {problem}; its metric is left out")
 
 
 @lru_cache(maxsize=1)

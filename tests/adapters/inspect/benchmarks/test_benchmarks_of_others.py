@@ -144,7 +144,7 @@ def stops():
 
 
 @pytest.mark.parametrize("ungraded", ['Score(value=float("nan"), reason="not readable")', "None"])
-def test_samples_without_a_grade_are_told_and_are_no_success(
+def test_samples_without_a_grade_are_reported_and_fail_the_run(
     ungraded: str, aigo: Run, tmp_path: Path
 ) -> None:
     write(
@@ -176,7 +176,7 @@ def ungraded():
     assert "2 not scored" in shown.out
 
 
-def test_a_model_of_the_tasks_own_is_told(aigo: Run, tmp_path: Path) -> None:
+def test_a_model_set_by_the_task_is_reported(aigo: Run, tmp_path: Path) -> None:
     own = answers(tmp_path / "own.jsonl", "x")
     write(
         tmp_path / "t.py",

@@ -76,7 +76,7 @@ def values(summary: Any) -> dict[tuple[str, str], float]:
     return {(row["scorer"], row["name"].rpartition(".")[2]): row["value"] for row in summary["metrics"]}
 
 
-def test_what_cannot_be_said_is_refused_with_all_reasons(aigo: Run, benchmarks: Path) -> None:
+def test_an_inexpressible_benchmark_is_refused_with_all_reasons(aigo: Run, benchmarks: Path) -> None:
     done = aigo("convert", f"inspect:{benchmarks / 'others.py'}@judged", "--out", "aigo")
 
     assert done.code == 1
@@ -85,7 +85,7 @@ def test_what_cannot_be_said_is_refused_with_all_reasons(aigo: Run, benchmarks: 
     assert not Path("aigo").exists()
 
 
-def test_choices_that_are_shuffled_anew_are_refused(aigo: Run, benchmarks: Path) -> None:
+def test_shuffled_choices_are_refused(aigo: Run, benchmarks: Path) -> None:
     done = aigo("convert", f"inspect:{benchmarks / 'others.py'}@shuffled", "--out", "aigo")
 
     assert done.code == 1
@@ -180,7 +180,7 @@ def test_epochs_that_are_reduced_otherwise_are_rows(aigo: Run, tmp_path: Path) -
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     done = aigo("convert", "inspect:own.py@reduced", "--out", "aigo")
     assert done.code == 0, done.err
-    assert "each of its 3 epochs is a row of its own" in done.err
+    assert "each of its 3 epochs becomes a separate row" in done.err
 
     native_log, _ = run(aigo, "inspect:own.py@reduced", "--out", "native")
     own_log, own = run(aigo, "aigo", "--out", "own")
@@ -223,15 +223,15 @@ def test_reducers_and_solvers_of_ones_own_are_refused(aigo: Run, tmp_path: Path)
     twice = aigo("convert", "inspect:own.py@asks_twice", "--out", "aigo")
 
     assert (reduced.code, twice.code) == (1, 1)
-    assert "the reducer 'mine_too' is not one of Inspect's as it is" in reduced.err
-    assert "solver: asks the model more than once (" in twice.err
+    assert "the reducer 'mine_too' is not an unmodified reducer of Inspect" in reduced.err
+    assert "solver: calls the model more than once (" in twice.err
 
 
 def test_code_that_cannot_be_carried_is_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     done = aigo("convert", "inspect:own.py@own", "--out", "aigo")
     assert done.code == 1
-    assert "scorer[0] (inspect_ai/f1): cannot be carried" in done.err
+    assert "scorer[0] (inspect_ai/f1): cannot be copied" in done.err
     assert (
         "scorer[1] (asking): needs more than question, answer and target: its code uses get_model" in done.err
     )

@@ -171,9 +171,9 @@ def test_scores_are_those_of_the_eval_without_its_file(
     [
         (
             "helped",
-            "its code is in a file of yours, and its code imports 'helpers', which is another file of yours",
+            "its code is in one of your files, and its code imports 'helpers', which is another file of yours",
         ),
-        ("noted", "its code is in a file of yours, and its code looks for files next to it (__file__)"),
+        ("noted", "its code is in one of your files, and its code looks for files next to it (__file__)"),
         ("failing", "grades.txt"),
     ],
 )

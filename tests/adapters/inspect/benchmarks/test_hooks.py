@@ -47,7 +47,7 @@ def test_an_evaluation_writes_evidence_when_asked(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_run_of_ours_leaves_the_evidence_of_the_run_itself(
+def test_an_aigo_bridge_run_keeps_its_own_evidence(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     monkeypatch.setenv(hooks.VARIABLE, str(tmp_path / "evidence"))
@@ -74,7 +74,7 @@ def test_without_the_variable_nothing_is_written(tmp_path: Path, monkeypatch: py
     assert [file.suffix for file in tmp_path.iterdir()] == [".eval"]
 
 
-def test_evidence_can_stand_beside_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evidence_can_be_written_next_to_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(hooks.VARIABLE, "log")
     scripted_logs.run("plain", tmp_path)
     assert len(list(tmp_path.glob("*.tasklog.json"))) == 1

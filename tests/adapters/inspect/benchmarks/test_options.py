@@ -198,7 +198,7 @@ def test_variables_and_dotenv_count_as_for_inspect(
     assert "INSPECT_EVAL_LOG_FORMAT is not followed" in done.err
 
 
-def test_other_settings_are_another_run_that_is_not_gone_on_with(folder: Path, aigo: Run) -> None:
+def test_a_run_with_other_settings_is_not_resumed(folder: Path, aigo: Run) -> None:
     run = ("run", "inspect:t.py@words", "--model", "scripted/a.jsonl", "--json")
     first = aigo(*run, "--temperature", 0.5)
     same = aigo(*run, "--temperature", 0.5, "--resume")
@@ -213,23 +213,29 @@ def test_other_settings_are_another_run_that_is_not_gone_on_with(folder: Path, a
 @pytest.mark.parametrize(
     ("words", "reasons"),
     [
-        ("--log-dir x --no-score", ["--log-dir: logs stand in --out", "--no-score: evidence is made of"]),
+        (
+            "--log-dir x --no-score",
+            ["--log-dir: logs are written to --out", "--no-score: evidence needs scores"],
+        ),
         ("--temperature hot", ["'hot' is not a valid float"]),
-        ("-S times=2 --epochs-reducer max", ["-S, --solver-config: need --solver", "needs --num-trials"]),
+        (
+            "-S times=2 --epochs-reducer max",
+            ["-S, --solver-config: these are arguments of --solver", "needs --num-trials"],
+        ),
         ("--solver nowhere", ["Unknown solver nowhere"]),
         ("--sandbox nowhere", ["found 'nowhere', expected one of", "docker"]),
         ("--sample-id w1,w99", ["no sample 'w99' among 8"]),
         ("--sample-id w1 -n 2", ["--sample-id and --limit"]),
         ("-n 2 --limit 3", ["--limit: given twice"]),
         ("--limit x", ["invalid literal"]),
-        ("--limit 9-20", ["--limit: 9-20 chooses none; task 'words' has 8 samples"]),
-        ("--limit 5-4", ["--limit: 5-4 chooses none"]),
+        ("--limit 9-20", ["--limit: 9-20 selects no sample; task 'words' has 8 samples"]),
+        ("--limit 5-4", ["--limit: 5-4 selects no sample"]),
         ("--run-config nowhere.yaml", ["nowhere.yaml"]),
-        ("--model-base-url http://x", ["a scripted model has no address"]),
+        ("--model-base-url http://x", ["a scripted model does not use an address"]),
         ("lighteval:gsm8k", ["all benchmarks of a run must belong to one engine"]),
     ],
 )
-def test_what_is_not_taken_is_refused_with_the_reason(
+def test_unsupported_options_are_refused_with_the_reason(
     folder: Path, aigo: Run, words: str, reasons: list[str]
 ) -> None:
     done = aigo("run", "inspect:t.py@words", "--model", "scripted/a.jsonl", *words.split())
@@ -269,14 +275,14 @@ def test_options_may_stand_before_tasks_of_which_there_may_be_several(folder: Pa
     assert [outcome["task"] for outcome in done.json] == ["words", "graded", "graded"], done.err
 
 
-def test_a_role_that_no_task_asks_is_told(folder: Path, aigo: Run) -> None:
+def test_an_unused_role_is_reported(folder: Path, aigo: Run) -> None:
     run = ("run", "inspect:t.py", "--model", "scripted/a.jsonl", "--limit", 1, "--model-map")
 
     unknown = aigo(*run, "grader=scripted/b.jsonl")
     known = aigo(*run, "my_grader=scripted/b.jsonl")
 
-    assert "no call in the role 'grader' was counted" in unknown.err
-    assert "no call in the role" not in known.err
+    assert "no model call in the role 'grader'" in unknown.err
+    assert "no model call in the role" not in known.err
 
 
 def test_options_of_an_engine_are_for_its_benchmarks(aigo: Run) -> None:

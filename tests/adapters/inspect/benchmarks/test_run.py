@@ -60,21 +60,21 @@ def test_every_task_of_a_file_has_its_own_result(aigo: Run, benchmarks: Path) ->
     }
 
 
-def test_a_task_that_calls_no_model_needs_none(aigo: Run, benchmarks: Path) -> None:
+def test_a_task_without_model_calls_needs_no_model(aigo: Run, benchmarks: Path) -> None:
     done = aigo("run", f"inspect:{benchmarks / 'others.py'}@no_model", "--json")
 
     assert done.code == 0, done.err
     assert done.json[0]["model"] is None
 
 
-def test_a_task_that_calls_a_model_says_so_when_none_is_given(aigo: Run, benchmarks: Path) -> None:
+def test_a_task_that_calls_a_model_is_refused_without_a_model(aigo: Run, benchmarks: Path) -> None:
     done = aigo("run", f"inspect:{benchmarks / 'others.py'}@fails_once")
 
     assert done.code == 2
     assert "--model" in done.err
 
 
-def test_an_unknown_parameter_is_told_with_those_there_are(aigo: Run, benchmarks: Path) -> None:
+def test_an_unknown_parameter_is_reported_with_the_known_ones(aigo: Run, benchmarks: Path) -> None:
     done = aigo("run", f"inspect:{benchmarks / 'others.py'}@fails_once", "-T", "words=no", *MODEL)
 
     assert done.code == 2
@@ -83,7 +83,7 @@ def test_an_unknown_parameter_is_told_with_those_there_are(aigo: Run, benchmarks
 
 
 @pytest.mark.usefixtures("inspect_evals")
-def test_unknown_names_are_told_with_near_ones(aigo: Run, benchmarks: Path) -> None:
+def test_unknown_names_are_reported_with_similar_ones(aigo: Run, benchmarks: Path) -> None:
     assert "inspect_evals/gsm8k" in aigo("run", "inspect:gsm8", *MODEL).err
     assert "'no_model'" in aigo("run", f"inspect:{benchmarks / 'others.py'}@no_modle", *MODEL).err
     assert "there is no file" in aigo("run", "inspect:nowhere.py@x", *MODEL).err

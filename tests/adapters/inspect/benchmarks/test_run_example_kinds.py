@@ -159,7 +159,7 @@ def test_an_interrupted_run_is_resumed_without_asking_again(aigo: Run, kinds: st
     assert kept == ["f0", "f1", "f3"]
 
 
-def test_an_interruption_leaves_evidence_and_says_how_to_go_on(aigo: Run, kinds: str, tmp_path: Path) -> None:
+def test_an_interrupted_run_leaves_evidence_and_a_resume_hint(aigo: Run, kinds: str, tmp_path: Path) -> None:
     slow = {"match": {"contains": "Opinion 3"}, "reply": {"text": "Yes", "delay": 60}}
     lines = [json.dumps(slow), json.dumps({"default": True, "reply": "Yes"})]
     (tmp_path / "slow.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -203,14 +203,14 @@ def test_rows_that_changed_since_are_asked_again(aigo: Run, kinds: str, tmp_path
     assert done.json[0]["reused"] == 3
 
 
-def test_nothing_to_resume_is_said(aigo: Run, kinds: str) -> None:
+def test_nothing_to_resume_is_reported(aigo: Run, kinds: str) -> None:
     done = aigo("run", f"{kinds}@hello", "--model", "scripted/answers.jsonl", "--resume")
 
     assert done.code == 0, done.err
     assert "nothing to resume" in done.err
 
 
-def test_progress_is_told_with_the_failed_sample(aigo: Run, kinds: str, tmp_path: Path) -> None:
+def test_progress_includes_the_failed_sample(aigo: Run, kinds: str, tmp_path: Path) -> None:
     (tmp_path / "broken").touch()
     done = aigo("run", f"{kinds}@flaky", "--model", "scripted/answers.jsonl")
 

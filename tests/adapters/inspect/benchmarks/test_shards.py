@@ -173,7 +173,7 @@ def test_shards_are_merged_to_what_one_run_writes(
 
 
 @pytest.mark.slow
-def test_a_shard_that_was_killed_goes_on(folder: Path, aigo: Run) -> None:
+def test_a_killed_shard_continues(folder: Path, aigo: Run) -> None:
     slow = {"default": True, "reply": {"text": "yes", "delay": 0.3}}
     (folder / "slow.jsonl").write_text(json.dumps(slow) + "\n", "utf-8")
     name = "inspect:tasks.py@many"
@@ -204,7 +204,7 @@ def test_a_shard_that_was_killed_goes_on(folder: Path, aigo: Run) -> None:
 
 
 @pytest.mark.slow
-def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> None:
+def test_shards_of_different_runs_are_refused(folder: Path, aigo: Run) -> None:
     name = "inspect:tasks.py@many"
     run_shards(aigo, 2, name, "-n", "4")
     merge = ["merge", "shards", "--out", "merged"]
@@ -239,7 +239,7 @@ SECOND = ("--shard", "2/2", "--out", "shards")
 
 
 @pytest.mark.slow
-def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo: Run) -> None:
+def test_a_partial_merge_counts_missing_samples(folder: Path, aigo: Run) -> None:
     name = "inspect:tasks.py@many"
     run_shards(aigo, 2, name, "-n", "5")
     shutil.rmtree(folder / "shards" / "shard-1-of-2")
@@ -266,13 +266,13 @@ def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo:
     ("words", "told"),
     [
         (["inspect:tasks.py@many", "--model", "scripted/answers.jsonl,mockllm/model"], "one model at a time"),
-        (["inspect:tasks.py@many", *MODEL, "--sample-shuffle"], "give --sample-shuffle a seed"),
+        (["inspect:tasks.py@many", *MODEL, "--sample-shuffle"], "set a seed with --sample-shuffle"),
         (["inspect:tasks.py@many", "inspect:tasks.py@few", *MODEL], "one benchmark at a time"),
-        (["inspect:odd.py@stops", *MODEL], "stops early by what all of its samples come to"),
+        (["inspect:odd.py@stops", *MODEL], "stops early depending on all of its samples"),
         (["inspect:tasks.py@many", *MODEL, "--report"], "--report: cannot be combined with --shard"),
     ],
 )
-def test_what_has_no_parts_is_refused_before_anything_is_asked(
+def test_an_indivisible_benchmark_is_refused_before_model_calls(
     folder: Path, aigo: Run, words: list[str], told: str
 ) -> None:
     done = aigo("run", *words, "--shard", "1/2", "--out", "shards")

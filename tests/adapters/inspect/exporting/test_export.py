@@ -141,7 +141,7 @@ def test_arguments_are_typed(case: Make, export: Export) -> None:
         ({"num_samples": 0}, "num_samples is 0, expected at least 1"),
     ],
 )
-def test_a_wrong_argument_is_told(
+def test_a_wrong_argument_is_reported(
     arguments: dict[str, Any], message: str, case: Make, export: Export
 ) -> None:
     made = case(TASK, ROWS)
@@ -193,7 +193,7 @@ def test_changed_files_are_refused(changed: str, case: Make, export: Export) -> 
         evaluate(file, made.model)
 
 
-def test_other_line_ends_are_no_change(case: Make, export: Export) -> None:
+def test_other_line_endings_are_not_a_change(case: Make, export: Export) -> None:
     """Git on Windows makes them."""
     made = case(TASK, ROWS)
     file = export(made)

@@ -347,9 +347,7 @@ def test_every_reducer_has_its_metrics_and_scores(tmp_path: Path) -> None:
     assert sorted(map(str, again.reductions or [])) == sorted(map(str, native.reductions or []))
 
 
-def test_metrics_that_are_no_longer_those_of_the_log_are_the_evidences(
-    tmp_path: Path, logs: dict[str, Path]
-) -> None:
+def test_changed_metrics_come_from_the_evidence(tmp_path: Path, logs: dict[str, Path]) -> None:
     result, _ = exported(logs["plain"], tmp_path)
     document = json.loads(result.read_bytes())
     metric = document["evidence"]["metrics"][0]

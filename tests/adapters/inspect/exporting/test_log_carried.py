@@ -161,7 +161,7 @@ def test_where_they_contradict_each_other_the_logs_word_is_taken(
     _, _, expected = told(edited(written, tmp_path / "alone.eval", alone), tmp_path)
 
     assert code == 3
-    assert "the log's word was taken" in reason
+    assert "the log was used" in reason
     assert evidence["status"] == "failure"
     assert said(evidence) == said(expected)
     assert [sample.sample_id for sample in iter_samples(log)] == [
@@ -184,7 +184,7 @@ def test_an_untouched_log_gives_its_evidence_however_it_was_packed(written: Path
     assert evidence == told(written, tmp_path)[2]
 
 
-def test_evidence_that_cannot_be_read_is_no_reason_to_lose_the_log(written: Path, tmp_path: Path) -> None:
+def test_unreadable_embedded_evidence_does_not_lose_the_log(written: Path, tmp_path: Path) -> None:
     def odd(members: dict[str, Json]) -> None:
         members[FIRST] = [1]
 

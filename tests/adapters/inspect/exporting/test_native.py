@@ -260,7 +260,7 @@ REPLIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", DYNAMIC)
-def test_conversations_that_depend_on_what_is_said(
+def test_conversations_that_depend_on_answers(
     name: str, case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
     """The same calls of both models, stops, iterations taken back, and failures."""

@@ -45,7 +45,7 @@ def test_a_scorer_compares_the_answer_with_the_target() -> None:
     assert score(solved).value == {"is_correct": 1.0}
 
 
-def test_a_value_or_truth_beside_the_target_is_compared() -> None:
+def test_a_value_or_truth_other_than_the_target_is_compared() -> None:
     solved = state("x", expected={"my scorer": {"value": "y", "ground_truth": "y"}})
     solved.store.set("solved", True)
 

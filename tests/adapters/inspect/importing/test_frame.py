@@ -81,7 +81,7 @@ def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     return header
 
 
-def test_a_header_as_it_should_be_is_no_damage(tmp_path: Path) -> None:
+def test_a_valid_header_is_not_damage(tmp_path: Path) -> None:
     for data in (zipped(parts(head())), document(head())):
         result = imported(data, tmp_path)
         assert (result.exit_code, found(result)) == (0, (6, 4, 6))
@@ -128,7 +128,7 @@ def test_an_odd_value_costs_itself_only(place: tuple[Any, ...], layout: str, tmp
         assert [error.message for error in typed.errors] == [said(result)]
 
 
-def test_what_is_odd_is_named_and_kept(tmp_path: Path) -> None:
+def test_odd_header_fields_are_named_and_kept(tmp_path: Path) -> None:
     header = changed((*SCORES, 1, "metrics"), [7])
     header["tags"] = ["a", ["odd"]]
     result = imported(zipped(parts(header)), tmp_path)
@@ -142,13 +142,13 @@ def test_what_is_odd_is_named_and_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
-def test_metrics_of_nothing_are_no_damage(value: float | None, tmp_path: Path) -> None:
+def test_metrics_without_samples_are_not_damage(value: float | None, tmp_path: Path) -> None:
     result = imported(zipped(parts(changed((*SCORES, 0, "metrics", "mean", "value"), value))), tmp_path)
     assert (result.exit_code, found(result)) == (0, (6, 3, 6))
     assert [e["error_type"] for e in written(result)["evidence"]["errors"]] == ["MetricWithoutValue"]
 
 
-def test_a_mistake_of_our_own_is_said_to_be_ours_and_costs_one_part(
+def test_a_mapping_bug_is_reported_as_such_and_loses_one_part(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def breaks(arguments: dict[str, Any]) -> list[Any]:
@@ -189,7 +189,7 @@ ARGUMENTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("last", ARGUMENTS, ids=repr)
 @pytest.mark.parametrize("alone", [True, False], ids=["only", "last"])
-def test_arguments_of_every_kind_are_no_damage(last: str, alone: bool, tmp_path: Path) -> None:
+def test_arguments_of_every_type_are_not_damage(last: str, alone: bool, tmp_path: Path) -> None:
     others = {} if alone else {name: value for name, value in ARGUMENTS.items() if name != last}
     arguments = {**others, last: ARGUMENTS[last]}
     for layout in (zipped(parts(changed(("eval", "task_args"), arguments))), None):
@@ -214,7 +214,7 @@ def test_arguments_of_every_kind_are_no_damage(last: str, alone: bool, tmp_path:
 
 @pytest.mark.parametrize("odd", [5, "x", None, [1]])
 @pytest.mark.parametrize("layout", ["eval", "json"])
-def test_a_reduction_that_is_none_is_told(odd: Any, layout: str, tmp_path: Path) -> None:
+def test_an_invalid_reduction_is_reported(odd: Any, layout: str, tmp_path: Path) -> None:
     for reduced, left in (([*reductions(), odd], 6), ([odd, reductions()[1]], 3)):
         data = zipped(parts(head(), reduced)) if layout == "eval" else document(head(), reduced)
         result = imported(data, tmp_path)
@@ -226,27 +226,30 @@ def test_a_reduction_that_is_none_is_told(odd: Any, layout: str, tmp_path: Path)
 
 @pytest.mark.parametrize("odd", ["nobody", ["s0"], 7, None])
 @pytest.mark.parametrize("layout", ["eval", "json"])
-def test_a_reduced_score_of_nobody_is_told(odd: Any, layout: str, tmp_path: Path) -> None:
+def test_a_reduced_score_without_a_sample_is_reported(odd: Any, layout: str, tmp_path: Path) -> None:
     reduced = reductions()
     reduced[1]["samples"][2]["sample_id"] = odd
     data = zipped(parts(head(), reduced)) if layout == "eval" else document(head(), reduced)
     result = imported(data, tmp_path)
     assert (result.exit_code, found(result), len(result.damage)) == (3, (6, 4, 5), 1)
-    assert "entry 1: score 2 is of" in said(result)
-    assert result.loss.dropped["reduced score of an unexpected shape, or of no sample"] == 1
+    reason = "has no sample id" if odd is None else "belongs to a sample that is not in the log"
+    assert f"entry 1: score 2 {reason}" in said(result)
+    assert result.loss.dropped["reduced score of an unexpected shape, or without a sample"] == 1
 
 
 @pytest.mark.parametrize("reduced", [5, "x", {"a": []}])
 @pytest.mark.parametrize("layout", ["eval", "json"])
 @pytest.mark.parametrize("epochs", [1, 2])
-def test_reductions_that_are_no_list_are_told(reduced: Any, layout: str, epochs: int, tmp_path: Path) -> None:
+def test_reductions_that_are_not_a_list_are_reported(
+    reduced: Any, layout: str, epochs: int, tmp_path: Path
+) -> None:
     header = changed(("eval", "config", "epochs"), epochs)
     data = zipped(parts(header, reduced)) if layout == "eval" else document(header, reduced)
     result = imported(data, tmp_path)
     assert (result.exit_code, found(result), len(result.damage)) == (3, (6, 4, 0), 1)
 
 
-def test_thousands_of_odd_reductions_are_told_in_a_hundred_lines(tmp_path: Path) -> None:
+def test_thousands_of_odd_reductions_are_reported_in_a_hundred_lines(tmp_path: Path) -> None:
     result = imported(zipped(parts(head(), [*reductions(), *[5] * 20_000])), tmp_path)
     assert (found(result), len(result.damage)) == ((6, 4, 6), 101)
 

@@ -81,7 +81,7 @@ def test_dropped_things_are_counted_and_can_be_forbidden(logs: dict[str, Path], 
     assert result.exit_code == 1
     assert "were dropped, 0 are allowed" in result.reason
     report = json.loads((tmp_path / "r.loss.json").read_text())
-    assert report["dropped"]["event store: left out unless all events are asked for"] >= 1
+    assert report["dropped"]["event store: left out without --events all"] >= 1
     assert report["kept"]["sample"] == 1
 
 

@@ -85,7 +85,7 @@ def fails_once() -> Solver:
     return solve
 
 
-def test_earlier_attempts_are_kept_beside_the_last_one(tmp_path: Path) -> None:
+def test_earlier_attempts_are_kept_next_to_the_last_one(tmp_path: Path) -> None:
     task = Task(name="retry", dataset=[Sample(input="q", target="q")], solver=fails_once(), scorer=includes())
     model = get_model("mockllm/model", custom_outputs=scripted_logs.counting_script, memoize=False)
     (native,) = run_eval(
@@ -107,7 +107,7 @@ def test_earlier_attempts_are_kept_beside_the_last_one(tmp_path: Path) -> None:
     assert "traceback_ansi" not in retry
 
 
-def test_a_run_that_failed_as_a_whole_says_so(tmp_path: Path) -> None:
+def test_a_failed_run_is_reported_as_failed(tmp_path: Path) -> None:
     native = scripted_logs.run("errors", tmp_path, fail_on_error=True)
     assert read_eval_log(native.location, header_only=True).status == "error"
     log = import_log(native.location)

@@ -15,7 +15,7 @@ TOKENS = [f"ghp_{first * 3}8k2Lm4Qz7Rt1Vx9Bn3Ws6Yd0Hf5Jg2Kp4" for first in "abc"
 
 
 @pytest.mark.parametrize("log_format", ["eval", "json"])
-def test_samples_that_become_one_are_told(
+def test_samples_with_equal_redacted_ids_are_reported(
     aigo: Run, tmp_path: Path, log_format: Literal["eval", "json"]
 ) -> None:
     """They were trials of one sample, without a word, and every number of samples was wrong."""
@@ -33,7 +33,7 @@ def test_samples_that_become_one_are_told(
     assert "3 samples" in whole.out
 
 
-def test_one_id_like_a_key_is_told_as_redacted_only(aigo: Run, tmp_path: Path) -> None:
+def test_a_single_redacted_id_is_only_reported_as_redacted(aigo: Run, tmp_path: Path) -> None:
     task = Task(dataset=[Sample(input="q", id=name) for name in (TOKENS[0], "b")])
     inspect_eval(task, model="mockllm/model", log_dir=str(tmp_path / "logs"), display="none")
     done = aigo("import", tmp_path / "logs", "--out", tmp_path / "out")

@@ -302,7 +302,7 @@ def test_ids_are_known_and_secrets_counted_once(tmp_path: Path, layout: str, not
     assert sum(secrets.found.values()) == 1 + 6 + 2
 
 
-def test_a_byte_order_mark_and_samples_that_are_none_are_no_obstacle(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_invalid_samples_do_not_stop_the_import(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_bytes(
         b"\xef\xbb\xbf" + json.dumps({**HEADER, "samples": [None, 5, json.loads(sample("1"))]}).encode()

@@ -110,7 +110,7 @@ def test_one_log_needs_no_second_process(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("small_logs")
-def test_a_package_that_is_missing_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from multiprocessing import get_context
 
     # A fork misses what is missed here; where other tests have left threads, processes would start anew, and find it.
@@ -203,7 +203,7 @@ def test_the_death_of_a_process_is_want_of_memory_and_costs_its_log_alone(tmp_pa
     """The system ends a process that takes too much without a word; the others learn only that it is gone."""
     done = start(tmp_path, "other = lambda: os.kill(os.getpid(), signal.SIGKILL)", "import_with(3)")
     out, err = done.communicate(timeout=60)
-    assert out == "0 \n3 memory ran out with 3 processes (fewer need less: --jobs)\n0 \n", err
+    assert out == "0 \n3 memory ran out with 3 processes (fewer processes use less: --jobs)\n0 \n", err
     assert err == ""
     assert [name for name in left(tmp_path) if not name.endswith(".draft")] == WRITTEN
     assert all(is_gone(int(path.name[6:])) for path in tmp_path.glob("child-*"))
@@ -212,7 +212,7 @@ def test_the_death_of_a_process_is_want_of_memory_and_costs_its_log_alone(tmp_pa
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ("raise MemoryError", "3 memory ran out with 2 processes (fewer need less: --jobs)"),
+        ("raise MemoryError", "3 memory ran out with 2 processes (fewer processes use less: --jobs)"),
         ("raise ZeroDivisionError('a mistake')", "3 aigo-bridge failed to map the log"),
         (
             "raise OSError(28, 'No space left on device')",
@@ -220,7 +220,7 @@ def test_the_death_of_a_process_is_want_of_memory_and_costs_its_log_alone(tmp_pa
         ),
     ],
 )
-def test_what_goes_wrong_in_a_process_is_told_of_its_log(tmp_path: Path, other: str, told: str) -> None:
+def test_an_error_in_a_process_is_reported_for_its_log(tmp_path: Path, other: str, told: str) -> None:
     done = start(tmp_path, f"def other(): {other}", "import_with(2)")
     out, err = done.communicate(timeout=60)
     first, second, third = out.splitlines()

@@ -72,7 +72,7 @@ def test_an_epoch_beyond_32_bits_is_in_the_data(tmp_path: Path) -> None:
     assert json.loads(row["data"])["numbers"]["trial"] == 5_000_000_000
 
 
-def test_columns_have_the_same_types_whatever_a_log_holds(tmp_path: Path) -> None:
+def test_column_types_do_not_depend_on_the_log(tmp_path: Path) -> None:
     small, big = tmp_path / "small", tmp_path / "big"
     small.mkdir()
     big.mkdir()

@@ -78,7 +78,7 @@ def texts(trial: dict[str, Any]) -> list[str]:
     return [part["text"] for item in trial["solver"]["output"]["trace"]["items"] for part in item["content"]]
 
 
-def test_a_sample_that_goes_on_is_read_as_far_as_it_has_come(
+def test_a_sample_in_progress_is_read_up_to_its_last_event(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -136,9 +136,7 @@ def test_a_sample_that_goes_on_is_read_as_far_as_it_has_come(
     assert copy.read_bytes() == log.read_bytes()
 
 
-def test_a_database_that_is_none_of_inspect_is_as_good_as_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_inspect_database_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import hashlib
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

@@ -125,7 +125,7 @@ def test_where_the_directory_is_wrong_a_sound_header_is_believed(
         return
     assert result.exit_code == 3
     assert [item.member for item in result.damage] == [name]
-    assert "it could be read all the same, by its own header" in said(result)
+    assert "it was read using its own header" in said(result)
 
 
 def test_a_member_is_mended_once_however_often_it_is_read() -> None:
@@ -147,12 +147,12 @@ def test_a_spoiled_header_costs_nothing_where_the_directory_knows(
     assert (found(result), result.exit_code) == (ALL, 3)
 
 
-def test_of_two_names_the_sample_itself_says_which_is_right(tmp_path: Path) -> None:
+def test_the_sample_decides_between_two_member_names(tmp_path: Path) -> None:
     data = zipped(whole())
     at = data.index(name_of(1).encode())
     result = imported(data[:at] + b"samples/s7_epoch_1.json" + data[at + 23 :], tmp_path)
     assert (found(result), result.exit_code) == (ALL, 3)
-    assert "its own header 'samples/s7_epoch_1.json'; it could be read all the same" in said(result)
+    assert "its own header names it 'samples/s7_epoch_1.json'; it was read using" in said(result)
 
 
 def test_a_sample_is_never_given_the_name_of_another(tmp_path: Path) -> None:
@@ -160,18 +160,18 @@ def test_a_sample_is_never_given_the_name_of_another(tmp_path: Path) -> None:
     data = zipped({**parts, name_of(0): sample("s0"), name_of(1): sample("s1")})
     result = imported(renamed(data, name_of(1), name_of(5)), tmp_path)
     assert (ids(result), result.exit_code) == (["s0"], 3)
-    assert "its own header 'samples/s1_epoch_1.json'" in said(result)
-    assert "its id and epoch are not those that the zip directory gives it" in said(result)
+    assert "its own header names it 'samples/s1_epoch_1.json'" in said(result)
+    assert "its id and epoch differ from those in the zip directory" in said(result)
 
 
-def test_a_sample_that_is_corrupt_itself_is_lost_and_told(tmp_path: Path) -> None:
+def test_a_corrupt_sample_is_lost_and_reported(tmp_path: Path) -> None:
     data = bytearray(zipped(whole()))
     data[data.index(name_of(1).encode()) + 60] ^= 255
     result = imported(bytes(data), tmp_path)
     assert (result.trials, result.exit_code, len(result.damage)) == (5, 3, 1)
 
 
-def test_a_version_that_was_replaced_never_stands_for_one_that_is_corrupt(tmp_path: Path) -> None:
+def test_a_replaced_version_never_replaces_a_corrupt_one(tmp_path: Path) -> None:
     data = bytearray(in_place(zipped(whole()), header(status="error")))
     data[data.rindex(b"header.json", 0, data.rindex(b"header.json")) + 30] ^= 255
     result = imported(bytes(data), tmp_path)
@@ -200,7 +200,7 @@ def test_missing_bytes_cost_only_the_samples_that_they_were_of(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("cut", [0, 1], ids=["directory cut off", "a length is wrong, too"])
-def test_without_a_directory_a_wrong_length_costs_no_sample_behind_it(cut: int, tmp_path: Path) -> None:
+def test_without_a_directory_a_wrong_length_does_not_lose_later_samples(cut: int, tmp_path: Path) -> None:
     data = bytearray(zipped(log()))
     if cut:
         struct.pack_into("<L", data, data.index(name_of(0).encode()) - 12, 300)
@@ -208,7 +208,7 @@ def test_without_a_directory_a_wrong_length_costs_no_sample_behind_it(cut: int, 
     assert (ids(result), result.exit_code) == (["s0", "s1", "s2"], 3)
 
 
-def test_a_log_that_was_streamed_is_checked_by_what_stands_behind_each_member(tmp_path: Path) -> None:
+def test_a_streamed_log_is_checked_by_data_descriptors(tmp_path: Path) -> None:
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:
             self.data = bytearray()
@@ -356,7 +356,7 @@ def test_headers_that_claim_more_than_the_directory_are_bounded(tmp_path: Path) 
     assert 0 < read <= max(128 << 20, 200 * (len(body) + len(directory)))
 
 
-def test_hundreds_of_thousands_of_lost_members_are_told_in_a_hundred_lines(tmp_path: Path) -> None:
+def test_hundreds_of_thousands_of_lost_members_are_reported_in_a_hundred_lines(tmp_path: Path) -> None:
     parts = {f"samples/s{n}_epoch_1.json": sample(f"s{n}") for n in range(400)}
     data = zipped({"header.json": header([f"s{n}" for n in range(400)], total=400), **parts})
     at = data.index(b"PK\x01\x02")
@@ -376,7 +376,7 @@ def test_large_samples_are_mended_one_by_one(tmp_path: Path) -> None:
     assert (result.exit_code, result.trials) == (3, 9)
 
 
-def test_bombs_with_false_lengths_cost_no_member_behind_them() -> None:
+def test_bombs_with_false_lengths_do_not_lose_later_members() -> None:
     """Finding a length by unpacking has an end; what is behind is found all the same."""
     packed = deflated(bytes(1 << 20), 30)
     body = b""

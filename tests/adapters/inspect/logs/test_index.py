@@ -64,7 +64,7 @@ def test_a_wrong_end_of_the_directory_costs_no_sample(field: int, value: bytes, 
     assert result.exit_code == 3
 
 
-def test_what_looks_like_an_end_behind_the_end_is_passed_over(tmp_path: Path) -> None:
+def test_a_false_end_record_after_the_end_is_skipped(tmp_path: Path) -> None:
     result = imported(zipped(log()) + b"PK\x05\x06" + bytes(30), tmp_path)
     assert (result.exit_code, ids(result)) == (0, ["s0", "s1", "s2"])
 
@@ -88,7 +88,7 @@ def test_an_offset_beyond_all_files_costs_no_sample(tmp_path: Path) -> None:
     struct.pack_into("<L", data, at, struct.unpack_from("<L", data, at)[0] + len(extra))
     result = imported(bytes(data), tmp_path)
     assert (result.exit_code, ids(result)) == (3, ["s0", "s1", "s2"])
-    assert "it could be read all the same, by its own header" in said(result)
+    assert "it was read using its own header" in said(result)
 
 
 # The log's own account
@@ -112,11 +112,11 @@ def without(name: str, **changes: bytes) -> dict[str, bytes]:
     ],
     ids=["both say so", "the dataset says so", "the summaries of a failed log say so", "another summary"],
 )
-def test_a_sample_that_is_gone_is_told(parts: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_missing_sample_is_reported(parts: dict[str, bytes], tmp_path: Path) -> None:
     result = imported(zipped(parts), tmp_path)
     assert (result.exit_code, ids(result)) == (3, ["s0", "s2"])
     if parts["summaries.json"] != b"[NaN":
-        assert "sample 's1', epoch 1: the log says that it was finished, but it is not in it" in said(result)
+        assert "sample 's1', epoch 1: listed as finished, but not in the log" in said(result)
     else:
         assert "summaries.json" in said(result)
     assert written(result)["status"] == "failure"
@@ -124,10 +124,10 @@ def test_a_sample_that_is_gone_is_told(parts: dict[str, bytes], tmp_path: Path) 
 
 def test_a_log_that_only_counts_its_samples_is_compared_with_the_count(tmp_path: Path) -> None:
     parts = {"header.json": header(None), name_of(0): sample("s0"), name_of(2): sample("s2")}
-    assert "the log has 2 of 3 samples that it says were finished" in said(imported(zipped(parts), tmp_path))
+    assert "the log contains 2 of 3 samples listed as finished" in said(imported(zipped(parts), tmp_path))
 
 
-def test_a_json_log_that_lost_a_sample_is_told(tmp_path: Path) -> None:
+def test_a_json_log_without_a_sample_is_reported(tmp_path: Path) -> None:
     whole = {**json.loads(header()), "samples": [json.loads(sample("s0")), json.loads(sample("s2"))]}
     for indent in (None, 2):
         result = imported(json.dumps(whole, indent=indent).encode(), tmp_path)
@@ -166,7 +166,7 @@ def test_lost_samples_are_named_in_the_order_of_the_log(tmp_path: Path) -> None:
     assert [item.reason.split("'")[1] for item in found.damage] == [f"s{n}" for n in range(1, 60)]
 
 
-def test_thousands_of_lost_samples_are_told_in_a_hundred_lines(tmp_path: Path) -> None:
+def test_thousands_of_lost_samples_are_reported_in_a_hundred_lines(tmp_path: Path) -> None:
     lost = [f"s{number}" for number in range(5_000)]
     result = imported(zipped({"header.json": header(lost, total=5_000), name_of(0): sample("s0")}), tmp_path)
     assert len(result.damage) == 101
@@ -176,7 +176,7 @@ def test_thousands_of_lost_samples_are_told_in_a_hundred_lines(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["summaries.json", "reductions.json"])
 @pytest.mark.parametrize("epochs", [1, 2])
 @pytest.mark.parametrize("content", [b"[{", b"{}", b""])
-def test_a_broken_part_beside_the_samples_is_told(
+def test_a_broken_part_other_than_a_sample_is_reported(
     name: str, epochs: int, content: bytes, tmp_path: Path
 ) -> None:
     parts = {**log(), name: content}
@@ -200,7 +200,7 @@ def test_without_a_usable_header_the_journal_says_what_ran(content: bytes, tmp_p
     assert [error["error_type"] for error in found["errors"]] == ["DamagedLog"]
 
 
-def test_what_a_header_without_eval_says_is_kept(tmp_path: Path) -> None:
+def test_other_fields_of_a_header_without_eval_are_kept(tmp_path: Path) -> None:
     head = json.dumps({"status": "success", "results": {"total_samples": 3}}).encode()
     result = imported(zipped({**log(), "header.json": head}), tmp_path)
     assert (result.exit_code, result.status) == (3, "success")
@@ -228,7 +228,7 @@ def bomb(name: str, parts: dict[str, bytes], megabytes: int = 50, times: int = 1
 
 
 @pytest.mark.parametrize("name", ["header.json", "_journal/start.json", "reductions.json", "summaries.json"])
-def test_a_bomb_beside_the_samples_costs_no_sample(name: str, tmp_path: Path) -> None:
+def test_a_bomb_other_than_a_sample_loses_no_sample(name: str, tmp_path: Path) -> None:
     parts = without(name)
     if name == "_journal/start.json":
         del parts["header.json"]
@@ -270,7 +270,7 @@ def test_members_within_members_are_refused(tmp_path: Path) -> None:
     data += central + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, count, count, len(central), len(data), 0)
     result = imported(bytes(data), tmp_path)
     assert result.exit_code == 3
-    assert "has another one in its data" in said(result)
+    assert "overlaps another member" in said(result)
 
 
 # Secrets
@@ -312,11 +312,11 @@ def exported(tmp_path: Path) -> dict[str, bytes]:
         ("_aigo/samples/1.json", b"{", "_aigo/samples/1.json is not valid JSON"),
         ("_aigo/frame.json", b"{", "_aigo/frame.json is not valid JSON"),
         ("_aigo/index.json", b"{", ""),
-        ("_aigo/samples/2.json", None, "the evidence that the log carries is not what the log says"),
+        ("_aigo/samples/2.json", None, "the evidence in the log contradicts the log"),
         (name_of(1), None, "sample 's1', epoch 1"),
     ],
 )
-def test_damaged_evidence_is_made_anew_from_the_rest(
+def test_damaged_embedded_evidence_is_rebuilt_from_the_log(
     exported: dict[str, bytes], name: str, content: bytes | None, message: str, tmp_path: Path
 ) -> None:
     parts = {key: data for key, data in exported.items() if key != name}

@@ -22,14 +22,14 @@ def document(samples: list[dict[str, Any]], indent: int | None) -> bytes:
 def test_the_name_of_a_member_says_which_epoch_it_is(epoch: Any, tmp_path: Path) -> None:
     result = imported(zipped({"header.json": HEAD, "samples/a_epoch_2.json": sample("a", epoch)}), tmp_path)
     assert (result.exit_code, indices(result)) == (0, [("a", 1)])
-    assert [count for kind, count in result.loss.changed.items() if kind.startswith("epoch")] == [1]
+    assert [count for kind, count in result.loss.changed.items() if kind.startswith("sample epoch")] == [1]
 
 
 @pytest.mark.parametrize("found", [1.5, [], {}, None, True, "other", 7])
 def test_the_name_of_a_member_says_which_sample_it_is(found: Any, tmp_path: Path) -> None:
     result = imported(zipped({"header.json": HEAD, "samples/a_epoch_1.json": sample(found)}), tmp_path)
     assert (result.exit_code, indices(result)) == (0, [("a", 0)])
-    assert [count for kind, count in result.loss.changed.items() if kind.startswith("id of")] == [1]
+    assert [count for kind, count in result.loss.changed.items() if kind.startswith("sample id")] == [1]
 
 
 def test_ids_keep_their_type_and_windows_its_slashes(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_two_members_that_say_they_are_the_same_sample_stay_two(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["samples/a_epoch_0.json", f"samples/a_epoch_{'9' * 5000}.json"])
-def test_an_epoch_in_a_name_that_is_none_gives_a_free_one(name: str, tmp_path: Path) -> None:
+def test_an_invalid_epoch_in_a_name_is_replaced_by_a_free_one(name: str, tmp_path: Path) -> None:
     parts = {"samples/a_epoch_1.json": sample("a"), name: sample("a")}
     result = imported(zipped({"header.json": HEAD, **parts}), tmp_path)
     assert sorted(indices(result)) == [("a", 0), ("a", 1)]
@@ -73,7 +73,7 @@ def test_no_two_trials_of_a_document_have_one_place(
     result = imported(document(samples, indent), tmp_path)
     assert result.exit_code == 0
     assert sorted(indices(result)) == [("a", 0), ("a", 1)]
-    assert [count for kind, count in result.loss.changed.items() if kind.startswith("epoch")] == [1]
+    assert [count for kind, count in result.loss.changed.items() if kind.startswith("sample epoch")] == [1]
 
 
 def test_thousands_of_samples_with_one_id_are_numbered_at_once(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_thousands_of_samples_with_one_id_are_numbered_at_once(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_id_that_is_none_is_damage_in_a_document(indent: int | None, tmp_path: Path) -> None:
+def test_an_invalid_id_is_damage_in_a_document(indent: int | None, tmp_path: Path) -> None:
     ids: tuple[Any, ...] = (1.5, [], {}, None, True, "", "a")
     samples = [json.loads(sample(found)) for found in ids]
     result = imported(document(samples, indent), tmp_path)
@@ -115,7 +115,7 @@ def test_a_sample_may_have_the_empty_text_for_its_id(layout: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("gone", ["", "a"])
-def test_a_lost_sample_is_told_where_an_id_is_the_empty_text(gone: str, tmp_path: Path) -> None:
+def test_a_lost_sample_is_reported_if_an_id_is_empty(gone: str, tmp_path: Path) -> None:
     summaries = json.dumps([{"id": found, "epoch": 1} for found in ("", "a", "b")]).encode()
     samples = {f"samples/{found}_epoch_1.json": sample(found) for found in ("", "a", "b") if found != gone}
     head = header(None, results={})
@@ -155,4 +155,4 @@ def test_a_sample_that_is_read_the_quick_way_is_named_as_any_other(
     moved = {"header.json": HEAD, "samples/zz_epoch_3.json": parts[name]}
     result = imported(zipped(moved), tmp_path)
     assert indices(result) == [("zz", 2)]
-    assert {kind.split()[0] for kind in result.loss.changed} >= {"id", "epoch"}
+    assert {" ".join(kind.split()[:2]) for kind in result.loss.changed} >= {"sample id", "sample epoch"}

@@ -80,7 +80,7 @@ def test_a_lost_quote_costs_one_sample(indent: int | None) -> None:
 
 
 @LAYOUTS
-def test_what_is_no_sample_costs_nobody_else(indent: int | None) -> None:
+def test_an_invalid_sample_does_not_lose_other_samples(indent: int | None) -> None:
     odd = [None, sample(0), "text", [1, {"a": 1}], sample(1), {}, 5, sample(2), None]
     for text in (text_of(document(*odd), indent), text_of(document(*odd), indent)[:-1]):
         ids, log = read(text)
@@ -141,7 +141,7 @@ def test_a_log_that_is_cut_off_gives_whole_samples_only(indent: int | None) -> N
 
 @pytest.mark.parametrize("samples", [{"a": 1}, "abc", 5, True])
 @LAYOUTS
-def test_samples_that_are_no_list_are_damage(samples: Any, indent: int | None, tmp_path: Path) -> None:
+def test_samples_that_are_not_a_list_are_damage(samples: Any, indent: int | None, tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(text_of({**document(), "samples": samples}, indent))
     result = import_file(tmp_path / "log.json", tmp_path / "out")
     assert result.exit_code == 3
@@ -158,15 +158,15 @@ def test_a_log_without_its_samples_is_whole(indent: int | None) -> None:
 
 @pytest.mark.parametrize("eval_part", [{}, {"eval": 5}, {"eval": None}])
 @LAYOUTS
-def test_a_status_alone_is_no_log_but_samples_are(eval_part: dict[str, Any], indent: int | None) -> None:
+def test_a_status_alone_is_not_a_log_but_samples_are(eval_part: dict[str, Any], indent: int | None) -> None:
     with pytest.raises(EvidenceError, match=r"not an Inspect log: .*'eval'"):
         read(text_of({"status": "success", **eval_part}, indent))
     ids, log = read(text_of({"status": "success", **eval_part, "samples": [sample(0)]}, indent))
     assert ids == [0]
-    assert "what is known comes from its samples" in str(log.damage[0])
+    assert "only data from its samples is available" in str(log.damage[0])
 
 
-def test_what_stands_between_two_samples_is_damage() -> None:
+def test_text_between_two_samples_is_damage() -> None:
     """In Inspect's layout, lines tell samples apart: a brace that is lost must not hide one."""
     text = text_of(document(sample(0), sample(1), sample(2)), 2)
     ids, log = read(text.replace('    {\n      "id": 1', '   x{\n      "id": 1'))
@@ -223,7 +223,7 @@ def test_a_long_text_and_many_keys_in_front_of_an_error_take_no_time() -> None:
         b'"',
     ],
 )
-def test_hostile_places_to_go_on_from_take_no_time(repeated: bytes) -> None:
+def test_hostile_restart_positions_take_no_time(repeated: bytes) -> None:
     text = HEAD + b'"samples":[' + repeated * (4_000_000 // len(repeated))
     try:
         ids, log = fresh(text, 5, Bounds(damaged=1_000))
@@ -249,7 +249,7 @@ def test_an_id_of_megabytes_costs_a_few_times_its_size() -> None:
 
 
 @pytest.mark.parametrize("filling", [b"y", b'\\"y'])
-def test_a_text_beyond_the_bound_is_refused_wherever_it_stands(filling: bytes) -> None:
+def test_a_text_beyond_the_bound_is_refused_at_every_position(filling: bytes) -> None:
     bounds = Bounds(string_bytes=1_000)
     for front in (b"", b'"a":"b",' * 999):
         for behind in (b"}", b',"a":"b"' * 999 + b"}", b" oops"):

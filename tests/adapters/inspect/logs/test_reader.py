@@ -177,7 +177,7 @@ def test_a_log_with_nothing_but_samples_is_read(logs: dict[str, Path]) -> None:
     [b"", b"x", b"PK\x05\x06" + bytes(18), b"{}", b"[]", b'{"a": 1}', b"\x00" * 4096, b"{" * 100_000, b'{"eval":', zipped({"a.txt": b"hi"})],
     ids=range(10),
 )  # fmt: skip
-def test_what_is_no_log_is_refused_with_a_reason(data: bytes) -> None:
+def test_a_file_that_is_not_a_log_is_refused_with_a_reason(data: bytes) -> None:
     with pytest.raises(EvidenceError):
         read(data)
 
@@ -195,7 +195,7 @@ def test_a_zip_bomb_is_refused_without_unpacking_it() -> None:
     assert time.process_time() - start < 1
 
 
-def test_a_member_that_lies_about_its_size_is_refused() -> None:
+def test_a_member_with_a_false_size_is_refused() -> None:
     whole = b"[" + b"0," * 200_000 + b"0]"
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(whole) + packer.flush()

@@ -64,12 +64,12 @@ def test_an_empty_member_is_empty() -> None:
     ],
     ids=["cut off", "junk behind", "junk in front", "too long", "too short", "twice", "nothing"],
 )
-def test_what_is_wrong_with_a_member_is_said(pack, packed, size: int, reason: str) -> None:  # type: ignore[no-untyped-def]
+def test_problems_of_a_member_are_reported(pack, packed, size: int, reason: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(EvidenceError, match=reason):
         read(packed(pack(TEXT)), size)
 
 
-def test_a_secret_is_found_in_whatever_can_be_read() -> None:
+def test_secrets_are_found_in_every_readable_part() -> None:
     """The search wants UTF-8, which is known only of what the fast parser takes."""
     secret = "sk-abcdefghijklmnopqrstuvwxyz012345"
     for document in (

@@ -156,11 +156,13 @@ def test_one_wrong_field_does_not_cost_the_sample(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("parent", [["MARK"], {"x": "MARK"}, 5, True, 0, [], False])
-def test_a_parent_that_is_no_text_is_kept_and_counted(parent: Any, tmp_path: Path) -> None:
+def test_a_parent_that_is_not_text_is_kept_and_counted(parent: Any, tmp_path: Path) -> None:
     sample = sample_of()
     sample["events"][0]["parent_id"] = parent
     result = imported(tmp_path, sample)
-    assert result.loss.changed["event with an id, span or time of an unexpected shape: kept beside it"] == 1
+    assert (
+        result.loss.changed["event with an id, span or time of an unexpected shape: original value kept"] == 1
+    )
     begin = next(event for event in trace_of(result).events if event.type == "span_begin")
     assert begin.metadata["inspect"]["unreadable"] == {"parent_id": parent}
     assert begin.parent_span_id is None
@@ -175,7 +177,7 @@ def test_messages_that_the_pool_does_not_have_are_counted(refs: Any, unknown: in
     model_of(sample)["input_refs"] = refs
     result = imported(tmp_path, sample)
     assert result.exit_code == 0
-    assert result.loss.dropped["messages named by number: the log does not contain them"] == unknown
+    assert result.loss.dropped["messages referenced by number: missing from the log"] == unknown
     (call,) = [event for event in trace_of(result).events if event.type == "model_call_event"]
     assert call.metadata["inspect"]["input_refs"] == refs
 
@@ -214,7 +216,7 @@ UNKNOWN: dict[str, Callable[[Json], object]] = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_what_has_no_place_is_kept(name: str, tmp_path: Path) -> None:
+def test_fields_without_a_place_in_aigo_are_kept(name: str, tmp_path: Path) -> None:
     sample = sample_of()
     UNKNOWN[name](sample)
     result = imported(tmp_path, sample)
@@ -246,7 +248,7 @@ def test_the_usual_source_and_model_of_messages_are_counted(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["data", "brand_new"])
 @pytest.mark.parametrize("order", [1, -1])
-def test_data_is_no_text_of_an_answer(kind: str, order: int, tmp_path: Path) -> None:
+def test_data_parts_are_not_answer_text(kind: str, order: int, tmp_path: Path) -> None:
     """As with `message.text` of Inspect, which is what was scored."""
     parts = [{"type": kind, "data": {"z": "ä"}}, {"type": "text", "text": "cut"}][::order]
     sample = sample_of()

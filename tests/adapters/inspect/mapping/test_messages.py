@@ -22,7 +22,7 @@ from aigo_bridge.importing.log_import import LossReport
 from aigo_inspect.logs.reader import open_log
 from aigo_inspect.mapping.messages import Item, items_from_message
 
-MOVED = "reasoning inside or behind an answer: put in front of it"
+MOVED = "reasoning inside or after an answer: moved before it"
 THOUGHT = {"type": "reasoning", "reasoning": "hm"}
 SEARCH = {
     "type": "tool_use",
@@ -74,9 +74,7 @@ def shown(items: list[Item]) -> list[str]:
         ),
     ],
 )
-def test_reasoning_stands_in_front_of_the_answer(
-    content: list[Json], expected: list[str], moved: int
-) -> None:
+def test_reasoning_is_moved_before_the_answer(content: list[Json], expected: list[str], moved: int) -> None:
     items, count = items_of(*content)
     assert (shown(items), count) == (expected, moved)
 
@@ -128,7 +126,7 @@ def test_a_call_that_failed_has_no_answer(content: Any, at: str, tmp_path: Path)
     ("content", "calls"),
     [("half an answ", None), ("", [{"id": "c", "function": "f", "arguments": {}}]), ([THOUGHT], None)],
 )
-def test_what_a_failed_call_did_say_is_kept(content: Any, calls: Any, tmp_path: Path) -> None:
+def test_the_partial_answer_of_a_failed_call_is_kept(content: Any, calls: Any, tmp_path: Path) -> None:
     imported(tmp_path, failed(content, calls=calls))
     output = both_ways(tmp_path / "log.eval")
     call = next(event for event in output["trace"]["events"] if event["type"] == "model_call_event")

@@ -27,7 +27,7 @@ def test_a_prompt_of_unknown_size(name: str, value: Any) -> None:
     assert model_usage({**USAGE, name: value}) == {"num_completion_tokens": 3}
 
 
-def test_counts_that_are_none() -> None:
+def test_invalid_token_counts_are_unknown() -> None:
     assert model_usage({**USAGE, "output_tokens": "x"}) == {"num_prompt_tokens": 5}
     assert model_usage({"input_tokens": "x", "output_tokens": None}) is None
     assert model_usage({}) is model_usage(None) is model_usage(5) is None

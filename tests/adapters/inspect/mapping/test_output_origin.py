@@ -103,11 +103,11 @@ def test_an_output_that_a_solver_made_is_kept_whole(make: Callable[[], Solver], 
     assert choice["message"]["tool_calls"][0]["arguments"] == {"where": "THERE"}
 
 
-def test_of_an_output_that_a_solver_changed_the_change_is_kept(tmp_path: Path) -> None:
+def test_the_change_of_a_modified_output_is_kept(tmp_path: Path) -> None:
     assert outputs_of(log_of(tmp_path, stopped_early)) == [{"choices": [{"stop_reason": "content_filter"}]}]
 
 
-def test_what_a_model_call_says_is_not_repeated(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_the_output_of_a_model_call_is_not_repeated(logs: dict[str, Path], tmp_path: Path) -> None:
     assert outputs_of(log_of(tmp_path, generate)) == [None]
     for name in ("plain", "agents", "media", "API retries", "parallel tools", "trimmed", "multiple choices"):
         if name in logs:

@@ -17,7 +17,7 @@ from aigo_inspect.mapping.records import ValueCache
 # Values that stand in every event
 
 
-def test_what_repeats_is_made_once_and_what_differs_is_not_mixed_up() -> None:
+def test_equal_parts_are_created_once_and_different_ones_kept_apart() -> None:
     made: list[Any] = []
 
     def make(value: Any) -> Any:

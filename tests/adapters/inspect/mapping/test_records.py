@@ -87,7 +87,7 @@ def test_todays_samples_are_parsed_straight_into_records(logs: dict[str, Path]) 
             assert parsed(data) is not None, (name, ref)
 
 
-def test_what_is_unusual_is_parsed_by_way_of_dictionaries(logs: dict[str, Path]) -> None:
+def test_unusual_events_are_parsed_through_dictionaries(logs: dict[str, Path]) -> None:
     ((_, data), *_) = texts(logs["plain"])
     sample = json.loads(data)
 

@@ -95,7 +95,7 @@ ERROR = {"message": "ValueError('x')", "traceback": "Traceback", "traceback_ansi
         ("it failed", None, {"message": "it failed"}),
     ],
 )
-def test_what_only_the_error_of_a_sample_says_is_kept(
+def test_details_that_only_the_sample_error_has_are_kept(
     error: Any, event: Any, expected: Any, tmp_path: Path
 ) -> None:
     assert noted(imported(tmp_path, failed(error, event))) == expected

@@ -47,11 +47,11 @@ def test_a_reduced_score_of_no_sample_is_dropped_and_counted() -> None:
     loss = LossReport()
     entry = reduced(1, samples=[{"value": 1}, None, 7, {"sample_id": 0, "value": 2}])
     assert list(aggregated_scores([entry], loss)) == ["0"]
-    assert loss.dropped == {"reduced score of an unexpected shape, or of no sample": 3}
+    assert loss.dropped == {"reduced score of an unexpected shape, or without a sample": 3}
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_file_name_that_is_no_text_becomes_one(name: Any) -> None:
+def test_a_file_name_that_is_not_text_is_written_as_json(name: Any) -> None:
     loss = LossReport()
     part = {"type": "document", "document": "data:text/plain;base64,eA==", "filename": name}
     assert input_part(part, loss)["filename"] == json.dumps(name, separators=(",", ":"))
@@ -77,7 +77,7 @@ def test_a_part_of_no_type_is_kept_as_json(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("citations", ODD)
-def test_citations_that_are_no_list_do_not_cost_the_message(citations: Any) -> None:
+def test_citations_that_are_not_a_list_do_not_lose_the_message(citations: Any) -> None:
     found = answer_part({"type": "text", "text": "x", "citations": citations}, LossReport(), None)
     assert found["text"] == "x"
     assert len(found["annotations"]) == 1

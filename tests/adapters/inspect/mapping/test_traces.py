@@ -86,7 +86,7 @@ def test_the_submitted_answer_is_the_last_message_as_inspect_shows_it(logs: dict
             assert "submit" not in [call.name for call in trace.function_calls]
             calls = [e for e in trace.events or [] if isinstance(e, FunctionCallEvent)]
             assert calls[-1].function == "submit"
-            assert ("the last answer as the agent left it" in notes(trace)["items"]) or (
+            assert ("the last answer of the agent" in notes(trace)["items"]) or (
                 "the sample's messages" in notes(trace)["items"]
             )
 

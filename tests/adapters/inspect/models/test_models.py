@@ -113,7 +113,7 @@ def test_images_and_files_keep_their_addresses() -> None:
     assert (attached.document, attached.filename) == ("data:application/pdf;base64,JVBERi0=", "a.pdf")
 
 
-def test_what_a_model_answered_is_sent_back_as_it_was() -> None:
+def test_answers_are_sent_back_unchanged() -> None:
     answered = ChatMessageAssistant(
         content=[ContentReasoning(reasoning="Hm."), ContentText(text="Let me see.")],
         tool_calls=[ToolCall(id="a", function="look_up", arguments={"n": 1})],
@@ -145,7 +145,7 @@ def test_what_a_model_answered_is_sent_back_as_it_was() -> None:
         (output("a", [{"type": "input_file", "file_url": "../key"}]), "expected an http or data URL"),
     ],
 )
-def test_what_has_no_place_in_inspect_is_an_error_of_the_sample(item: dict[str, Any], problem: str) -> None:
+def test_content_that_inspect_cannot_express_fails_the_sample(item: dict[str, Any], problem: str) -> None:
     with pytest.raises(SampleError) as caught:
         native_messages(request(item), "solver")
     assert problem in caught.value.message
@@ -185,7 +185,7 @@ def test_any_failure_of_a_provider_is_the_samples(error: Exception) -> None:
     assert (caught.value.stage, caught.value.kind) == ("solver", kind)
 
 
-def test_of_several_attempts_the_last_ones_failure_is_told() -> None:
+def test_the_failure_of_the_last_attempt_is_reported() -> None:
     attempt = Future(3)
     attempt.set_exception(ConnectionError("reset"))
     with pytest.raises(SampleError, match=r"^reset$") as caught:

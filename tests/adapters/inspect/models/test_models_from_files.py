@@ -395,7 +395,7 @@ def test_the_key_is_sent_and_nowhere_written(aigo: Run, folder: Path, endpoint: 
     assert SECRET not in text + done.out + done.err
 
 
-def test_an_interrupted_run_goes_on(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_an_interrupted_run_continues(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     answer = endpoint.answer
     endpoint.answer = lambda body: (
         (400, {"error": "down"}) if word_of(body) in ("word2", "word3") else answer(body)
@@ -496,7 +496,7 @@ definition:
         (("url: http://", "url: htp://"), "model.yaml:5:8: error: 'url': expected an address"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_model_file_is_told_before_anything_runs(
+def test_problems_of_a_model_file_are_reported_before_the_run(
     aigo: Run, folder: Path, endpoint: Endpoint, change: tuple[str, str], message: str
 ) -> None:
     text = (folder / "model.yaml").read_text()
@@ -541,7 +541,7 @@ def test_a_provider_connection_is_inspects_own_provider(
 
 
 @pytest.mark.parametrize(
-    ("provider", "message"), [("latticeflow", "cannot be reached from here"), ("novita", "NOVITA")]
+    ("provider", "message"), [("latticeflow", "is not supported here"), ("novita", "NOVITA")]
 )
 def test_providers_that_cannot_be_reached(
     aigo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, provider: str, message: str
@@ -625,7 +625,7 @@ def test_chat_of_an_embeddings_model_is_refused(
     write_model(folder, endpoint, "task: embeddings\n")
     done = run_echo(aigo, "-n", 1)
     assert done.code != 0
-    assert "makes embeddings and cannot answer a conversation" in done.err + done.out
+    assert "creates embeddings and cannot hold the conversation" in done.err + done.out
     assert endpoint.requests == []
 
 

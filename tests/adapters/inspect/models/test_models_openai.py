@@ -53,7 +53,7 @@ def test_failures_that_pass_are_tried_again(aigo: Run, folder: Path, endpoint: E
     assert len(endpoint.requests) == 6
 
 
-def test_what_the_model_tells_is_in_the_evidence(
+def test_all_fields_of_the_answer_are_in_the_evidence(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     """Log probabilities, cached and reasoning tokens, a tool call, why it stopped."""
@@ -107,7 +107,7 @@ def test_structured_output(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("answer", [(200, {"choices": []}), (400, {"error": {"message": "no such model"}})])
-def test_what_is_no_answer_is_the_samples_error(
+def test_an_invalid_answer_fails_the_sample(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load, answer: Any
 ) -> None:
     endpoint.answer = lambda body: answer if word_of(body) == "word1" else (200, completion(word_of(body)))

@@ -172,8 +172,8 @@ def test_an_address_of_ones_own_is_another_version_of_the_model(model_file: Path
     [
         ("nothing.yaml", {}, "model file 'nothing.yaml' does not exist"),
         ("aigo_bridge/nothing.yaml", {}, "model file 'nothing.yaml' does not exist"),
-        ("model.yaml", {"api_key": "x"}, "api_key means nothing for it"),
-        ("model.yaml", {"organization": "x"}, "organization means nothing for it"),
+        ("model.yaml", {"api_key": "x"}, "api_key has no effect on it"),
+        ("model.yaml", {"organization": "x"}, "organization has no effect on it"),
         ("nobodys/model", {}, "nobodys"),
         ("not a model at all", {}, "not a model at all"),
     ],
@@ -200,7 +200,7 @@ def test_a_conversation_with_an_embeddings_model_is_refused_before_it_begins(
     made = plan(PlanOrigin(task="aigo_tasks/hp-trivia"))
     refuse_unfit(made, native_model("model.yaml"))
     write_model(model_file.parent, endpoint.url, "task: embeddings\n")
-    with pytest.raises(UsageError, match="makes embeddings and cannot answer a conversation") as caught:
+    with pytest.raises(UsageError, match="creates embeddings and cannot hold the conversation") as caught:
         refuse_unfit(made, native_model("model.yaml"))
     assert caught.value.code == Code.UNFIT_MODEL
 
@@ -279,7 +279,7 @@ def test_choices_of_tools(choice: Any, said: Any) -> None:
     assert call.options["tool_choice"] == said
 
 
-def test_inputs_that_are_no_chat() -> None:
+def test_inputs_other_than_chat_are_refused() -> None:
     for value in (None, "text", ["a", "b"], {"messages": 1}):
         assert call_input("custom", [input_message(value)], [], "auto", GenerateConfig(), None).input == value
     texts = [ChatMessageUser(content="a"), ChatMessageUser(content="b")]

@@ -54,7 +54,7 @@ def test_an_item_without_content_comes_back() -> None:
         ("/output/metadata/aigo_bridge", "attachment://x"),
     ],
 )
-def test_what_the_output_lost_is_found_in_the_events(path: str, value: Any) -> None:
+def test_fields_missing_in_the_output_are_read_from_the_events(path: str, value: Any) -> None:
     dumped = dump_stored(solution("a", "b"))
     events = [
         {"event": "state", "changes": [{"op": "add", "path": path, "value": value}]},
@@ -123,7 +123,7 @@ def test_a_sample_without_its_output_is_an_error_not_a_gap(log: Path) -> None:
     assert (error.error_type, error.stage and error.stage.value) == ("MissingOutput", "solver")
 
 
-def test_what_the_solver_left_stands_in_the_evidence_once(log: Path) -> None:
+def test_the_solver_output_is_in_the_evidence_once(log: Path) -> None:
     """The text that carries it is our own means, and no fact of the run."""
     result = next(log.parent.glob("*.tasklog.json")).read_text("utf-8")
     assert '"aigo_bridge":' not in result

@@ -117,7 +117,7 @@ def test_every_score_has_its_answer_and_says_why(aigo: Run, tmp_path: Path) -> N
     shown = {key: (score.value, score.answer, score.explanation) for key, score in second.scores.items()}  # type: ignore[union-attr]
     assert shown == {
         "equal": (0.0, "Apple", "differs from the ground truth, 'Berry'"),
-        "letter": (0.0, "A", "right: 'B' of A, B"),
+        "letter": (0.0, "A", "correct: 'B' of A, B"),
         "bleu": (pytest.approx(0.0), "Apple", "differs from the ground truth, 'Berry'"),
         "judged": (1.0, "Apple", "judge: good; It is round."),
         "labelled": ("good", "Apple", "judge: good; It is round."),
@@ -325,7 +325,7 @@ def test_a_system_task_asks_nothing(aigo: Run, tmp_path: Path) -> None:
     done = aigo("run", "s.yaml", "--out", "out")
     assert done.code == 0, done.out + done.err
     _, (sample,) = samples_of(tmp_path)
-    assert sample.input == "(nothing is asked: the task's own code computes its metrics)"
+    assert sample.input == "(no model call: the task's own code computes its metrics)"
 
 
 @pytest.mark.parametrize(("value", "kept"), [("float('inf')", None), ("float('nan')", None), ("2**70", 2**70), ("'C'", "C"), ("None", None)])  # fmt: skip

@@ -29,7 +29,7 @@ def test_a_text_is_replaced_where_it_occurs_once() -> None:
             replaced("a b a", old, "c")
 
 
-def test_lines_are_inserted_behind_a_line() -> None:
+def test_lines_are_inserted_after_a_line() -> None:
     assert inserted("a\nb\n", 1, "x") == "a\nx\nb\n"
     assert inserted("a\nb", 2, "x\n") == "a\nb\nx\n"
     assert inserted("a\n", 0, "x") == "x\na\n"

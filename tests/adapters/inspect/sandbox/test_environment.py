@@ -90,7 +90,7 @@ def test_one_text_is_one_test() -> None:
     assert check_tests("assert True") == ["assert True"]
 
 
-def test_without_a_sandbox_there_is_no_score(tmp_path: Path) -> None:
+def test_without_a_sandbox_the_sample_is_not_scored(tmp_path: Path) -> None:
     found = samples_of(tmp_path, None)
     assert all(sample.error is not None and "sandbox" in sample.error.message for sample in found.values())
     with pytest.raises(SampleError, match="the sandbox failed: ") as caught:
@@ -99,7 +99,7 @@ def test_without_a_sandbox_there_is_no_score(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tests", [None, [], 1, [1], {}])
-def test_what_is_no_list_of_tests_is_an_error_of_the_sample(tests: object) -> None:
+def test_tests_that_are_not_a_list_fail_the_sample(tests: object) -> None:
     with pytest.raises(SampleError, match="expected a list of texts"):
         check_tests(tests)
 

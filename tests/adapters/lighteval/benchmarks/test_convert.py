@@ -118,10 +118,10 @@ def evidence(done: Any) -> dict[str, tuple[list[tuple[str, str]], dict[str, Any]
     return found
 
 
-def test_what_cannot_be_said_is_refused_with_all_reasons(aigo: Run, tmp_path: Path) -> None:
+def test_an_inexpressible_benchmark_is_refused_with_all_reasons(aigo: Run, tmp_path: Path) -> None:
     for task, reason in (
-        ("truthfulqa:mc", "is measured by logprobs, not by an answer"),
-        ("hle", "asks a judge, whose failures and costs nobody would see"),
+        ("truthfulqa:mc", "measures logprobs instead of an answer"),
+        ("hle", "calls a judge, whose failures and costs would not be reported"),
     ):
         done = aigo("convert", f"lighteval:{task}", "--out", tmp_path / "aigo")
         assert done.code == 1, done.err
@@ -155,7 +155,7 @@ def test_several_answers_to_a_question_are_rows_that_the_metric_sees_together(
     one = ("--max-connections", "1", "--json")
     done = aigo("convert", "lighteval:math:algebra", "--to", "aigo", "--out", "aigo", "--data-dir", data)
     assert done.code == 0, done.err
-    assert "each of the 4 answers to a question is a row of its own" in done.err
+    assert "each of the 4 answers to a question becomes a separate row" in done.err
     native = aigo("run", "lighteval:math:algebra", "--data-dir", data, "--model", model, "-o", "native", *one)
     own = aigo("run", "aigo", "--model", model, "-o", "own", "--snippets", "in-process", *one)
 
@@ -232,7 +232,7 @@ def test_metrics_of_one_name_are_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     done = aigo("convert", f"lighteval:{tmp_path / 'own.py'}@corpus", "--out", tmp_path / "aigo")
     assert done.code == 1
-    assert "metrics: several are called 'f1', and lighteval shows only the last one" in done.err
+    assert "metrics: several metrics are named 'f1', and lighteval shows only the last one" in done.err
 
 
 OVERLAP = """
@@ -311,7 +311,7 @@ def test_a_metric_of_a_file_of_ones_own_is_carried(
     [
         (
             "helped",
-            "its code is in a file of yours, and its code imports 'helpers', which is another file of yours",
+            "its code is in one of your files, and its code imports 'helpers', which is another file of yours",
         ),
         ("noted", "grades.txt"),
     ],

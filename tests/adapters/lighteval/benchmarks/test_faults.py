@@ -276,7 +276,7 @@ def test_examples_have_their_questions_where_the_instruction_is_the_whole_questi
         assert f"What is {number}^2?" in texts[2]
 
 
-def test_a_question_in_another_order_is_no_example_of_itself(
+def test_a_reordered_question_is_not_its_own_example(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     """The order of the choices of gpqa is drawn each time a row is read."""
@@ -293,9 +293,9 @@ def test_a_question_in_another_order_is_no_example_of_itself(
 
 @pytest.mark.parametrize(
     ("selection", "spare"),
-    [("random_sampling_from_train", ""), ("random_sampling", " and one to spare"), ("sequential", "")],
+    [("random_sampling_from_train", ""), ("random_sampling", " and one spare example"), ("sequential", "")],
 )
-def test_more_examples_than_the_split_has_are_said_in_numbers(
+def test_too_many_examples_are_reported_with_numbers(
     selection: str, spare: str, custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     few = f'few_shots_split="train", few_shots_select="{selection}", hf_avail_splits=["test", "train"]'
@@ -304,7 +304,7 @@ def test_more_examples_than_the_split_has_are_said_in_numbers(
     splits = {"test": rows, "train": rows}
     with pytest.raises(UsageError) as caught:
         run(f"{custom}@own:few|9", tmp_path / "out", scripted({"q": "a"}), data_dir(splits))
-    assert str(caught.value) == f"task 'own:few' asks for 9 examples{spare}, its split 'train' has 3"
+    assert str(caught.value) == f"task 'own:few' needs 9 examples{spare}, but its split 'train' has 3"
     assert caught.value.code == Code.UNFIT_BENCHMARK
 
 
@@ -312,14 +312,14 @@ def test_too_few_examples_are_refused(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = [{"q": f"q{n}", "a": "x"} for n in range(3)]
-    with pytest.raises(UsageError, match=r"3 examples were asked for, 3 documents have fewer \(down to 2\)"):
+    with pytest.raises(UsageError, match=r"3 examples were requested, 3 documents have fewer \(down to 2\)"):
         run(f"{custom}@own:few|3", tmp_path / "out", scripted({"q": "a"}), data_dir({"test": rows}))
 
 
 def test_metrics_that_lighteval_takes_apart_wrongly_are_refused(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
-    with pytest.raises(UsageError, match="takes apart wrongly"):
+    with pytest.raises(UsageError, match="separates incorrectly"):
         run(f"{custom}@own:grouped", tmp_path / "out", scripted({"q": "a"}))
 
 
@@ -333,7 +333,7 @@ def test_code_that_a_model_wrote_is_not_run_without_a_sandbox(tmp_path: Path, sc
             run(name, tmp_path / "out", scripted({"q": "a"}))
 
 
-def test_custom_tasks_are_known_beside_built_in_ones(
+def test_custom_tasks_are_found_together_with_built_in_ones(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     folder = data_dir({})
@@ -364,10 +364,10 @@ def test_custom_tasks_are_known_beside_built_in_ones(
         ("gsm8k@k=1", "has no metric with a parameter 'k'"),
         ("gsm8k,gsm8k|0", "more than once"),
         ("nothing.py@x", "there is no file 'nothing.py'"),
-        ("tiny:gsm8k", "uses the network while it is imported"),
+        ("tiny:gsm8k", "uses the network during import"),
     ],
 )
-def test_a_task_that_is_not_there_is_told(
+def test_a_missing_task_is_reported(
     task: str, message: str, tmp_path: Path, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import urllib.request
@@ -405,7 +405,7 @@ def test_a_multilingual_task_is_found_by_its_name(
         run("mgsm_deu", tmp_path / "out", scripted({"a": "b"}))
 
 
-def test_rows_that_do_not_fit_are_told_with_their_number(
+def test_rows_that_do_not_fit_are_reported_with_their_number(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = [{"question": "1+1?", "answer": "2"}, {"query": "1+1?"}]
@@ -422,7 +422,7 @@ def test_rows_at_the_top_belong_to_no_task_of_several(
         run("mmlu", tmp_path / "out", scripted({"a": "b"}), data_dir(rows_of("gsm8k")))
 
 
-def test_a_metric_without_its_data_fails_every_document_and_says_so(
+def test_a_metric_without_its_data_fails_every_document_with_a_reason(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     splits = rows_of("boolq")

@@ -76,7 +76,7 @@ def test_models_that_are_asked_over_messages_are_refused_with_those_that_are_not
     assert not (tmp_path / "out").exists()
 
 
-def test_perplexities_are_refused_everywhere_as_lighteval_computes_none_right(
+def test_perplexities_are_refused_with_every_model(
     folder: Path, tmp_path: Path, scripted: Callable[[Mapping[str, str]], str]
 ) -> None:
     for model in (scripted({"a": "b"}), f"transformers/{folder}"):
@@ -98,5 +98,5 @@ def test_a_prompt_that_lighteval_would_cut_is_a_failed_sample(
     (first,) = outcome.first_errors
     sample_id, message = first.sample_id, first.error.message
     assert sample_id == "3"
-    assert "the model takes 1024 together" in message
+    assert "the model accepts 1024 in total" in message
     assert {row.num_scored for row in outcome.metrics} == {3}

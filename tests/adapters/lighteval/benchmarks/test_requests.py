@@ -219,9 +219,7 @@ def test_requests_are_those_of_lightevals_client_of_providers(
     assert all(request["temperature"] == 0 for request in requests)
 
 
-def test_no_temperature_is_sent_where_the_user_or_the_model_takes_none(
-    tmp_path: Path, data_dir: DataDir, server: Endpoint
-) -> None:
+def test_no_temperature_is_sent_unless_supported(tmp_path: Path, data_dir: DataDir, server: Endpoint) -> None:
     data = data_dir(rows_of("gsm8k"))
     left, log = own_requests("gsm8k", data, tmp_path / "a", "openai/gpt-x,temperature=none", server)
     assert all("temperature" not in request for request in left)
@@ -238,7 +236,7 @@ def test_several_answers_at_temperature_0_are_refused_as_by_lighteval(
     tmp_path: Path, data_dir: DataDir, server: Endpoint
 ) -> None:
     data = data_dir(rows_of("math_500"))
-    with pytest.raises(UsageError, match=r"wants 2 answers .* openai/gpt-x,temperature=0\.7"):
+    with pytest.raises(UsageError, match=r"needs 2 answers .* openai/gpt-x,temperature=0\.7"):
         run("math_500@k=1@n=2", tmp_path / "out", "openai/gpt-x", data)
     assert not server.requests
     (outcome,) = run("math_500@k=1@n=2", tmp_path / "out", "openai/gpt-x,temperature=1", data)

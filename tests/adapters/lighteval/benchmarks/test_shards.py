@@ -149,7 +149,7 @@ def test_a_shard_that_was_killed_asks_for_no_answer_twice(folder: Path, aigo: Ru
     assert "complete; no sample was run again" in aigo(*words, "--resume").err
 
 
-def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo: Run) -> None:
+def test_a_partial_merge_counts_missing_samples(folder: Path, aigo: Run) -> None:
     run_shards(aigo, 2, WRITTEN, *MODEL)
     shutil.rmtree(folder / "shards" / "shard-2-of-2")
     merge = ["merge", "shards", "--task", WRITTEN, *ROWS, "--out", "merged", "--json"]
@@ -165,7 +165,7 @@ def test_what_is_there_is_merged_with_the_honest_denominator(folder: Path, aigo:
     assert any("shard 2 of 2 not there" in error["message"] for error in done.json["errors"])
 
 
-def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> None:
+def test_shards_of_different_runs_are_refused(folder: Path, aigo: Run) -> None:
     run_shards(aigo, 2, WRITTEN, *MODEL)
     merge = ["merge", "shards", "--out", "merged"]
     assert f"pass --task {WRITTEN} with the options" in aigo(*merge).err
@@ -181,7 +181,7 @@ def test_what_does_not_belong_together_is_refused(folder: Path, aigo: Run) -> No
     "damage",
     [b"", b"[1]\n", b'{"format": 2}\n', b'{"format": 1, "task": "x"}\n', b"\xff\n", b'{"format": 1'],
 )
-def test_damaged_answers_are_told(folder: Path, damage: bytes) -> None:
+def test_damaged_answers_are_reported(folder: Path, damage: bytes) -> None:
     from aigo_bridge.errors import EvidenceError
     from aigo_lighteval.benchmarks.answers import read_answers
 

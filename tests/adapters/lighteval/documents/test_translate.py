@@ -193,7 +193,7 @@ def test_an_image_that_a_conversation_begins_with_is_in_its_document(make_plan: 
     [
         (
             [{"type": "input_image", "image_url": "https://example.org/cat.png", "detail": "auto"}],
-            "stand elsewhere",
+            "not stored in the row",
         ),
         (
             [{"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto"}],
@@ -210,7 +210,7 @@ def test_an_image_that_a_conversation_begins_with_is_in_its_document(make_plan: 
         ),
     ],
 )
-def test_what_a_message_has_more_than_text_and_images_is_a_gap(
+def test_message_parts_other_than_text_and_images_are_a_gap(
     content: list[Any], reason: str, tmp_path: Path
 ) -> None:
     """Nothing is fetched, whatever a row points to."""
@@ -282,7 +282,7 @@ def test_every_field_is_what_the_task_says_or_lightevals_default(make_plan: Make
     }  # fmt: skip
 
 
-def test_what_lighteval_reads_beside_the_question_comes_through_its_task(make_plan: MakePlan) -> None:
+def test_settings_other_than_the_question_are_in_the_lighteval_task(make_plan: MakePlan) -> None:
     """Its own sampler balances by the class."""
     from random import Random
 
@@ -392,10 +392,10 @@ def test_task_records_translate(tmp_path: Path) -> None:
     ]
     assert [PromptManager().prepare_prompt(doc) for doc in docs] == [render(task) for task in tasks]
     (gap,) = question_gaps(made)
-    assert (gap.fidelity, "one message" in gap.reason) == (Fidelity.APPROXIMATE, True)
+    assert (gap.fidelity, "same message" in gap.reason) == (Fidelity.APPROXIMATE, True)
 
 
-def test_system_messages_are_instructions_and_said_to_be_approximate(make_plan: MakePlan) -> None:
+def test_system_messages_become_instructions_as_an_approximate_gap(make_plan: MakePlan) -> None:
     messages = '[{role: system, content: "Be {{ sample.how }}."}, {role: user, content: "{{ sample.q }}"}]'
     ask = f"\n  solver: {{type: single_turn_solver, input_builder: {{type: chat_completion, input_messages: {messages}}}}}\n"
     one = make_plan([{"q": "x", "how": "brief"}], ask)
@@ -418,7 +418,7 @@ def test_system_messages_are_instructions_and_said_to_be_approximate(make_plan: 
         ),
         (
             '{type: single_turn_solver, input_builder: {type: generic, template: \'{"messages": [{"role": "user", "content": "x"}], "temperature": 0.5}\'}}',
-            "no word for temperature",
+            "documents do not support temperature",
         ),
         (
             '{type: single_turn_solver, input_builder: {type: generic, template: \'{"messages": [{"role": "user", "content": "x"}], "max_tokens": {{ sample.n }}}\'}}',
@@ -430,7 +430,7 @@ def test_system_messages_are_instructions_and_said_to_be_approximate(make_plan: 
         ),
         (
             "{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: a}, {role: assistant, content: b}]}}",
-            "not the user's",
+            "not from the user",
         ),
         (
             "{type: single_turn_solver, input_builder: {type: generic, template: 'no JSON'}}",
@@ -438,7 +438,9 @@ def test_system_messages_are_instructions_and_said_to_be_approximate(make_plan: 
         ),
     ],
 )
-def test_what_a_document_cannot_ask_is_a_gap(solver: str, reason: str, make_plan: MakePlan) -> None:
+def test_options_that_documents_do_not_support_are_a_gap(
+    solver: str, reason: str, make_plan: MakePlan
+) -> None:
     made = make_plan([{"n": 1}, {"n": 2}], f"\n  solver: {solver}\n")
     assert len(to_docs(made)) == 2
     (gap,) = question_gaps(made)
@@ -456,13 +458,13 @@ OTHER = f"{{type: generate_message, model_key: other, output_role: user, extra_i
         (f"[{SAYS}, {{type: generate}}, {{type: chat_message, role: user, content: Sure?}}, {{type: generate}}]", "why?", None),
         (f"[{SYSTEM}, {{type: loop, max_iterations: 2, message_builders: [{SAYS}, {{type: generate}}]}}]", "why?", "Be brief."),
         (f"[{{type: loop, max_iterations: 2, message_builders: [{SAYS}]}}, {{type: generate}}, {{type: generate}}]", "why?", None),
-        (f"[{OTHER}, {{type: generate}}, {SAYS}, {{type: generate}}]", "⟨what other says⟩", None),
+        (f"[{OTHER}, {{type: generate}}, {SAYS}, {{type: generate}}]", "⟨answer of other⟩", None),
         ("[{type: generate}, {type: generate}]", "⟨the model speaks first⟩", None),
         (f"[{{type: load_trace, trace_column: t}}, {{type: generate}}, {SAYS}, {{type: generate}}]", "recorded", None),
     ],
     ids=range(6),
 )  # fmt: skip
-def test_a_conversation_of_several_turns_holds_what_is_asked_first(
+def test_a_conversation_of_several_turns_becomes_its_first_question(
     solver: str, query: str, instruction: str | None, make_plan: MakePlan
 ) -> None:
     """No document of a task that asks a model has an empty question: lighteval would ask just that."""
@@ -474,7 +476,7 @@ def test_a_conversation_of_several_turns_holds_what_is_asked_first(
 
     assert (doc.query, doc.instruction) == (query, instruction)
     (gap,) = question_gaps(made)
-    assert (gap.fidelity, "it holds what is asked first" in gap.reason) == (Fidelity.UNSUPPORTED, True)
+    assert (gap.fidelity, "it contains only the first question" in gap.reason) == (Fidelity.UNSUPPORTED, True)
 
 
 def test_other_questions_are_never_empty_either(make_plan: MakePlan) -> None:
@@ -494,7 +496,7 @@ def test_the_choices_of_an_example_must_hold_its_answer(make_plan: MakePlan) -> 
     made = make_plan(rows, ask)
     shots = [doc.fewshot_samples[0] for doc in to_docs(made)]
     assert [(shot.choices, shot.gold_index) for shot in shots] == [(["x", "y"], 1), (["z"], 0)]
-    assert ["do not hold its answer" in gap.reason for gap in question_gaps(made)] == [True]
+    assert ["do not include its answer" in gap.reason for gap in question_gaps(made)] == [True]
 
 
 @given(

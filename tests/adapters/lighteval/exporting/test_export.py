@@ -230,7 +230,7 @@ def test_an_import_knows_what_failed_around_the_answers_of_a_backend(
     assert stages == [[], ["solver"]]
 
 
-def test_conversations_and_judges_run_with_the_model_beside_them(
+def test_conversations_and_judges_run_with_the_exported_model(
     case: Make, direct: RunDirect, export: Export, lighteval: Lighteval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """lighteval's own models are refused, with the reason, and without a number."""

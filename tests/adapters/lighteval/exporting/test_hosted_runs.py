@@ -155,11 +155,11 @@ def test_a_model_that_is_set_otherwise_is_refused(
     }  # fmt: skip
     folder = export(case({"solver": solver, "scorers": [EQUALS]}, ROWS[:1]))
     (folder / "t" / "model.yaml").unlink()
-    with pytest.raises(UnsupportedPlanError, match="the task asks with system_prompt 'Be brief'"):
+    with pytest.raises(UnsupportedPlanError, match="the task needs system_prompt 'Be brief'"):
         accelerate(lighteval, folder, tiny, tmp_path / "cache-1")
 
 
-def test_a_prompt_that_is_too_long_is_no_score(
+def test_a_truncated_prompt_is_not_scored(
     case: Make, export: Export, lighteval: Lighteval, tiny: Path, tmp_path: Path
 ) -> None:
     """lighteval takes its beginning away and says nothing."""
@@ -235,16 +235,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"scorers": [{"type": "model_as_a_judge_scorer", "model_key": "j", "user_prompt": "x"}]},
-        "approximate: lighteval's judge asks otherwise",
+        "approximate: lighteval's judge uses another prompt",
     ),
-    ({"scorers": []}, "lighteval asks only what a metric needs"),
+    ({"scorers": []}, "lighteval only calls a model for a metric"),
     ({"solver": {"type": "multi_turn_solver", "message_builders": [{"type": "generate"}, {"type": "generate"}]}}, "one answer"),
     ({"solver": None, "scorers": [{**EQUALS, "value": "{{ sample.w }}"}]}, "always do"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("definition", "reason"), REFUSED)
-def test_what_has_no_native_form_is_refused_with_all_parts(
+def test_tasks_without_a_native_form_are_refused_with_all_parts(
     definition: dict[str, Any], reason: str, case: Make, aigo: Run, tmp_path: Path
 ) -> None:
     solver = {
@@ -279,7 +279,7 @@ def test_samples_that_would_fail_are_named(case: Make, aigo: Run, tmp_path: Path
     [
         (
             {"definition": {"type": "system_task", "compute_evidence_snippet": "def compute_evidence():\n    return {}"}},
-            "lighteval runs no task without documents",
+            "lighteval does not run tasks without documents",
         ),
         (
             {"definition": {"dataset": {"key": "rows"}, "solver": {"type": "single_turn_solver", "input_builder": {"type": "chat_completion", "input_messages": [{"role": "user", "content": "x"}]}}, "scorers": [{"type": "code_exec", "tests": "w"}]}},
@@ -291,7 +291,7 @@ def test_samples_that_would_fail_are_named(case: Make, aigo: Run, tmp_path: Path
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_run_there_at_all_is_refused(
+def test_tasks_that_lighteval_can_never_run_are_refused(
     document: dict[str, Any], reason: str, case: Make, aigo: Run, tmp_path: Path
 ) -> None:
     made = case({}, ROWS)

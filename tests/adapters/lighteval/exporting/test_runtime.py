@@ -73,7 +73,7 @@ def test_too_few_answers_and_other_examples_are_refused(runtime: Any) -> None:
         metric.sample_level_fn.compute(doc(), ModelResponse(text=["x"]))
 
     shown = runtime.scored({**TASK, "examples": 2}, 0, runtime.answers, string_equals)
-    with pytest.raises(ValueError, match=r"put \|2 behind its name"):
+    with pytest.raises(ValueError, match=r"add \|2 to its name"):
         shown.sample_level_fn.compute(doc(), ModelResponse(text=["x", "x"]))
 
 

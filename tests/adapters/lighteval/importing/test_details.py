@@ -156,7 +156,7 @@ ODD_RESULTS: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("name", BAD_DETAILS)
-def test_without_details_the_metrics_are_imported_and_the_loss_is_told(name: str, tmp_path: Path) -> None:
+def test_without_details_the_metrics_are_imported_and_the_loss_is_reported(name: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     details_path(run).write_bytes(BAD_DETAILS[name])
     code, (report,) = imported(run, tmp_path / "out")
@@ -232,7 +232,7 @@ def test_a_task_without_a_name_has_a_valid_result(tmp_path: Path) -> None:
     assert load(report.output).specification.display_name == "(unnamed)"
 
 
-def test_files_of_different_runs_are_told(tmp_path: Path) -> None:
+def test_files_of_different_runs_are_reported(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", content=results_json(metrics={"em": 0.25}))
     code, (report,) = imported(run, tmp_path / "out")
     assert code == 3
@@ -387,7 +387,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     assert (code, len(reports)) == (0, 1)
 
 
-def test_a_run_without_anything_is_told(tmp_path: Path) -> None:
+def test_an_empty_run_is_reported(tmp_path: Path) -> None:
     write_results(results_path(tmp_path / "run"), results_json() | {"results": {}})
     code, (report,) = imported(tmp_path / "run", tmp_path / "out")
     assert (code, report.output) == (3, None)

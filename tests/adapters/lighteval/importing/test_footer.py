@@ -43,7 +43,7 @@ def test_a_footer_says_how_much_its_columns_hold(worker: Worker) -> None:
     assert all(chunk.packed > 0 and chunk.unpacked > 0 for chunk in first.chunks)
 
 
-def test_a_damaged_footer_is_told(worker: Worker) -> None:
+def test_a_damaged_footer_is_reported(worker: Worker) -> None:
     data = parquet()
     length = int.from_bytes(data[-8:-4], "little")
     with pytest.raises(EvidenceError, match="the footer is damaged: ") as caught:
@@ -63,6 +63,6 @@ def test_a_footer_that_ends_its_reader_is_damaged_and_the_next_one_is_read(
     with Worker() as worker:
         with monkeypatch.context() as patched:
             patched.setattr(footer, "_row_groups", dies)
-            with pytest.raises(EvidenceError, match="reading it ends the process"):
+            with pytest.raises(EvidenceError, match="reading it crashes the process"):
                 groups_of(parquet(), worker)
         assert len(groups_of(parquet(), worker)) == 2

@@ -88,7 +88,7 @@ def test_all_releases_that_the_import_promises_are_here() -> None:
     assert [release.rsplit(".", 1)[0] for release in RELEASES] == ["0.11", "0.12", "0.13"]
 
 
-def test_every_task_has_a_result_and_averages_have_none(logs: Logs, native: Json) -> None:
+def test_every_task_has_a_result_but_averages_do_not(logs: Logs, native: Json) -> None:
     averages = {name for name in native["results"] if name == "all" or "_average" in name}
     assert len(averages) == 2
     assert set(logs) == set(native["results"]) - averages
@@ -174,7 +174,7 @@ def test_traces_say_what_was_asked_and_answered(logs: Logs, rows: dict[str, list
                 assert raw.choices[0].message.content == text
 
 
-def test_likelihoods_are_told_for_every_choice(logs: Logs, rows: dict[str, list[Json]]) -> None:
+def test_likelihoods_are_kept_for_every_choice(logs: Logs, rows: dict[str, list[Json]]) -> None:
     log = by_name(logs, "choice")
     native = {r["doc"]["id"]: r for r in rows[log.specification.display_name]}
     assert log.evidence is not None
@@ -227,7 +227,7 @@ def test_perplexities_keep_the_sums_they_come_from(logs: Logs) -> None:
         assert solver.output.raw_outputs == [{"logprobs": [-1.5, -2.25]}]
 
 
-def test_a_value_that_is_no_number_is_null_and_spelled_out(logs: Logs) -> None:
+def test_a_value_that_is_not_finite_is_null_with_its_text(logs: Logs) -> None:
     log = by_name(logs, "odd")
     assert log.evidence is not None
     odd = {

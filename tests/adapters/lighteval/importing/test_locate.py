@@ -200,7 +200,7 @@ def test_a_pattern_may_match_files_of_both_engines(tmp_path: Path, aigo: Run) ->
     assert aigo("import", "both/e*").code == 2
 
 
-def test_what_is_no_log_of_any_engine_is_refused(tmp_path: Path, aigo: Run) -> None:
+def test_a_file_that_is_not_an_engine_log_is_refused(tmp_path: Path, aigo: Run) -> None:
     (tmp_path / "empty").mkdir()
     done = aigo("import", "empty")
     assert done.code == 2

@@ -64,7 +64,7 @@ def test_failures_of_solvers_and_scorers_come_back_from_hosted_tasks(tmp_path: P
     assert [error.stage.value for found in errors for error in found if error.stage] == ["score", "solver"]
 
 
-def test_a_trial_that_failed_stands_with_its_trial_and_another_may_make_up_for_it(tmp_path: Path) -> None:
+def test_a_failed_trial_keeps_its_error_if_another_trial_succeeds(tmp_path: Path) -> None:
     solved = [{"output": {}}, {"failure": {**FAILURE, "stage": "solver"}}]
     rows = [hosted(0, solved, [scored(a=GOOD), {}]), hosted(1, solved, [scored(a=BAD), {}])]
     log = the_log(write_run(tmp_path / "in", rows, results_json(metrics={"a": 1.0})), tmp_path / "out")
@@ -85,14 +85,14 @@ def test_document_without_answer_and_score_is_reported_as_failed(tmp_path: Path)
 
     assert code == 0
     assert report.failed == 1
-    assert report.loss.changed["document without an answer and a score: reported as an error"] == 1
+    assert report.loss.changed["document without an answer or a score: reported as an error"] == 1
     assert report.output is not None
     evidence = load(report.output).evidence
     assert evidence is not None
     assert evidence.failures is not None
     assert evidence.failures.num_errors == 1
     (error,) = (evidence.samples or [])[1].trials[0].errors
-    assert error.message.startswith("lighteval kept neither an answer nor a score")
+    assert error.message.startswith("lighteval stored neither an answer nor a score")
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])

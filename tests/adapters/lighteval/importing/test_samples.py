@@ -99,7 +99,7 @@ def test_a_prompt_that_was_not_kept_is_put_together_as_lighteval_does(tmp_path: 
     expected = [(message["role"], message["content"]) for message in native]
     assert spoken(samples_of(log)[0]) == [*expected, ("assistant", "tres")]
     notes = (call_of(samples_of(log)[0]).metadata or {})["lighteval"]
-    assert notes["prompt"] == "put together from the document"
+    assert notes["prompt"] == "rebuilt from the document"
 
 
 @given(st.data())
@@ -165,20 +165,20 @@ def test_parts_of_messages_keep_their_kinds(tmp_path: Path) -> None:
     assert [part.type for part in user.content] == ["input_text", "input_image"]
 
 
-def test_what_was_scored_is_told_where_it_is_not_what_was_said(tmp_path: Path) -> None:
+def test_the_scored_text_is_kept_if_it_differs_from_the_answer(tmp_path: Path) -> None:
     answer = response("<think>hm</think> yes", text_post_processed=[" yes"], reasonings=[None])
     (sample,) = samples_of(one(tmp_path, doc(), answer))
     assert spoken(sample)[-1] == ("assistant", "<think>hm</think> yes")
     assert (call_of(sample).metadata or {})["lighteval"] == {"text_post_processed": " yes"}
 
 
-def test_reasoning_is_no_text_of_the_answer(tmp_path: Path) -> None:
+def test_reasoning_is_not_part_of_the_answer_text(tmp_path: Path) -> None:
     (sample,) = samples_of(one(tmp_path, doc(), response("yes", reasonings=["it must be"])))
     assert solver_of(sample).trace.get_last_assistant_text() == "yes"
     assert spoken(sample)[1:] == [("assistant", "it must be"), ("assistant", "yes")]
 
 
-def test_an_empty_answer_is_an_answer_and_no_answer_is_none(tmp_path: Path) -> None:
+def test_an_empty_answer_differs_from_a_missing_one(tmp_path: Path) -> None:
     rows = [row(0, ""), {**row(1), "model_response": response()}]
     empty, none = samples_of(the_log(write_run(tmp_path / "run", rows), tmp_path / "out"))
     assert spoken(empty)[-1] == ("assistant", "")
@@ -245,7 +245,7 @@ def test_ids_sort_as_numbers(tmp_path: Path) -> None:
     assert [s.sample_id for s in samples_of(log)] == ["2", "9", "10", "100"]
 
 
-def test_likelihoods_keep_infinity_as_text_and_padding_is_no_token(tmp_path: Path) -> None:
+def test_likelihoods_keep_infinity_as_text_and_ignore_padding(tmp_path: Path) -> None:
     answer = response(
         logprobs=[-1.5, -math.inf], argmax_logits_eq_gold=[True, False], output_tokens=[[1, 2], [3, -1]]
     )
@@ -291,14 +291,16 @@ def test_functions_of_metrics_lose_their_addresses(tmp_path: Path) -> None:
         ({"model_name": "openai/gpt-4.1", "provider": "openai"}, "provider_connection"),
     ],
 )
-def test_weights_named_like_a_provider_are_none(config: Json, kind: str, tmp_path: Path) -> None:
+def test_weights_named_like_a_provider_are_not_a_provider_model(
+    config: Json, kind: str, tmp_path: Path
+) -> None:
     general = {"model_name": config["model_name"], "model_config": config}
     log = one(tmp_path, doc(), response("a"), config_general=general)
     assert log.specification.evaluated_entity is not None
     assert log.specification.evaluated_entity.config.connection_type == kind  # type: ignore[union-attr]
 
 
-def test_a_part_of_the_samples_is_told_in_the_specification(tmp_path: Path) -> None:
+def test_a_subset_of_samples_is_recorded_in_the_specification(tmp_path: Path) -> None:
     general = results_json()["config_general"] | {"max_samples": 3}
     log = one(tmp_path, doc(), response("a"), config_general=general)
     assert log.specification.run_config.num_samples == 3

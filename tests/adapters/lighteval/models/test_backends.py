@@ -174,7 +174,7 @@ def test_a_prompt_that_does_not_fit_is_an_error_of_its_sample(
     assert [[error.error_type for error in record.errors] for record in records] == [
         [], ["BackendError"], ["BackendError"],
     ]  # fmt: skip
-    assert f"the prompt has {CONTEXT} tokens; the model takes {CONTEXT}" in records[1].errors[0].message
+    assert f"the prompt has {CONTEXT} tokens; the model accepts {CONTEXT}" in records[1].errors[0].message
 
 
 def test_no_prompt_of_a_batch_is_cut_to_the_length_of_another(
@@ -240,7 +240,7 @@ def test_a_temperature_draws_tokens_and_a_seed_repeats_them(
     assert len(set(texts)) == 3
 
 
-def test_what_a_chat_template_refuses_fails_alone(make_plan: MakePlan, tmp_path: Path) -> None:
+def test_a_request_that_the_chat_template_refuses_fails_alone(make_plan: MakePlan, tmp_path: Path) -> None:
     folder = save_tiny_model(tmp_path / "model")
     refusing = (
         "{% if 'boom' in messages[0].content %}{{ raise_exception('no booms') }}{% endif %}" + CHAT_TEMPLATE
@@ -293,17 +293,17 @@ REFUSED = {
     ),
     "the last word of the assistant": (
         CHAT % "[{role: user, content: a}, {role: assistant, content: b}]",
-        "its last message is not the user's",
+        "its last message is not from the user",
     ),
     "two questions in a row": (
         CHAT % "[{role: user, content: a}, {role: user, content: b}]",
-        "not a question behind examples",
+        "not examples and a question",
     ),
 }
 
 
 @pytest.mark.parametrize(("solver", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_a_document_cannot_say_is_refused_before_anything_is_loaded(
+def test_unsupported_requests_are_refused_before_loading(
     solver: str, message: str, make_plan: MakePlan, tmp_path: Path
 ) -> None:
     (tmp_path / "no-model").mkdir()
@@ -316,9 +316,9 @@ def test_what_a_document_cannot_say_is_refused_before_anything_is_loaded(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": 0.5}, "no word for temperature=0.5; the model's own is 0.0"),
-        ({"seed": 3}, "no word for seed=3"),
-        ({"logprobs": True}, "no word for logprobs"),
+        ({"temperature": 0.5}, "do not support temperature=0.5; the model uses 0.0"),
+        ({"seed": 3}, "do not support seed=3"),
+        ({"logprobs": True}, "do not support logprobs"),
         ({"max_tokens": "5"}, "max_tokens: found '5', expected a whole number from 1"),
         ({"max_tokens": 0}, "max_tokens: found 0, expected a whole number from 1"),
         ({"stop": [1]}, "stop: found [1], expected a text or a list of texts"),
@@ -343,7 +343,7 @@ def test_options_that_documents_have_no_word_for_are_refused(
     assert message in str(caught.value)
 
 
-def test_an_option_that_the_model_string_says_too_is_no_difference(
+def test_an_option_equal_to_the_model_string_is_accepted(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     rows = [body(("user", "a"), temperature=0.5, max_tokens=2), body(("user", "b"), max_tokens=2)]
@@ -397,12 +397,15 @@ def test_a_missing_package_is_one_line_with_the_command(
             "unknown setting 'batchsize'; expected one of add_special_tokens, ",
         ),
         ("transformers/{empty},batch_size=none", "batch_size: Input should be a valid integer"),
-        ("transformers/{empty},system_prompt=x", "'system_prompt' cannot be set: the task says it"),
-        ("transformers/{empty},continuous_batching=true", "'continuous_batching' cannot be set: it cuts"),
+        ("transformers/{empty},system_prompt=x", "'system_prompt' cannot be set: the task sets it"),
+        (
+            "transformers/{empty},continuous_batching=true",
+            "'continuous_batching' cannot be set: it truncates",
+        ),
         ("transformers/{empty},presence_penalty=1", "does not pass presence_penalty on to transformers"),
         (
             "transformers/{empty},pairwise_tokenization=true",
-            "'pairwise_tokenization' cannot be set: it changes",
+            "'pairwise_tokenization' cannot be set: it has no effect",
         ),
         ("inference-providers/some/model", "provider: Field required"),
         (
@@ -426,9 +429,9 @@ def test_models_that_cannot_be_had(
 
 
 @pytest.mark.parametrize(
-    ("offline", "said"), [(True, "nothing is downloaded in offline mode"), (False, "as a name on a hub")]
+    ("offline", "said"), [(True, "nothing is downloaded in offline mode"), (False, "as a model from the hub")]
 )
-def test_a_model_that_is_nowhere_is_no_folder_first_of_all(
+def test_a_missing_model_is_reported_as_a_missing_folder_first(
     offline: bool, said: str, make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from huggingface_hub import constants
@@ -439,7 +442,7 @@ def test_a_model_that_is_nowhere_is_no_folder_first_of_all(
     made = make_plan([body(("user", "a"))], BODY + EQUALS)
     with pytest.raises(UsageError) as caught:
         ran(made, tmp_path / "out", "transformers/nonexist")
-    start = "model 'transformers/nonexist' cannot be loaded: there is no folder 'nonexist', "
+    start = "model 'transformers/nonexist' cannot be loaded: folder 'nonexist' does not exist, "
     assert str(caught.value).startswith(start)
     assert caught.value.code == Code.FAILED_MODEL_LOAD
     # What is said online is looked at without a network.
@@ -477,7 +480,7 @@ def test_model_strings_are_taken_apart(name: str, model: str, settings: dict[str
 
 
 @pytest.mark.parametrize("name", [None, "openai/gpt-x", "vllm/x", "sglang/x", "scripted/a", "model.yaml", ""])
-def test_other_strings_are_no_backends(name: str | None) -> None:
+def test_other_strings_are_not_backends(name: str | None) -> None:
     assert backend_model(name) is None
 
 
@@ -498,7 +501,7 @@ def test_a_group_of_questions_is_asked_one_by_one(
     )
     assert [dict(score.values) for score in record.scores] == [{"n": 2}]
     bodies[1]["seed"] = 3
-    with pytest.raises(UnsupportedPlanError, match="no word for seed=3"):
+    with pytest.raises(UnsupportedPlanError, match="do not support seed=3"):
         ran(make_plan([{"bodies": bodies}], GROUP), tmp_path / "out", f"transformers/{models['chat']}")
 
 
@@ -529,7 +532,7 @@ def test_a_judge_may_be_a_backend_and_is_loaded_once(
     assert loads == [model]
     # A random model gives no number: the judge's failure, with its call kept.
     assert [error.stage and error.stage.value for error in records[0].errors] == ["score"]
-    with pytest.raises(UnsupportedPlanError, match=r"scorers\[0\] .*no word for structured outputs"):
+    with pytest.raises(UnsupportedPlanError, match=r"scorers\[0\] .*do not support structured outputs"):
         ran(
             make_plan([body(("user", "a"))], BODY + JUDGED % "true"),
             tmp_path / "o",
@@ -659,5 +662,7 @@ def test_a_time_limit_of_a_call_is_the_setting_of_the_backend_or_refused() -> No
 
     assert prepared("inference-providers/org/m,provider=nebius").timeout == 5
     assert prepared("inference-providers/org/m,provider=nebius,timeout=7").timeout == 7
-    with pytest.raises(UsageError, match=r"--attempt-timeout: .*'inference-endpoint/m' has no time limit"):
+    with pytest.raises(
+        UsageError, match=r"--attempt-timeout: .*'inference-endpoint/m' cannot limit the time"
+    ):
         prepared("inference-endpoint/m")

@@ -56,17 +56,17 @@ def test_settings_are_read(text: str, name: str, options: dict[str, Any]) -> Non
         ("generation_parameters=warm", "generation_parameters: found 'warm', expected e.g."),
     ],
 )
-def test_settings_that_are_none_are_told(settings: str, message: str) -> None:
+def test_invalid_settings_are_reported(settings: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         server_options(named_model(f"openai/gpt,{settings}"))
 
 
-def test_all_wrong_settings_are_told_at_once() -> None:
+def test_all_wrong_settings_are_reported_together() -> None:
     with pytest.raises(UsageError, match=r"(?s)unknown setting 'a'.*seed: found 'x'"):
         server_options(named_model("openai/gpt,a=1,seed=x"))
 
 
-def test_a_file_that_is_there_is_no_setting(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_a_setting(tmp_path: Path) -> None:
     file = tmp_path / "answers,seed=1"
     file.write_text("")
     assert named_model(f"scripted/{file}").settings == named_model(str(file)).settings == {}
@@ -78,6 +78,6 @@ def test_a_request_of_a_task_and_the_users_settings_do_not_contradict_each_other
     settings = {"temperature": 0.5, "max_tokens": 9, "top_p": None}
     assert with_settings({}, settings, "solver") == {"temperature": 0.5, "max_tokens": 9}
     assert with_settings({"max_tokens": 3}, settings, "solver") == {"temperature": 0.5, "max_tokens": 3}
-    with pytest.raises(SampleError, match=r"asks for temperature=1, the model string says 0\.5") as caught:
+    with pytest.raises(SampleError, match=r"asks for temperature=1, the model string sets 0\.5") as caught:
         with_settings({"temperature": 1}, settings, "solver")
     assert caught.value.code == Code.LOST_OPTION

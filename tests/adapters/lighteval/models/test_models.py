@@ -41,7 +41,7 @@ def answer(text: str, **fields: Any) -> ModelResponse:
     return ModelAnswer(Reply(choices=(Choice(text=text, **fields),), usage=Usage(3, None))).response()
 
 
-def test_a_call_is_what_was_said_when_it_was_made() -> None:
+def test_a_call_keeps_its_conversation_when_later_turns_follow() -> None:
     """Conversations grow, and what an iteration added may be taken back."""
     trace = empty_trace()
     trace.append(text_item("user", "first"))

@@ -257,9 +257,7 @@ def test_likelihoods_that_were_never_asked_alone_are_not_made_up(
         asyncio.run(MostLikelyChoice(made.benchmark.scorers[0])(Sample(0, ROWS[0]), scored.solver, {}))  # type: ignore[arg-type]
 
 
-def test_what_choices_are_weighed_against_has_to_be_said(
-    aigo: Run, make_plan: MakePlan, tmp_path: Path
-) -> None:
+def test_pmi_needs_an_unconditioned_query(aigo: Run, make_plan: MakePlan, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="'pmi' needs 'unconditioned_query' in a chat_completion input"):
         make_plan(ROWS, ASK + compared(length_normalisation="pmi"))
     assert aigo("validate", tmp_path / "task" / "t.yaml").code == 1
@@ -283,7 +281,7 @@ def test_an_export_does_not_offer_models_that_are_never_asked_alone(
     assert "unconditioned query" in native.err
 
 
-def test_a_tie_goes_to_the_first_and_is_told(
+def test_a_tie_goes_to_the_first_choice_and_is_recorded(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """As lighteval's `argmax` decides."""
@@ -318,12 +316,12 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
     "a prompt that does not fit": (
         {"q": "y" * CONTEXT},
         "solver",
-        f"prompt and continuation have {CONTEXT + 3} and 1 token; the model takes {CONTEXT} together",
+        f"prompt and continuation have {CONTEXT + 3} and 1 token; the model accepts {CONTEXT} in total",
     ),
 }
 
 
-def test_what_cannot_be_compared_is_an_error_of_its_sample(
+def test_an_incomparable_sample_fails_alone(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval cuts prompts that do not fit, and finds a continuation without tokens the most likely of all."""
@@ -469,10 +467,10 @@ def test_inspect_refuses_what_compares_likelihoods(make_plan: MakePlan) -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("scripted/nothing.jsonl", "says texts, and not how likely given texts are"),
+        ("scripted/nothing.jsonl", "returns texts, but no likelihoods of given texts"),
         ("openai/gpt-x", "use a model of the backend transformers or lighteval/vllm"),
-        ("lighteval/sglang/x", "it tells no likelihoods that can be trusted"),
-        ("tgi/http://127.0.0.1:9", "it tells no likelihoods that can be trusted"),
+        ("lighteval/sglang/x", "it does not return reliable likelihoods"),
+        ("tgi/http://127.0.0.1:9", "it does not return reliable likelihoods"),
     ],
 )
 def test_models_without_likelihoods_are_refused_before_anything_is_asked(
@@ -489,12 +487,12 @@ def test_models_without_likelihoods_are_refused_before_anything_is_asked(
     [
         (
             "\n  solver: {type: multi_turn_solver, message_builders: [{type: generate}]}\n",
-            "of what follows one prompt, and 'multi_turn_solver' has not one",
+            "after one prompt, which 'multi_turn_solver' does not have",
         ),
         (
             ASK
             + "    postprocessor: {type: python, postprocess_snippet: 'def postprocess(sample, solver_output): return []'}\n",
-            "rows of a post-processor have none",
+            "rows of a post-processor do not have",
         ),
     ],
 )
@@ -546,7 +544,7 @@ def test_release_317_refuses_the_extension(aigo: Run, make_plan: MakePlan, tmp_p
         ({"method": "likelihood"}, "expected one of 'first_character', 'loglikelihood'"),
     ],
 )
-def test_contradictions_are_told_with_their_place(
+def test_contradictions_are_reported_with_their_position(
     fields: dict[str, Any], message: str, aigo: Run, make_plan: MakePlan, tmp_path: Path
 ) -> None:
     make_plan(ROWS, ASK + compared())
@@ -563,6 +561,6 @@ def test_choices_are_texts_of_any_length(aigo: Run, make_plan: MakePlan, tmp_pat
     assert aigo("validate", tmp_path / "task" / "t.yaml").code == 0
 
 
-def test_a_column_that_is_not_there_is_told_before_the_run(make_plan: MakePlan) -> None:
+def test_a_missing_column_is_reported_before_the_run(make_plan: MakePlan) -> None:
     with pytest.raises(SpecError, match=r"`sample\.nowhere` is not a column of the dataset"):
         make_plan(ROWS, ASK + compared(continuations="{{ sample.nowhere }}"))

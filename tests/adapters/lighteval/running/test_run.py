@@ -145,7 +145,7 @@ def test_changed_answers_are_not_taken_from_a_cache(
     assert scores(ran(made, tmp_path / "out", model=changed)) == {0: {"is_correct": 0.0}}
 
 
-def test_no_rows_are_no_error(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_an_empty_dataset_is_not_an_error(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     """A dataset of rows that a filter has emptied: lighteval refuses a task without documents."""
     made = make_plan([{"q": "one", "a": "yes"}])
     assert ran(replace(made, samples=()), tmp_path / "out", model=script(ECHO)) == []
@@ -222,7 +222,7 @@ def test_limits_end_a_sample(make_plan: MakePlan, script: Script, tmp_path: Path
 
 
 def test_prices_are_not_known(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no prices"):
+    with pytest.raises(UsageError, match="does not know prices"):
         ran(make_plan([{"q": "a", "a": "b"}]), tmp_path / "out", model=script(ECHO), cost_limit=1.0)
 
 

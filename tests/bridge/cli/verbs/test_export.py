@@ -26,7 +26,7 @@ EQUALS = {"type": "string_equals", "ground_truth": "{{ sample.a }}"}
 SNIPPET = "def compute_scores(sample, solver_output):\n    return {'s': 1}\n"
 JUDGE = {"type": "model_as_a_judge_scorer", "model_key": "judge", "user_prompt": "{{ solver_output.output }}"}
 
-JUDGE_REASON = "Inspect's model-graded scorers are the nearest; they ask otherwise, read replies otherwise and do not ask again"
+JUDGE_REASON = "Inspect's model-graded scorers are the closest, but use other prompts, parse replies differently and do not retry"
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def tree(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_what_no_engine_writes_is_no_reason_to_install_one(
+def test_an_export_without_an_engine_does_not_require_one(
     aigo: Run, author: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """lighteval has no logs to write, installed or not."""
@@ -70,7 +70,7 @@ def test_what_no_engine_writes_is_no_reason_to_install_one(
     assert "lighteval is not installed; run: pip install" in missing.err
 
 
-def test_what_is_written_is_told(aigo: Run, author: Any, tmp_path: Path) -> None:
+def test_written_files_are_listed(aigo: Run, author: Any, tmp_path: Path) -> None:
     author(scorers=[EQUALS, JUDGE])
 
     done = aigo("export", "author", "--to", "inspect", "--out", "new/exported")
@@ -78,7 +78,7 @@ def test_what_is_written_is_told(aigo: Run, author: Any, tmp_path: Path) -> None
     assert done == Finished(
         0,
         "qa: 6 files in new/exported, 2 samples\n"
-        "note: 'judge' has to be given as --model-role 'judge=PROVIDER/MODEL'\n"
+        "note: 'judge' must be set with --model-role 'judge=PROVIDER/MODEL'\n"
         "run it in new/exported:\n"
         "  inspect eval qa.py --model PROVIDER/MODEL --model-role judge=PROVIDER/MODEL\n",
         "",
@@ -133,7 +133,7 @@ def test_native_refusal_lists_every_part(aigo: Run, author: Any, tmp_path: Path)
         "  scorers[1] (string_equals)            unsupported: value is a template over the model's answer",
         "  scorers[1].metrics[0] (mean)          exact",
         "  scorers[2] (model_as_a_judge_scorer)  approximate: " + JUDGE_REASON,
-        "  actions                               unsupported: rule 'a' looks at what was said or scored",
+        "  actions                               unsupported: rule 'a' uses answers or scores",
         "hint: without --native the whole task is exported; its file then needs aigo-bridge to run",
     ]
     assert not (tmp_path / "x").exists()
@@ -255,7 +255,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
         (("author", "author", "--to", "inspect"), "--to inspect accepts one task, found 2: author, author"),
     ],
 )  # fmt: skip
-def test_wrong_use_is_told_and_nothing_is_written(
+def test_wrong_use_is_reported_and_nothing_is_written(
     arguments: tuple[str, ...], message: str, aigo: Run, author: Any, tmp_path: Path
 ) -> None:
     (author() / "other.json").write_text("{}")

@@ -35,7 +35,7 @@ def test_a_second_time_nothing_is_written(aigo: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "README.md").exists()
 
 
-def test_a_template_that_does_not_exist_is_told(aigo: Run, tmp_path: Path) -> None:
+def test_an_unknown_template_is_reported(aigo: Run, tmp_path: Path) -> None:
     done = aigo("init", "--template", "chats")
 
     assert (done.code, list(tmp_path.iterdir())) == (2, [])

@@ -44,7 +44,7 @@ def test_it_is_the_project_of_the_current_folder(
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "é", "-x", "CON", "x" * 101, "a/b"])
-def test_a_name_that_is_no_key_is_refused(aigo: Run, project: Path, name: str) -> None:
+def test_a_name_that_is_not_a_key_is_refused(aigo: Run, project: Path, name: str) -> None:
     before = {*project.rglob("*")}
 
     done = aigo("new", "task", "--", name)
@@ -54,7 +54,7 @@ def test_a_name_that_is_no_key_is_refused(aigo: Run, project: Path, name: str) -
     assert {*project.rglob("*")} == before
 
 
-def test_what_cannot_be_added_is_told(aigo: Run, project: Path) -> None:
+def test_files_that_cannot_be_added_are_reported(aigo: Run, project: Path) -> None:
     done = aigo("new", "metric", "mine")
 
     assert (done.code, done.err) == (
@@ -74,7 +74,7 @@ def test_a_part_that_exists_is_left_alone(aigo: Run, project: Path) -> None:
     assert (project / "scorers" / "mine.py").read_text() == "mine"
 
 
-def test_outside_of_a_project_it_is_said_how_to_begin_one(aigo: Run) -> None:
+def test_outside_a_project_new_suggests_init(aigo: Run) -> None:
     done = aigo("new", "task", "mine")
 
     assert done.code == 2

@@ -17,7 +17,7 @@ from tests.support.commands import REPOSITORY, Run
         ("field: is_correct", "field: is_corect", "the scorer has no score 'is_corect'"),
     ],
 )
-def test_a_mistake_in_a_task_is_told_once_though_the_run_file_has_it_too(
+def test_a_mistake_in_a_task_of_a_run_file_is_reported_once(
     aigo: Run, tmp_path: Path, right: str, wrong: str, message: str
 ) -> None:
     aigo("init")
@@ -43,7 +43,7 @@ def test_records_of_a_project_are_validated_with_it(aigo: Run, tmp_path: Path) -
     assert "tasks.jsonl:4: error: task_id: the field is missing" in aigo("validate", ".").out
 
 
-def test_a_folder_without_anything_to_validate_is_told_what_is_looked_for(aigo: Run) -> None:
+def test_an_empty_folder_is_reported_with_the_expected_files(aigo: Run) -> None:
     assert "YAML files, tasks.jsonl and result logs" in aigo("validate", ".").out
 
 

@@ -88,14 +88,14 @@ def test_identity_passes_the_input_as_it_is() -> None:
         assert read("latticeflow$identity_custom", json.dumps(value), info=info).raw == value
 
 
-def test_json_lines_of_a_custom_model_are_no_answer_of_ours() -> None:
+def test_json_lines_of_a_custom_model_are_not_merged() -> None:
     with pytest.raises(CallError, match="the response is not JSON"):
         read("latticeflow$identity_custom", '{"a": 1}\n{"a": 2}', info=ModelInfo("custom", None))
 
 
 @pytest.mark.parametrize("key", list(SHIPPED))
 @pytest.mark.parametrize("body", ["", "<html>busy</html>", '{"choices": [', "\x00"])
-def test_a_body_that_is_not_json_is_told(key: str, body: str) -> None:
+def test_a_body_that_is_not_json_is_reported(key: str, body: str) -> None:
     with pytest.raises(CallError, match="the response is not JSON: found"):
         read(key, body)
 

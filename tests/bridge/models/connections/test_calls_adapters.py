@@ -63,7 +63,7 @@ def test_options_response_format_and_the_model_are_there() -> None:
     }
 
 
-def test_without_a_response_format_there_is_none_to_print() -> None:
+def test_without_a_response_format_nothing_is_printed() -> None:
     seen = "{{ input | tojson }} {{ input.response_format is none }} {{ input.nothing is defined }}"
     text = adapter(seen).request(CallInput(chat("a")), INFO)
     assert text == '{"messages": [{"content": "a", "role": "user"}]} True False'
@@ -94,7 +94,7 @@ def test_the_status_is_the_templates_to_judge() -> None:
         ("{{ body.__class__.__mro__ }}", "unsafe"),
     ],
 )
-def test_what_an_output_template_does_wrong_is_told(output: str, message: str) -> None:
+def test_errors_of_an_output_template_are_reported(output: str, message: str) -> None:
     with pytest.raises(CallError, match=message) as caught:
         adapter(process_output=output).answer("not json", 200, INFO)
     assert "'mine'" in str(caught.value)
@@ -107,7 +107,7 @@ def test_a_template_that_works_without_end_is_stopped() -> None:
         adapter(endless).request(CallInput({}), INFO)
 
 
-def test_broken_jinja_is_told_when_the_adapter_is_made() -> None:
+def test_invalid_jinja_is_reported_when_the_adapter_is_created() -> None:
     with pytest.raises(TemplateError):
         adapter("{% for %}")
 

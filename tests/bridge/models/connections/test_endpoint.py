@@ -68,7 +68,7 @@ def failure(made: Connection, given: CallInput = CHAT) -> CallError:
     return caught.value
 
 
-def test_what_is_sent_and_what_comes_back(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_requests_and_responses_have_the_expected_form(tmp_path: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: Raw(
         (b'{"choices": [{"message": {"content": "\xc3\xa9"}}]}',), headers={"X-Request-Id": "r7"}
     )
@@ -111,9 +111,7 @@ def test_statuses_that_are_final(tmp_path: Path, endpoint: Endpoint, status: int
     assert f"{status}: never" in error.message
 
 
-def test_an_adapter_that_hides_what_the_endpoint_said_does_not_hide_it(
-    tmp_path: Path, endpoint: Endpoint
-) -> None:
+def test_an_adapter_cannot_hide_the_endpoint_error(tmp_path: Path, endpoint: Endpoint) -> None:
     (tmp_path / "adapter.yaml").write_text(
         'key: mine\ndisplay_name: A\nprocess_input: {language: jinja, source_code: "{}"}\n'
         'process_output: {language: jinja, source_code: \'{"error": "status was not 200"}\'}\n'
@@ -192,7 +190,7 @@ def endless(chunk: bytes, **raw: Any) -> Raw:
     ],
     ids=["text", "stream", "error page", "transient error page"],
 )
-def test_what_has_no_end_is_not_read_to_it(
+def test_endless_responses_are_not_read_to_the_end(
     tmp_path: Path,
     endpoint: Endpoint,
     monkeypatch: pytest.MonkeyPatch,
@@ -382,7 +380,7 @@ def test_an_endpoint_that_is_silent(tmp_path: Path, endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b'{"choices": [', b"\xff\xfe\x00", b"null", b'{"choices": [{}]}']
 )
-def test_bodies_that_are_no_answer(tmp_path: Path, endpoint: Endpoint, body: bytes) -> None:
+def test_bodies_that_are_not_an_answer_are_errors(tmp_path: Path, endpoint: Endpoint, body: bytes) -> None:
     endpoint.answer = lambda _: Raw((body,))
     error = failure(connection(tmp_path, endpoint.url))
     # What is not JSON was cut, or comes from something in between: the next reply may be whole.
@@ -397,7 +395,7 @@ def test_bodies_that_are_no_answer(tmp_path: Path, endpoint: Endpoint, body: byt
         assert began in error.message
 
 
-def test_a_long_body_that_is_no_answer_is_shown_in_part(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_a_long_invalid_body_is_shown_in_part(tmp_path: Path, endpoint: Endpoint) -> None:
     """A secret that would be cut in two is masked before."""
     page = "<html>" + "x" * 185 + SECRET + "y" * 10_000
     endpoint.answer = lambda _: Raw((page.encode(),))
@@ -427,7 +425,7 @@ def test_streams(tmp_path: Path, endpoint: Endpoint) -> None:
     ],
     ids=["cut stream", "stream without an end", "cut body", "error in the middle"],
 )
-def test_half_an_answer_is_none(tmp_path: Path, endpoint: Endpoint, raw: Raw) -> None:
+def test_a_truncated_answer_is_an_error(tmp_path: Path, endpoint: Endpoint, raw: Raw) -> None:
     endpoint.answer = lambda _: raw
     assert failure(connection(tmp_path, endpoint.url)).is_transient
 
@@ -493,7 +491,7 @@ def test_a_secret_that_is_repeated_is_masked(tmp_path: Path, endpoint: Endpoint)
     assert "wrong key [secret]" in failure(connection(tmp_path, endpoint.url)).message
 
 
-def test_embeddings_and_what_is_none_of_their_input(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_embeddings_reject_other_inputs(tmp_path: Path, endpoint: Endpoint) -> None:
     data = [{"index": 0, "embedding": [1.0, 2.0]}]
     endpoint.answer = lambda _: (200, {"data": data})
     made = connection(tmp_path, endpoint.url)
@@ -565,7 +563,7 @@ def test_an_authority_in_base64(tmp_path: Path) -> None:
     endpoint.stop()
 
 
-def test_accepting_anybody(tmp_path: Path) -> None:
+def test_untrusted_certificates_can_be_accepted(tmp_path: Path) -> None:
     endpoint = server()
     more = "  tls_context: {validation_context: {trust_chain_verification: accept_untrusted}}\n"
     assert call(connection(tmp_path, endpoint.url, more)).reply.choices[0].text == "ok"

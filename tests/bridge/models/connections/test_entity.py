@@ -74,7 +74,7 @@ def test_nothing_about_secrets_in_the_digest(tmp_path: Path) -> None:
         ("latticeflow$openai", "latticeflow$identity"),
     ],
 )
-def test_whatever_changes_answers_changes_the_digest(tmp_path: Path, old: str, new: str) -> None:
+def test_every_setting_that_affects_answers_changes_the_digest(tmp_path: Path, old: str, new: str) -> None:
     text = (
         HEAD
         + HTTP
@@ -87,7 +87,7 @@ def test_limits_do_not_change_the_digest(tmp_path: Path) -> None:
     assert loaded(tmp_path, HEAD + HTTP).digest == loaded(tmp_path, HEAD + "rate_limit: 5\n" + HTTP).digest
 
 
-def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_problem_is_reported_with_its_line(tmp_path: Path) -> None:
     text = HEAD + (
         "config:\n"
         "  url: ftp://models.invalid\n"
@@ -116,7 +116,7 @@ def test_a_secret_that_no_header_can_carry_is_not_shown(tmp_path: Path) -> None:
     ("env", "told"),
     [({"KEY": ""}, "'api_key' is empty"), ({}, "'api_key': environment variable 'KEY' is not set")],
 )
-def test_a_key_that_is_empty_or_missing_is_told_once(tmp_path: Path, env: dict[str, str], told: str) -> None:
+def test_an_empty_or_missing_key_is_reported_once(tmp_path: Path, env: dict[str, str], told: str) -> None:
     (problem,) = problems(tmp_path, HEAD + HTTP + "  api_key: $KEY\n", env=env)
     assert told in problem
 
@@ -125,7 +125,7 @@ def test_a_key_that_is_empty_or_missing_is_told_once(tmp_path: Path, env: dict[s
     "authority",
     ["not base64!", "bm8gY2VydGlmaWNhdGU=", "-----BEGIN CERTIFICATE-----\\nx\\n-----END CERTIFICATE-----"],
 )
-def test_certificates_that_are_none(tmp_path: Path, authority: str) -> None:
+def test_invalid_certificates_are_rejected(tmp_path: Path, authority: str) -> None:
     tls = f'  tls_context: {{validation_context: {{trusted_ca: "{authority}"}}}}\n'
     (problem,) = problems(tmp_path, HEAD + HTTP + tls)
     assert problem.startswith("5: 'trusted_ca'")
@@ -152,7 +152,7 @@ def test_connections_that_cannot_be_made_from_here_are_refused(tmp_path: Path, c
 
 
 @pytest.mark.parametrize("place", [".", "model_adapters", "adapters", "../model_adapters", "../adapters"])
-def test_adapters_beside_the_model_are_found_by_key(tmp_path: Path, place: str) -> None:
+def test_adapters_next_to_the_model_are_found_by_key(tmp_path: Path, place: str) -> None:
     folder = tmp_path / "models"
     (folder / place).mkdir(parents=True, exist_ok=True)
     (folder / place / "any-name.yaml").write_text(ADAPTER)
@@ -169,7 +169,7 @@ def test_two_adapters_with_one_key_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_an_adapter_that_is_broken_is_told_with_its_own_file(tmp_path: Path) -> None:
+def test_a_broken_adapter_is_reported_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(ADAPTER.replace("{{ body }}", "{{ body"))
     with pytest.raises(SpecError, match=r"a\.yaml:4:"):
         loaded(tmp_path, HEAD + HTTP + "  adapter: {key: mine}\n")

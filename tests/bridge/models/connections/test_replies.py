@@ -41,7 +41,7 @@ def test_openai_form_with_cached_and_reasoning_tokens() -> None:
 @pytest.mark.parametrize(
     "usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": "3"}, {"prompt_tokens": -1}, [1]]
 )
-def test_unknown_usage_is_none_and_not_zero(usage: Any) -> None:
+def test_unknown_usage_is_null_and_not_zero(usage: Any) -> None:
     assert parse_reply(chat(usage=usage), "chat_completion").usage is None
 
 
@@ -138,12 +138,12 @@ def test_items_of_a_trace() -> None:
         ({"items": [3]}, "items.0"),
     ],
 )
-def test_what_is_no_answer_says_where(value: Any, message: str) -> None:
+def test_an_invalid_answer_is_reported_with_its_path(value: Any, message: str) -> None:
     with pytest.raises(CallError, match=message):
         parse_reply(value, "chat_completion")
 
 
-def test_a_null_error_is_none() -> None:
+def test_a_null_error_is_ignored() -> None:
     assert parse_reply({"error": None, **chat()}, "chat_completion").choices[0].text == "Oslo"
 
 
@@ -173,7 +173,7 @@ def test_vectors_in_order(value: Any) -> None:
         (None, "found null"),
     ],
 )
-def test_what_are_no_vectors(value: Any, message: str) -> None:
+def test_values_that_are_not_vectors_are_refused(value: Any, message: str) -> None:
     with pytest.raises(CallError, match=message):
         parse_reply(value, "embeddings", 2)
 

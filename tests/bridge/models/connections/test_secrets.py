@@ -13,11 +13,11 @@ def test_references(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["<< config.A >>", "<< secrets.a b >>", "{{ secrets.A }}"])
-def test_what_is_no_reference(text: str) -> None:
+def test_texts_that_are_not_references_stay(text: str) -> None:
     assert secret_name(text) is None
 
 
-def test_missing_secrets_and_variables_are_told_by_name() -> None:
+def test_missing_secrets_and_variables_are_reported_by_name() -> None:
     with pytest.raises(MissingSecretError, match=r"unknown secret 'B' \(declared: A\)"):
         resolved("B", {"A": "x"})
     with pytest.raises(MissingSecretError, match="environment variable 'KEY' is not set"):

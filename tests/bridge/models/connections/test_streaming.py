@@ -119,7 +119,7 @@ def test_json_lines_as_ollama_sends_them() -> None:
         "[1,\n2]",
     ],
 )
-def test_what_is_no_stream_is_none(body: str) -> None:
+def test_other_bodies_are_not_streams(body: str) -> None:
     assert stream_of(body) is None
 
 

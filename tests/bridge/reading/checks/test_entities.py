@@ -155,7 +155,7 @@ def test_scorers_of_one_answer_do_not_score_a_group(scorer: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("scorer", ["string_equals", "bleu"])
-def test_without_a_solver_there_is_no_answer_to_compare(scorer: str, tmp_path: Path) -> None:
+def test_without_a_solver_a_value_to_compare_is_required(scorer: str, tmp_path: Path) -> None:
     text = f"key: t\ndisplay_name: T\ndescription: ''\ndefinition: {{scorers: [{{type: {scorer}, ground_truth: a}}]}}\n"
     (issue,) = errors_of(text, tmp_path)
     assert issue.message == f"{scorer!r} needs 'value' here: without a solver there is no answer to compare"

@@ -57,7 +57,7 @@ def test_without_an_editor_it_ends(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_no_message_ends_nothing_but_itself(tmp_path: Path) -> None:
+def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
     message = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"capabilities": {}}})
     content = "Content-Length: 5\r\n\r\nnoise" + f"Content-Length: {len(message)}\r\n\r\n{message}"
     done = subprocess.run(
@@ -69,7 +69,7 @@ def test_what_is_no_message_ends_nothing_but_itself(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_it_leaves_no_process_behind(tmp_path: Path, is_killed: bool) -> None:
+def test_the_server_leaves_no_processes(tmp_path: Path, is_killed: bool) -> None:
     folder = tmp_path.resolve()
     (folder / "task.yaml").write_text("key: quiz\ndefinition: {}\n", encoding="utf-8")
 
@@ -96,7 +96,7 @@ def workers_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
-def test_what_the_editor_takes_back_is_given_up_though_it_hangs(tmp_path: Path) -> None:
+def test_a_cancelled_request_is_ended_even_if_it_hangs(tmp_path: Path) -> None:
     folder = tmp_path.resolve()
     text = (
         "key: quiz\ndisplay_name: Quiz\ndescription: ''\ndefinition:\n  dataset: {key: rows}\n"

@@ -192,21 +192,21 @@ def test_tools_and_turns(tmp_path: Path) -> None:
     assert first["messages"][3]["tool_call_id"] == ["c"]
     assert first["evaluation"] == {"score": 1.0, "is_correct": True, "num_turns": 2, "tool_calls_count": 1}
     assert (second["interaction_type"], second["evaluation"]["is_correct"]) == ("multi_turn", False)
-    assert loss["changed"]["score between right and wrong: is_correct is false"] == 1
+    assert loss["changed"]["score between correct and wrong: is_correct is false"] == 1
 
 
-def test_what_was_not_scored_is_no_zero(tmp_path: Path) -> None:
+def test_unscored_samples_are_not_zero(tmp_path: Path) -> None:
     failed = trial([message("user", "?")], [])
     failed["errors"] = [{"error_type": "TimeoutError", "message": "too slow"}]
     odd = trial([message("user", "?"), message("assistant", "!")], [score(None), score("A", "grade")])
     aggregate, lines, loss = exported(tmp_path, [sample([failed]), sample([odd])])
     assert lines == []
     assert "detailed_evaluation_results" not in aggregate
-    assert loss["dropped"]["sample without a score that is a number: an instance must have one"] == 2
-    assert loss["dropped"]["score that is no finite number: an instance must have one"] == 2
+    assert loss["dropped"]["sample without a numeric score: an instance needs one"] == 2
+    assert loss["dropped"]["score that is not a finite number: an instance needs one"] == 2
 
 
-def test_trials_are_told_apart(tmp_path: Path) -> None:
+def test_trials_are_distinguished(tmp_path: Path) -> None:
     items = [message("user", "?"), message("assistant", "!")]
     trials = [trial(items, [score(float(number))], number) for number in range(2)]
     _, lines, _ = exported(tmp_path, [sample(trials, [score(0.5)])])
@@ -218,13 +218,13 @@ def test_trials_are_told_apart(tmp_path: Path) -> None:
     assert lines[2]["output"]["raw"] == ["!", "!"]
 
 
-def test_the_direction_of_a_metric_is_told_or_said_to_be_assumed(tmp_path: Path) -> None:
+def test_the_direction_of_a_metric_is_exported_or_marked_as_assumed(tmp_path: Path) -> None:
     metric = {"metric_key": "mean", "scorer_key": "perplexity", "values": {"perplexity": 3.0}}
     aggregate, _, loss = exported(tmp_path, [], evidence={"metrics": [metric]})
     config = aggregate["evaluation_results"][0]["metric_config"]
     assert (config["lower_is_better"], config["additional_details"]) == (
         True,
-        {"lower_is_better": "by the metric's name"},
+        {"lower_is_better": "from the metric name"},
     )
     assert sum(loss["changed"].values()) == 1
 
@@ -232,12 +232,12 @@ def test_the_direction_of_a_metric_is_told_or_said_to_be_assumed(tmp_path: Path)
 @pytest.mark.parametrize(
     ("frame", "expected"),
     [
-        ({"specification": {"evaluated_entity": None}}, "evaluates no model"),
+        ({"specification": {"evaluated_entity": None}}, "does not evaluate a model"),
         ({"evidence": {"metrics": []}}, "has no metric"),
         ({"evidence": {"runs": [{"index": 0, "metrics": [], "samples": []}]}}, "several runs"),
     ],
 )
-def test_what_has_no_place_there_is_refused(frame: Json, expected: str, tmp_path: Path) -> None:
+def test_unsupported_results_are_refused(frame: Json, expected: str, tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match=expected):
         exported(tmp_path, [], **frame)
     assert not (tmp_path / "out").exists()
@@ -260,7 +260,7 @@ def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
     path = result(tmp_path / "r.tasklog.json", [sample([trial([message("user", "?")], [score(0.5)])])])
     done = aigo("export", path, "--to", "every-eval-ever", "--out", tmp_path / "out")
     assert done.code == 0, done.err
-    assert "changed: 1 x score between right and wrong" in done.out
+    assert "changed: 1 x score between correct and wrong" in done.out
     before = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.json*")}
     done = aigo("export", path, "--to", "every-eval-ever", "--out", tmp_path / "out")
     assert (done.code, "already exists" in done.err) == (2, True)
@@ -278,7 +278,7 @@ def test_grades_of_inspect_are_numbers_as_in_its_metrics(tmp_path: Path) -> None
     _, lines, loss = exported(tmp_path, samples, specification={"config": {"inspect": {}}})
     assert [line["evaluation"]["score"] for line in lines] == [1.0, 0.5, 0.0]
     assert lines[0]["answer_attribution"][0]["extracted_value"] == "7"
-    assert loss["dropped"]["score that is no finite number: an instance must have one"] == 1
+    assert loss["dropped"]["score that is not a finite number: an instance needs one"] == 1
     (tmp_path / "other").mkdir()
     _, lines, _ = exported(tmp_path / "other", samples)
     assert lines == []

@@ -226,7 +226,7 @@ def test_files_find_each_other_and_nothing_else(tmp_path: Path) -> None:
     folder = foreign(tmp_path / "in", None, detailed_evaluation_results=companion)
     code, (report,) = imported(folder, tmp_path / "out")
     assert (code, report.samples) == (3, 0)
-    assert report.damage[0].reason == "the record has instances, and they are not beside it"
+    assert report.damage[0].reason == "the file of instances is not next to the record"
     foreign(folder, [instance(0)])
     for asked in ("", "r.json", "r_samples.jsonl"):
         assert set(logs_at(str(folder / asked))) == {"every-eval-ever"}
@@ -242,8 +242,8 @@ def test_instances_of_another_record_are_damage(tmp_path: Path) -> None:
     code, (report,) = imported(folder, tmp_path / "out")
     assert code == 3
     assert [damage.reason for damage in report.damage] == [
-        "the record says 3 instances, the file has 1",
-        "the instances are not those of the record: another checksum",
+        "the record lists 3 instances, the file has 1",
+        "the instances do not match the record: their checksum differs",
     ]
 
 

@@ -60,12 +60,12 @@ def test_a_file_becomes_what_is_written_down(path: Path) -> None:
     assert outcome == golden.read_text(encoding="utf-8")
 
 
-def test_what_is_written_down_belongs_to_a_file() -> None:
+def test_every_golden_belongs_to_a_file() -> None:
     assert {path.stem for path in (GOLDEN / "converted").iterdir()} == {path.stem for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_what_is_converted_is_a_valid_task(path: Path, tmp_path: Path) -> None:
+def test_converted_tasks_are_valid(path: Path, tmp_path: Path) -> None:
     try:
         tasks = converted_tasks(path, repository="org/rows", allow=True)
     except UnsupportedPlanError:

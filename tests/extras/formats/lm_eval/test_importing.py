@@ -64,13 +64,13 @@ def test_samples_that_are_named_are_imported_alone(tmp_path: Path) -> None:
 
 def test_numbers_that_contradict_the_samples_are_damage(tmp_path: Path) -> None:
     (reason,) = reasons(write(tmp_path / "run", header(0.75), [row(0), row(1, 0.0)]), tmp_path / "out")
-    assert "'exact_match' is 0.75, its 2 documents come to 0.5" in reason
+    assert "'exact_match' is 0.75, its 2 documents result in 0.5" in reason
 
 
 def test_documents_that_are_gone_are_damage(tmp_path: Path) -> None:
     content = header(1.0, **{"n-samples": {"demo": {"original": 5, "effective": 3}}})
     (reason,) = reasons(write(tmp_path / "run", content, [row(0), row(1)]), tmp_path / "out")
-    assert reason == "the results are of 3 documents, the samples have 2"
+    assert reason == "the results cover 3 documents, but the samples file has 2"
 
 
 def test_a_digest_counts_more_than_a_number_of_documents(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_samples_of_another_run_are_seen_by_their_digest(tmp_path: Path) -> None
     assert code == 3
     damaged = [report for report in reports if report.damage]
     assert [str(report.damage[0]).rpartition(": ")[2] for report in damaged] == [
-        "their digest is another (task_hashes)"
+        "their digest differs (task_hashes)"
     ]
 
 
@@ -106,7 +106,7 @@ def test_without_results_and_without_samples(tmp_path: Path) -> None:
     (reason,) = reasons(write(tmp_path / "a", None, [row(0)]), tmp_path / "out")
     assert reason == "no results file: metrics and configuration are unknown"
     (reason,) = reasons(write(tmp_path / "b", header(), None), tmp_path / "out")
-    assert reason == "no samples: the harness writes them with --log_samples only"
+    assert reason == "no samples: the harness only writes them with --log_samples"
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_without_results_and_without_samples(tmp_path: Path) -> None:
             b'{"results": {}, "configs": {}, "versions": {"a": ' + b"[" * 400 + b"]" * 400 + b"}}",
             "levels deep",
         ),
-        (b'{"results": {}, "configs": {}, "versions": ' + b"[" * 100_000, "no JSON"),
-        (b'{"results": {"demo": 5}, "configs": {}, "versions": {}', "no JSON"),
+        (b'{"results": {}, "configs": {}, "versions": ' + b"[" * 100_000, "not JSON"),
+        (b'{"results": {"demo": 5}, "configs": {}, "versions": {}', "not JSON"),
         (b'{"results": [], "configs": {}, "versions": {}}', "no object 'results'"),
     ],
 )
@@ -183,7 +183,7 @@ def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
     assert score.metadata == {"unscored": True, "values": {"exact_match": "NaN"}}
 
 
-def test_a_document_without_a_score_is_no_zero(tmp_path: Path) -> None:
+def test_a_document_without_a_score_is_not_zero(tmp_path: Path) -> None:
     second = row(1, metrics=[])
     del second["exact_match"]
     code, (report,) = imported(write(tmp_path / "run", header(), [row(0), second]), tmp_path / "out")
@@ -211,7 +211,7 @@ def test_metric_without_value_is_unscored_and_the_other_scores_are_kept(
 def test_documents_of_one_id_stay_two(tmp_path: Path) -> None:
     code, (report,) = imported(write(tmp_path / "run", header(), [row(0), row(0)]), tmp_path / "out")
     assert code == 0
-    assert report.loss.changed == {"document with the id of another: numbered": 1}
+    assert report.loss.changed == {"document with a duplicate id: numbered": 1}
     assert [sample.sample_id for sample in load(report).evidence.samples] == ["0", "0-2"]  # type: ignore[union-attr]
 
 
@@ -350,7 +350,7 @@ def test_files_of_releases_before_043(tmp_path: Path) -> None:
     (folder / "pretrained=org__m_demo.jsonl").write_text(json.dumps(old, indent=2)[:-40])
     code, (report,) = imported(folder, tmp_path / "cut")
     assert code == 3
-    assert "the samples are no JSON" in report.damage[0].reason
+    assert "the samples are not JSON" in report.damage[0].reason
 
 
 OLD: dict[str, Any] = {
@@ -386,7 +386,7 @@ def test_results_before_04_are_read(name: str, order: tuple[str, ...], aigo: Run
         "byte_perplexity",
     ]
     text = aigo("import", "logs", "--out", "again").out
-    assert "releases of the harness before 0.4 write no samples" in text
+    assert "releases of the harness before 0.4 do not write samples" in text
 
 
 def test_many_tasks_before_04_are_recognised(tmp_path: Path) -> None:

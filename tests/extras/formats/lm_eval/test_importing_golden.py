@@ -128,7 +128,7 @@ def test_metrics_are_those_of_the_results(logs: list[tuple[TaskResultLog, Json, 
     assert {"exact_match", "exact_match,strict", "exact_match,words"} <= seen
 
 
-def test_task_run_and_model_are_told(logs: list[tuple[TaskResultLog, Json, list[Json]]]) -> None:
+def test_task_run_and_model_are_imported(logs: list[tuple[TaskResultLog, Json, list[Json]]]) -> None:
     for log, content, _ in logs:
         specification = log.specification
         task = specification.display_name

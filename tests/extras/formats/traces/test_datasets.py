@@ -54,7 +54,7 @@ def test_rows_are_passed_on_as_they_are(root: Path, source: str) -> None:
     assert rows.digest == load(root, type=source, path=source).digest
 
 
-def test_rows_do_not_say_where_the_project_lies(root: Path, tmp_path: Path) -> None:
+def test_rows_do_not_contain_the_project_path(root: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(root, other)
     assert (
@@ -74,13 +74,13 @@ def test_nothing_is_read_that_is_not_named(root: Path, source: str) -> None:
     ("source", "problem"),
     [
         ({"path": "../x"}, "outside the root folder"),
-        ({"path": "gone"}, "is not there"),
+        ({"path": "gone"}, "does not exist"),
         ({"path": "langsmith", "limit": 0}, "expected 1 or more"),
-        ({"path": "langsmith", "filter": "eq(a, 1)"}, "'filter' is for the service"),
-        ({"path": "langsmith", "dataset": "d"}, "'dataset' is for the service"),
+        ({"path": "langsmith", "filter": "eq(a, 1)"}, "'filter' is a query of the service"),
+        ({"path": "langsmith", "dataset": "d"}, "'dataset' is a query of the service"),
     ],
 )
-def test_what_cannot_be_done_is_said(root: Path, source: dict[str, Any], problem: str) -> None:
+def test_unsupported_sources_are_reported(root: Path, source: dict[str, Any], problem: str) -> None:
     with pytest.raises(DatasetError, match=problem):
         load(root, type="langsmith", **source)
 

@@ -59,7 +59,7 @@ def test_a_trace_that_failed_is_a_failed_sample(tmp_path: Path) -> None:
     assert sample["trials"][0]["errors"][0]["error_type"] == "FailedTrace"
 
 
-def test_damage_is_told_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_damage_is_reported_and_the_rest_is_imported(tmp_path: Path) -> None:
     code, (report,) = imported(GOLDEN / "claude_code/damaged-lines/files", "claude_code", tmp_path)
     assert (code, report.samples, len(report.damage), report.status) == (3, 1, 5, "failure")
     assert report.output is not None
@@ -75,7 +75,7 @@ def test_nothing_is_written_of_files_without_traces(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_wrong_source_is_told_from_the_right_one(tmp_path: Path) -> None:
+def test_a_wrong_source_is_reported_with_the_right_one(tmp_path: Path) -> None:
     code, (report,) = imported(GOLDEN / "opentelemetry/chat/files/traces.json", "langsmith", tmp_path)
     assert code == 3
     assert "--from opentelemetry" in report.reason
@@ -101,7 +101,7 @@ def test_all_events_keep_what_only_repeats(tmp_path: Path) -> None:
     assert (default.loss.lost, everything.loss.lost) == (1, 0)
 
 
-def test_traces_of_one_id_are_told_apart(tmp_path: Path) -> None:
+def test_traces_with_equal_ids_are_distinguished(tmp_path: Path) -> None:
     files = tmp_path / "files"
     files.mkdir()
     original = next((GOLDEN / "claude_code/question/files").glob("*.jsonl"))
@@ -119,7 +119,7 @@ def test_traces_of_one_id_are_told_apart(tmp_path: Path) -> None:
     [
         ({"output_format": "parquet"}, "expected json"),
         ({"context": "delta"}, "expected full or none"),
-        ({"provenance": True}, "not for traces"),
+        ({"provenance": True}, "not supported for traces"),
     ],
 )
 def test_options_that_are_not_for_traces(options: dict[str, Any], problem: str, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_unknown_sources_and_files_are_named(tmp_path: Path) -> None:
     for source in SOURCES:
         with pytest.raises(EvidenceError, match="has no "):
             list(read_traces(tmp_path, source))
-        with pytest.raises(EvidenceError, match="is not there"):
+        with pytest.raises(EvidenceError, match="does not exist"):
             list(read_traces(tmp_path / "gone", source))
     other = tmp_path / "x.json"
     other.write_text('{"a": 1}')

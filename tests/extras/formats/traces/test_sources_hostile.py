@@ -135,7 +135,7 @@ def test_a_circle_of_all_spans_keeps_them(tmp_path: Path) -> None:
         written(tmp_path, *(span(n + 1, (n + 1) % 500 + 1) for n in range(500))), "opentelemetry", notes
     )
     assert len(trace["events"]) == 1000
-    assert notes.loss.changed["span inside itself: at the top"] == 1
+    assert notes.loss.changed["span inside itself: moved to the top"] == 1
 
 
 def test_thousands_of_tools_of_one_name_without_ids(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_sub_agents_that_start_each_other(tmp_path: Path) -> None:
     notes = reading()
     (trace,) = read_traces(tmp_path, "claude_code", notes)
     assert sum(event["type"] == "span_begin" for event in trace["events"]) == 2
-    assert notes.loss.changed["span inside itself: at the top"] == 1
+    assert notes.loss.changed["span inside itself: moved to the top"] == 1
 
 
 def test_a_long_session_grows_with_its_lines(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_everything_that_is_compared_is_on_the_page_and_numbers_come_last(tmp_pa
         "only in base 2 38, 39",
         "accuracy judge on the pairs: 78.95 % → 52.63 % 75 % 52.63 % -26.32 pp",
         "McNemar, exact 0.0020",
-        "largest judge not compared: the max of the samples says nothing about that of other samples",
+        "largest judge not compared: the max of these samples does not generalize to other samples",
         "accuracy for each value of topic",
         "10 right → wrong, 0 wrong → right; the same verdict in 73.68 % (Cohen's kappa 0.4571).",
         "20 right → wrong old 20 new 20",
@@ -101,7 +101,7 @@ def test_several_results_are_ranked_with_intervals_or_a_reason(tmp_path: Path) -
     assert "C x 25 % 3 -52.5 pp* -50 pp*" in shown
     interval = change_interval_text(tango(21, 0, 40), (0, 1))
     assert f"A over C +52.5 pp {interval} 40 < 0.0001 < 0.0001" in shown
-    assert "Not ranked: x and y: the max of the samples says nothing about that of other samples." in shown
+    assert "Not ranked: x and y: the max of these samples does not generalize to other samples." in shown
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_two_imports_at_the_same_time_add_each_log_once(
     assert list(problems_of(open_lake(lake))) == []
 
 
-def test_what_is_no_log_or_damaged_takes_no_other_with_it(logs: Path, tmp_path: Path) -> None:
+def test_invalid_and_damaged_logs_do_not_affect_others(logs: Path, tmp_path: Path) -> None:
     (logs / "notes.json").write_text("{}")
     (logs / "cut.eval").write_bytes((logs / "b.eval").read_bytes()[:200])
     tally, reports = imported(tmp_path / "lake", logs)

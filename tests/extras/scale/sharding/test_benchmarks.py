@@ -66,7 +66,7 @@ def request_to(out: Path, **rest: object) -> BenchmarkRun:
     return BenchmarkRun(out, task="lines", **rest)  # type: ignore[arg-type]  # as each test says
 
 
-def test_what_shards_left_is_merged_in_the_order_of_the_samples(tmp_path: Path) -> None:
+def test_shard_logs_are_merged_in_sample_order(tmp_path: Path) -> None:
     engine = Lines()
     for number in (3, 1, 2):
         outcome = run_benchmark_shard(ENGINE, engine, request_to(tmp_path / "s"), Shard(number, 3))
@@ -86,7 +86,7 @@ def test_what_shards_left_is_merged_in_the_order_of_the_samples(tmp_path: Path) 
     assert [part.missing for part in engine.seen] == [None, None]
 
 
-def test_a_shard_that_is_there_is_left_or_gone_on_with(tmp_path: Path) -> None:
+def test_an_existing_shard_is_kept_or_resumed(tmp_path: Path) -> None:
     engine = Lines(fails=1)
     first = run_benchmark_shard(ENGINE, engine, request_to(tmp_path), Shard(1, 1))
     assert first.manifest.status == "stopped"
@@ -103,7 +103,7 @@ def test_a_shard_that_is_there_is_left_or_gone_on_with(tmp_path: Path) -> None:
         run_benchmark_shard(ENGINE, other, request_to(tmp_path, resume=True), Shard(1, 1))
 
 
-def test_a_partial_merge_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_a_partial_merge_lists_the_missing_shards(tmp_path: Path) -> None:
     engine = Lines()
     run_benchmark_shard(ENGINE, engine, request_to(tmp_path / "s"), Shard(2, 3))
     shards = find_shards([tmp_path / "s"], partial=True)
@@ -121,7 +121,7 @@ def test_other_benchmarks_are_refused_all_at_once(tmp_path: Path) -> None:
     assert told == [
         "'a': its data or arguments differ from the shards: its digest is dx, theirs is d1",
         "the shards do not contain 'b'",
-        "nothing was asked for of 'a', which the shards have",
+        "the shards contain 'a', which was not requested",
     ]
 
 

@@ -169,14 +169,14 @@ def test_a_log_with_fewer_samples_than_its_shard_had_writes_nothing(tmp_path: Pa
     assert not list((tmp_path / "merged").glob("*.json"))
 
 
-def test_a_run_file_is_no_task_of_shards_of_one(tmp_path: Path) -> None:
+def test_a_run_file_does_not_match_shards_of_a_single_task(tmp_path: Path) -> None:
     shards = run_parts(write_task(tmp_path / "task", ALL), tmp_path / "shards", 2)
     (tmp_path / "run.yaml").write_text("evaluation: {}\n")
     with pytest.raises(UsageError, match="shards of a task by itself"):
         merged(shards, tmp_path / "merged", PlanOrigin(str(tmp_path / "run.yaml"), num_samples=3))
 
 
-def test_a_model_that_a_task_asks_nothing_is_none_of_its_models(tmp_path: Path) -> None:
+def test_an_uncalled_model_is_not_a_model_of_the_task(tmp_path: Path) -> None:
     """A task that evaluates its dataset, run with `--model` in vain."""
     origin = write_task(tmp_path / "task", ALL)
     text = (tmp_path / "task" / "task.yaml").read_text()

@@ -61,7 +61,7 @@ def test_missing_and_doubled_shards_are_named_together(shards: Path, tmp_path: P
     assert "shard 1 is there 2 times" in told
 
 
-def test_what_is_doubled_is_refused_also_of_a_part(shards: Path, tmp_path: Path) -> None:
+def test_repeated_shards_are_refused_also_with_partial(shards: Path, tmp_path: Path) -> None:
     shutil.copytree(shards / "shard-1-of-3", tmp_path / "copy")
     assert "shard 1 is there 2 times" in problems(shards, tmp_path / "copy", partial=True)
 
@@ -106,7 +106,7 @@ def test_other_versions_and_settings_do_not_belong(shards: Path, fields: dict[st
     assert told in problems(shards, partial=True)
 
 
-def test_a_log_that_was_cut_or_is_gone_is_told(shards: Path) -> None:
+def test_a_truncated_or_missing_log_is_reported(shards: Path) -> None:
     (first,) = (shards / "shard-1-of-3").glob("*.echo.json")
     (second,) = (shards / "shard-2-of-3").glob("*.echo.json")
     first.write_bytes(first.read_bytes()[:-5])
@@ -151,7 +151,7 @@ def test_a_part_of_nothing_is_refused(shards: Path) -> None:
         ({"status": "fine"}, "damaged: status"),
     ],
 )
-def test_a_damaged_manifest_is_told(shards: Path, fields: dict[str, Any], told: str) -> None:
+def test_a_damaged_manifest_is_reported(shards: Path, fields: dict[str, Any], told: str) -> None:
     edit(shards / "shard-1-of-3", **fields)
     assert told in problems(shards)
 
@@ -161,21 +161,21 @@ def test_a_manifest_may_not_lead_out_of_its_folder(shards: Path, tmp_path: Path)
     assert "which is not in its folder" in problems(shards)
 
 
-def test_a_manifest_that_is_none_is_told(shards: Path) -> None:
+def test_an_invalid_manifest_is_reported(shards: Path) -> None:
     (shards / "shard-1-of-3" / FILE).write_text("[1")
     assert "cannot be read" in problems(shards)
     (shards / "shard-1-of-3" / FILE).write_text("[1]")
     assert "damaged" in problems(shards)
 
 
-def test_a_folder_without_shards_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_shards_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no shard"):
         find_shards([tmp_path])
     with pytest.raises(UsageError, match="is not a folder"):
         find_shards([tmp_path / "gone"])
 
 
-def test_a_link_to_another_file_is_no_log(shards: Path, tmp_path: Path) -> None:
+def test_a_link_to_another_file_is_not_a_log(shards: Path, tmp_path: Path) -> None:
     folder = shards / "shard-1-of-3"
     (log,) = folder.glob("*.echo.json")
     log.rename(tmp_path / "elsewhere.json")

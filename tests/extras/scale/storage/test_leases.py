@@ -44,7 +44,7 @@ def test_a_killed_one_is_waited_for_and_swept(s3: S3) -> None:
     assert later.is_sole
 
 
-def test_who_comes_in_between_is_seen(s3: S3) -> None:
+def test_a_concurrent_writer_is_detected(s3: S3) -> None:
     lease = Lease(FOLDER)
     lease.get(print)
     Lease(FOLDER).renew()

@@ -70,7 +70,7 @@ def test_a_folder_is_listed_without_reading_it(s3: S3) -> None:
 
 
 @pytest.mark.parametrize("fault", ["error", "slow-down", "cut"])
-def test_what_fails_for_a_moment_is_tried_again(
+def test_transient_errors_are_retried(
     s3: S3, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
@@ -87,7 +87,7 @@ def test_what_fails_for_a_moment_is_tried_again(
     assert (tmp_path / "copy").read_bytes() == s3.get("k/file") == content
 
 
-def test_what_fails_for_good_says_so_at_once(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permanent_errors_are_reported_immediately(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     with pytest.raises(StorageError, match="bucket 'elsewhere' does not exist"):
@@ -95,7 +95,7 @@ def test_what_fails_for_good_says_so_at_once(s3: S3, monkeypatch: pytest.MonkeyP
     assert slept == []
 
 
-def test_what_never_works_ends_with_the_reason(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhausted_retries_end_with_the_reason(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     monkeypatch.setattr(objects, "TRIES", 2)
@@ -119,7 +119,7 @@ def failing_at(number: int) -> Callable[[str, str, int], str | None]:
 
 @pytest.mark.parametrize("depth", [1, 2, None])
 @pytest.mark.parametrize("where", ["folder", "folder/*.json", "fol*/*", "fol*/**"])
-def test_a_listing_that_fails_is_no_empty_folder(s3: S3, where: str, depth: int | None) -> None:
+def test_a_failed_listing_is_not_an_empty_folder(s3: S3, where: str, depth: int | None) -> None:
     for name in ("folder/a.json", "folder/b.json", "folder/in/c.json", "other/d.json"):
         s3.put(name, "{}")
     whole = find(parse(f"s3://{BUCKET}/{where}"), depth=depth)

@@ -83,7 +83,7 @@ def test_ids_that_mean_other_rows_are_not_paired(tmp_path: Path) -> None:
     assert len(metric.flips.lost) + len(metric.flips.gained) == 10
 
 
-def test_what_has_no_partner_is_counted_with_its_reason(tmp_path: Path) -> None:
+def test_unmatched_samples_are_counted_with_reasons(tmp_path: Path) -> None:
     same = [sample(number, {"right": 1.0}) for number in range(3)]
     base = [
         *same,
@@ -145,7 +145,7 @@ def test_scores_over_trials_are_compared_by_sample(tmp_path: Path) -> None:
     assert (difference.estimate.low, difference.estimate.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_what_else_differs_is_said(tmp_path: Path) -> None:
+def test_other_differences_are_listed(tmp_path: Path) -> None:
     base = rights(
         tmp_path / "a.json", [1.0] * 10, app_version="aigo-bridge 1", specification={"config": {"shots": 1}}
     )
@@ -279,7 +279,7 @@ def test_a_breakdown_has_each_value_and_refuses_too_many(tmp_path: Path) -> None
         compared(*files, kept=("n",), by="n")
 
 
-def test_one_trial_beside_three_is_compared_by_sample_and_said(tmp_path: Path) -> None:
+def test_one_trial_and_three_are_compared_by_sample_with_a_note(tmp_path: Path) -> None:
     single = [[float(number % 2)] for number in range(20)]
     several = [[float(number % 2), 1.0, 1.0] for number in range(20)]
     files = [

@@ -47,7 +47,7 @@ def test_a_share_has_wilsons_interval(tmp_path: Path) -> None:
     assert accuracy.bounds == (0.75, 0.75)
 
 
-def test_what_is_not_in_the_number_is_counted_and_bounded(tmp_path: Path) -> None:
+def test_samples_outside_the_metric_are_counted_and_bounded(tmp_path: Path) -> None:
     samples = [
         *(sample(number, {"right": 1.0}) for number in range(6)),
         *(sample(number, {"right": 0.0}) for number in range(6, 8)),
@@ -148,7 +148,7 @@ def test_every_kind_of_metric_has_an_interval_or_a_reason(tmp_path: Path) -> Non
         *("mark_std_dev", "true_a", "true_b", "true_weighted_average", "precision"),
         *("accuracy", "a_precision", "macro_recall"),
     }
-    assert "says nothing about that of other samples" in reason(found["mark_max"])
+    assert "does not generalize to other samples" in reason(found["mark_max"])
     assert "the author's code computes it" in reason(found["mine"])
     assert found["mine"].denominator is None
     assert found["a_precision"].estimate == wilson(20, 40)
@@ -189,7 +189,7 @@ def test_infinite_scores_are_not_skipped(tmp_path: Path) -> None:
     assert reason(accuracy) == "a score is not finite"
 
 
-def test_a_result_without_samples_says_so(tmp_path: Path) -> None:
+def test_a_result_without_samples_gives_a_reason(tmp_path: Path) -> None:
     (accuracy,) = estimated(log(tmp_path / "a.json", [], [(MEAN, {"accuracy": 0.9})]))
 
     assert reason(accuracy) == "the result has no samples"

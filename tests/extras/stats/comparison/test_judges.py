@@ -72,7 +72,7 @@ def test_names_agree_and_have_no_mean(tmp_path: Path) -> None:
         ([(1.0, "inf"), (0.0, 1)], "the labels are text, the scores numbers: expected both of one kind"),
     ],
 )
-def test_what_cannot_be_held_against_each_other_says_why(
+def test_incomparable_scores_and_labels_give_a_reason(
     tmp_path: Path, rows: list[tuple[Any, Any]], reason: str
 ) -> None:
     judge = quality(tmp_path, rows)

@@ -55,7 +55,7 @@ def test_of_a_class(label: str, kind: str, value: float) -> None:
     assert ratio.value == pytest.approx(value, rel=1e-12)
 
 
-def test_what_cannot_be_computed_says_why() -> None:
+def test_metrics_that_cannot_be_computed_give_a_reason() -> None:
     assert class_ratio(pairs(), "c", "precision") == UNDEFINED
     unknown, other = class_ratio(pairs(), "d", "recall"), class_ratio(pairs(), "a", "kappa")
     assert isinstance(unknown, NoInterval)
@@ -85,7 +85,7 @@ def test_only_samples_with_both_labels_count_wherever_they_stand() -> None:
     assert accuracy(some).value == 1.0
 
 
-def test_of_two_answers_anything_else_is_left_out() -> None:
+def test_other_labels_than_the_two_are_left_out() -> None:
     metric = BinaryClassificationMetric(
         type="binary-classification",
         field_gt="truth",

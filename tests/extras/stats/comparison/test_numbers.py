@@ -158,5 +158,7 @@ def test_agreement_with_people_is_of_single_labels(tmp_path: Path, human: Any, w
     qualities = judge_quality(several(tmp_path / "a.json", human), "human")
 
     for quality in qualities:
-        assert quality.agreement == NoInterval(f"the {whose} are lists: agreement is known of single labels")
+        assert quality.agreement == NoInterval(
+            f"the {whose} are lists: agreement is only defined for single labels"
+        )
         assert quality.corrected_mean is None

@@ -65,7 +65,7 @@ def test_of_two_results_with_trials_it_is_split_into_samples_and_trials(tmp_path
     assert spread[0].is_share
 
 
-def test_of_one_result_it_is_that_of_two_that_have_nothing_in_common(tmp_path: Path) -> None:
+def test_the_spread_of_one_result_assumes_unrelated_scores(tmp_path: Path) -> None:
     values = [float(number % 5) for number in range(40)]
     columns = scored(tmp_path / "a.json", values)
     (quantity,) = quantities(columns)
@@ -77,7 +77,7 @@ def test_of_one_result_it_is_that_of_two_that_have_nothing_in_common(tmp_path: P
     assert spread[1] == 40
 
 
-def test_what_has_no_spread_says_why(tmp_path: Path) -> None:
+def test_metrics_without_a_spread_give_a_reason(tmp_path: Path) -> None:
     values = [float(number % 5) for number in range(40)]
     base, same = scored(tmp_path / "a.json", values), scored(tmp_path / "b.json", [v + 1 for v in values])
     constant, one = scored(tmp_path / "c.json", [0.5] * 40), scored(tmp_path / "d.json", [0.5])

@@ -149,7 +149,9 @@ def test_f1_is_f_star_transformed_with_its_interval() -> None:
         ),
     ],
 )
-def test_what_has_no_interval_says_why(values: list[float], groups: list[int] | None, reason: str) -> None:
+def test_metrics_without_an_interval_give_a_reason(
+    values: list[float], groups: list[int] | None, reason: str
+) -> None:
     numbers = None if groups is None else np.array(groups)
 
     estimate = ratio_interval(Ratio.mean(np.array(values)), numbers)

@@ -134,7 +134,7 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
     assert alarms[1] / 1500 <= 0.055 + 0.012
 
 
-def test_a_difference_of_nothing_but_rounding_is_none() -> None:
+def test_a_difference_from_rounding_is_zero() -> None:
     """Thirds against halves: the sum of the differences is 0 in exact arithmetic, whichever way it is taken."""
     difference = of_scores(np.array([0.0, 1.0] * 10), np.array([1 / 3, 2 / 3] * 10))
 

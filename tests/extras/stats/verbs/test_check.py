@@ -71,7 +71,7 @@ def test_a_whole_number_limits_the_count_of_samples_and_all_else_their_proportio
     assert verdict["decision"] == decision
 
 
-def test_what_cannot_be_decided_says_how_many_samples_would_do(aigo: Run, tmp_path: Path) -> None:
+def test_undecided_rules_estimate_the_needed_samples(aigo: Run, tmp_path: Path) -> None:
     """0.9 of 200 has an interval about 0.083 wide; with 100 times the samples it would be a tenth of that, and 0.0083 / 2 below 0.9."""
     file = result(tmp_path / "a.tasklog.json", 180)
 

@@ -47,9 +47,7 @@ def test_two_results(aigo: Run, results: list[Path]) -> None:
     assert "… and 28 more" in done.out
 
 
-def test_the_comparison_is_written_as_json_beside_the_tables(
-    aigo: Run, results: list[Path], tmp_path: Path
-) -> None:
+def test_the_comparison_is_also_written_as_json(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     file = tmp_path / "new" / "comparison.json"
 
     done = aigo("compare", *results, "--report", file)

@@ -52,7 +52,7 @@ def test_an_answer_is_found_with_its_place(text: str, answer: str, kind: str, is
         "ANSWER: " + "long " * 40,
     ],
 )
-def test_what_is_not_certain_is_not_found(text: str) -> None:
+def test_uncertain_answers_are_not_recognized(text: str) -> None:
     assert stated(text) is None
 
 
@@ -64,12 +64,12 @@ def test_a_number_is_found_among_its_signs() -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "I don't know.", "I can't help with shooting anyone.", "No comment, please."]
 )
-def test_who_gives_no_answer_abstains(text: str) -> None:
+def test_a_refusal_abstains(text: str) -> None:
     assert abstains(text)
 
 
 @pytest.mark.parametrize("text", ["B", "Canberra", "It is not known who built it, but Lund paid."])
-def test_who_answers_does_not_abstain(text: str) -> None:
+def test_an_answer_does_not_abstain(text: str) -> None:
     assert not abstains(text)
 
 

@@ -70,7 +70,7 @@ def test_both_forms_of_a_conversation_have_the_text() -> None:
     assert [message.content for message in single.messages] == ["?", "Bergen"]  # type: ignore[union-attr]
 
 
-def test_what_has_no_text_is_not_changed() -> None:
+def test_outputs_without_text_are_not_changed() -> None:
     silent = SolverTrace(trace=Trace.from_items([user_message("?")]), raw_outputs=[])
     for output in (None, silent, GroupedSolverOutput(solver_outputs=[chat("a")])):
         assert text_of(output) is None
@@ -78,7 +78,7 @@ def test_what_has_no_text_is_not_changed() -> None:
         with_text(silent, "x")
 
 
-def test_what_else_stands_in_a_trace_stays() -> None:
+def test_other_items_of_a_trace_stay() -> None:
     noted = trace("Oslo", raw="items")
     noted.trace.metadata = TraceMetadata.model_validate({"total_time": 2.5, "extra": {"files": ["a"]}})
 

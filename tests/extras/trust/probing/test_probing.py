@@ -143,7 +143,7 @@ def test_a_scorer_that_is_documented_to_be_strict_is_explained(tmp_path: Path) -
     assert "character for character" in str(outcome.scorers[0].setting)
 
 
-def test_a_scorer_that_fails_on_an_empty_answer_is_told(tmp_path: Path) -> None:
+def test_a_scorer_that_fails_on_an_empty_answer_is_reported(tmp_path: Path) -> None:
     outcome = probed(
         tmp_path, FRAGILE, result([question(0, "A", "A")]), only=("empty", "outer-blanks", "quoted")
     )
@@ -154,7 +154,7 @@ def test_a_scorer_that_fails_on_an_empty_answer_is_told(tmp_path: Path) -> None:
     assert of(outcome, "quoted").counts == {"failed": 1}
 
 
-def test_what_could_not_be_scored_before_is_not_changed(tmp_path: Path) -> None:
+def test_unscored_samples_are_not_probed(tmp_path: Path) -> None:
     log = result([question(0, "A", "A"), question(1, "", "A")])
     outcome = probed(tmp_path, FRAGILE, log, only=("unchanged",))
 
@@ -224,7 +224,7 @@ def test_scores_that_json_does_not_have_are_written_all_the_same(tmp_path: Path)
     assert failed(outcome) == ["empty"]
 
 
-def test_a_result_of_another_task_is_told(tmp_path: Path) -> None:
+def test_a_result_of_another_task_is_reported(tmp_path: Path) -> None:
     log = result([question(0, "A", "A")])
     assert (
         probed(tmp_path, EXACT, log)
@@ -317,7 +317,7 @@ def test_a_judge_that_takes_the_label_that_is_named_first_is_found_out(tmp_path:
     assert of(outcome, "labels-reversed").counts == {"failed": 2}
 
 
-def test_a_judge_that_prefers_what_stands_first_is_found_out(tmp_path: Path) -> None:
+def test_a_judge_with_position_bias_is_detected(tmp_path: Path) -> None:
     prefers: list[Any] = [
         {"match": {"contains": "tea or coffee"}, "reply": {"text": '{"prediction": "right"}'}},
         {"default": True, "reply": {"text": '{"prediction": "wrong"}'}},

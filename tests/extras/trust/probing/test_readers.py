@@ -120,7 +120,7 @@ def test_a_judge_has_a_best_verdict(own: TaskPlan) -> None:
     assert found[LabelerViaModelScorer] is found[RagCheckerScorer] is None
 
 
-def test_what_reads_no_text_is_not_probed(own: TaskPlan) -> None:
+def test_scorers_that_read_no_text_are_not_probed(own: TaskPlan) -> None:
     reasons = {reader.key: unprobed(own, reader.spec) for reader in readers(own, {})}
 
     assert {key: reason for key, reason in reasons.items() if reason is not None} == {

@@ -53,7 +53,7 @@ def words(text: str) -> str:
 
 
 @given(frame=FRAMES, answer=STATED)
-def test_what_keeps_the_meaning_keeps_the_words_of_the_answer(frame: str, answer: str) -> None:
+def test_meaning_preserving_changes_keep_the_answer_text(frame: str, answer: str) -> None:
     for perturbation in KEEPING:
         changed = perturbation.text(StoredAnswer(frame.format(answer)))
 
@@ -74,7 +74,7 @@ def test_any_text_is_changed_or_there_is_a_reason(text: str, others: tuple[str, 
 
 
 @given(frame=FRAMES, answer=STATED, others=st.lists(WORDS, max_size=4).map(tuple))
-def test_what_makes_it_wrong_states_something_else(frame: str, answer: str, others: tuple[str, ...]) -> None:
+def test_wrong_changes_state_another_answer(frame: str, answer: str, others: tuple[str, ...]) -> None:
     text = frame.format(answer)
     for name in ("other-number", "other-letter", "other-answer", "hedged"):
         changed = BY_NAME[name].text(StoredAnswer(text, others))
@@ -102,7 +102,7 @@ def test_another_number_leaves_the_first_one_nowhere(number: str, frame: str) ->
 
 
 @given(text=ANYTHING)
-def test_what_takes_the_answer_away_leaves_none(text: str) -> None:
+def test_removing_changes_leave_no_answer(text: str) -> None:
     for name in ("empty", "refusal"):
         changed = BY_NAME[name].text(StoredAnswer(text))
 
@@ -134,7 +134,7 @@ def test_examples_are_as_the_table_says() -> None:
     assert str(made["injected-nothing"]).startswith("I do not know.")
 
 
-def test_a_judge_is_told_what_to_say_only_where_that_would_be_better() -> None:
+def test_injections_are_only_used_if_they_would_raise_the_score() -> None:
     injection = BY_NAME["injection"]
 
     assert isinstance(injection.text(StoredAnswer("7")), Inapplicable)

@@ -65,7 +65,7 @@ def verdict(
         ("told", 1.0, 1.0, "told"),
     ],
 )
-def test_a_number_is_held_against_what_is_expected(
+def test_numbers_are_compared_with_the_expectation(
     expectation: str, before: float, after: float, expected: str
 ) -> None:
     assert verdict(expectation, PYTHON, before, after).verdict == expected

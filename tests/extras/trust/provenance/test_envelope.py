@@ -35,14 +35,14 @@ def test_another_library_finds_the_signature_good(key: Path) -> None:
     assert set(Envelope.from_dict(envelope).verify([other], 1)) == {other.keyid}
 
 
-def test_what_another_library_signed_is_found_good(key: Path) -> None:
+def test_signatures_of_another_library_are_valid(key: Path) -> None:
     signer = CryptoSigner(private_key(key))
     envelope = Envelope(b"{}", "application/vnd.in-toto+json", {})
     envelope.sign(signer)
     assert signature_problem(envelope.to_dict(), public_key(key.with_name("k.pub.pem"))) is None
 
 
-def test_whatever_is_altered_is_told(key: Path, tmp_path: Path) -> None:
+def test_every_alteration_is_reported(key: Path, tmp_path: Path) -> None:
     envelope = signed(b'{"a":1}', private_key(key))
     own = public_key(key.with_name("k.pub.pem"))
     assert signature_problem(envelope, own) is None
@@ -67,7 +67,7 @@ def test_keys_are_for_their_owner_and_never_replaced(key: Path) -> None:
     assert key.read_bytes() == content
 
 
-def test_wrong_keys_are_told(key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_keys_are_reported(key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 

@@ -71,7 +71,7 @@ def test_published_vectors() -> None:
     assert tree_root(leaves).hex() == "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"
 
 
-def test_a_node_is_no_leaf() -> None:
+def test_a_node_is_not_a_leaf() -> None:
     left, right = leaf_digest(b"a"), leaf_digest(b"b")
     assert leaf_digest(left + right) != node_digest(left, right)
     with pytest.raises(IndexError):

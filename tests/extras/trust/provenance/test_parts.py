@@ -43,13 +43,13 @@ def test_a_change_is_named(old: bytes, new: bytes, place: str) -> None:
     assert changed(old, new) == [(place, "altered")]
 
 
-def test_what_is_removed_or_added_is_named() -> None:
+def test_removed_and_added_parts_are_named() -> None:
     assert changed(b',"length":12', b"") == [("trials.0.scores.0.values.correct", "removed")]
     assert changed(b'"length":12', b'"length":12,"more":1') == [("trials.0.scores.0.values.more", "added")]
     assert changed(b"no such text", b"") == []
 
 
-def test_a_frame_is_told_to_its_last_value() -> None:
+def test_a_changed_frame_value_is_located() -> None:
     frame = {"status": "success", "evidence": {"metrics": [{"values": {"Accuracy": 0.75}}]}, "errors": []}
     altered = {**frame, "evidence": {"metrics": [{"values": {"Accuracy": 0.76}}]}}
     (difference,) = differences(frame_parts(altered), [part.checksum for part in frame_parts(frame)])
@@ -62,7 +62,7 @@ def test_half_a_surrogate_pair_is_a_part_like_any_other() -> None:
     assert differences(sample_parts(text), [part.checksum for part in sample_parts(text)]) == []
 
 
-def test_damaged_checksums_are_told() -> None:
+def test_damaged_checksums_are_reported() -> None:
     for text in ("…", "AAA", "AAAA"):
         with pytest.raises(ValueError, match="checksums"):
             unpacked(text)

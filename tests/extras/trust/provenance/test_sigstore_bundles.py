@@ -76,7 +76,7 @@ def checked(folder: Path, name: str = ME, issuer: str = PROVIDER, file: str = "r
     return verify_any(folder / file, Materials(identity=identity)).levels[-1]
 
 
-def test_who_has_signed_is_proved_without_a_network(folder: Path) -> None:
+def test_identities_are_proved_without_a_network(folder: Path) -> None:
     level = checked(folder)
     assert level.verdict == "proved", level.findings
     assert level.notes[0].startswith(f"signed by {ME} (says {PROVIDER}), logged 20")
@@ -214,7 +214,7 @@ def _attestation_of_another(folder: Path) -> None:
         (_attestation_of_another, "another digest"),
     ],
 )
-def test_what_was_altered_is_refused(folder: Path, alter: Callable[[Path], None], said: str) -> None:
+def test_altered_bundles_are_refused(folder: Path, alter: Callable[[Path], None], said: str) -> None:
     alter(folder)
     level = checked(folder)
     assert level.verdict == "failed"
@@ -240,7 +240,7 @@ def test_sigstores_public_services_have_not_signed_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"signingConfig": 1}', '{"mediaType": "x"}', "\udcff"])
-def test_keys_that_are_none_are_told(folder: Path, aigo: Run, content: str) -> None:
+def test_invalid_keys_are_reported(folder: Path, aigo: Run, content: str) -> None:
     (folder / "trust.json").write_bytes(content.encode("utf-8", "surrogateescape"))
     done = aigo(
         "verify", folder / "r.tasklog.json", "--identity", ME, "--issuer", PROVIDER,
@@ -336,9 +336,7 @@ def test_without_an_identity_nothing_is_signed(
     assert not bundle_file(asking / "r.tasklog.json").exists()
 
 
-def test_services_that_are_not_there_are_told(
-    asking: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_services_are_reported(asking: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN, token())
     (asking / "trust.json").write_text(json.dumps(Services(url="http://127.0.0.1:9").trust()))
     done = aigo("attest", "r.tasklog.json", "--keyless", "--trust-config", "trust.json")

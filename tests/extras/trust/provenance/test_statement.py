@@ -63,7 +63,7 @@ def test_one_sample_is_proved_without_the_others(count: int, key: Path) -> None:
         assert verify_any(file, Materials(key=public)).exit_code == 1
 
 
-def test_of_no_sample_nothing_is_disclosed(key: Path) -> None:
+def test_an_unknown_sample_is_not_disclosed(key: Path) -> None:
     path = attested(0, key)
     assert verify_any(path, Materials(key=key.with_name("k.pub.pem"))).exit_code == 0
     with pytest.raises(UsageError, match="no sample"):
@@ -89,6 +89,6 @@ def test_an_altered_result_is_not_signed(key: Path) -> None:
         {"format": "aigo-bridge/disclosure/v1", "position": 0, "count": 1, "sample": "{}", "proof": []},
     ],
 )
-def test_what_is_no_disclosure_is_told(document: object) -> None:
+def test_an_invalid_disclosure_is_reported(document: object) -> None:
     with pytest.raises(ValueError, match=r"disclosure|missing|digests|envelope"):
         disclosure_from(document)

@@ -62,14 +62,14 @@ def test_half_a_surrogate_pair_in_a_log_that_was_written_here(tmp_path: Path) ->
     "content", [b"", b"[]", b'{"evidence":{"samples":[{}', b'{"evidence":{"samples":{}}}', b"\xff"]
 )
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl"])
-def test_what_is_no_result_is_told(content: bytes, name: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_result_is_reported(content: bytes, name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(EvidenceError):
         read_texts(path)
 
 
-def test_damaged_compression_is_told(tmp_path: Path) -> None:
+def test_damaged_compression_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "r.json.gz"
     path.write_bytes(gzip.compress(b"{}" * 1000)[:-9])
     with pytest.raises(EvidenceError, match="decompress"):

@@ -97,9 +97,7 @@ def test_kill_9_loses_no_line_and_what_follows_is_appended(tmp_path: Path) -> No
 
 
 @given(cut=st.integers(1, 400))
-def test_whatever_is_cut_off_costs_the_lines_it_is_in(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
+def test_truncation_loses_only_the_affected_lines(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = written(tmp_path_factory.mktemp("c") / "c", 30, 7)
     path.write_bytes(path.read_bytes()[:-cut])
     try:
@@ -133,7 +131,7 @@ def test_no_altered_byte_passes_for_a_line(
     assert issues or lines == known or known[-1] not in lines
 
 
-def test_an_altered_line_is_told_by_its_number(tmp_path: Path) -> None:
+def test_an_altered_line_is_reported_by_number(tmp_path: Path) -> None:
     good = b'{"cassette":1}'
     bad = b'{"call":1}'
     path = tmp_path / "c"
@@ -153,7 +151,7 @@ def test_an_altered_line_is_told_by_its_number(tmp_path: Path) -> None:
         (zstandard.compress(b"\0" * 1000), "not a cassette"),
     ],
 )
-def test_other_files_are_told_as_what_they_are(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_named_by_kind(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(EvidenceError, match=problem):
         lines_of(tmp_path / "c")
@@ -183,7 +181,7 @@ DENSE = b'{"call":1,"x":[' + b"[]," * 8_000_000 + b"[]]}"
     ],
     ids=["empty lines", "bad lines", "equal lines", "one line", "two lines", "brackets"],
 )
-def test_a_small_file_that_stands_for_much_is_refused(tmp_path: Path, lines: bytes, problem: str) -> None:
+def test_a_small_file_that_expands_too_far_is_refused(tmp_path: Path, lines: bytes, problem: str) -> None:
     (tmp_path / "c").write_bytes(zstandard.compress(LINE + lines))
     assert (tmp_path / "c").stat().st_size < 30_000
     del lines
@@ -199,7 +197,7 @@ def test_a_small_file_that_stands_for_much_is_refused(tmp_path: Path, lines: byt
 
 
 @pytest.mark.parametrize("bad", [b"\n", b"x\n", b"00000000 {}\n"])
-def test_bad_lines_are_told_up_to_a_number_of_them(tmp_path: Path, bad: bytes) -> None:
+def test_bad_lines_are_listed_up_to_a_limit(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "c"
     path.write_bytes(LINE + bad * 9_000)
     assert len(lines_of(path)[1]) == 9_000
@@ -216,7 +214,7 @@ def test_a_tail_of_empty_lines_is_refused(tmp_path: Path) -> None:
         lines_of(path)
 
 
-def test_many_short_calls_are_no_bomb(tmp_path: Path) -> None:
+def test_many_short_calls_are_not_a_bomb(tmp_path: Path) -> None:
     assert len(lines_of(written(tmp_path / "c", 30_000))[0]) == 30_002
 
 
@@ -245,14 +243,14 @@ def test_two_runs_do_not_write_into_one(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_what_is_no_cassette_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_cassette_is_not_appended_to(tmp_path: Path) -> None:
     (tmp_path / "c").write_text(json.dumps({"evidence": 1}))
     with pytest.raises(EvidenceError, match="not a cassette"):
         CassetteWriter(tmp_path / "c", HEAD, append=True)
     assert (tmp_path / "c").read_text() == '{"evidence": 1}'
 
 
-def test_a_full_disk_is_told_once_and_leaves_whole_lines(
+def test_a_full_disk_is_reported_once_and_leaves_complete_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = CassetteWriter(tmp_path / "c", HEAD)

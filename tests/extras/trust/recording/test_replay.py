@@ -119,7 +119,7 @@ def test_answers_of_a_trial_of_this_run_are_given_to_no_other(cassette: Path) ->
         assert player.num_missing == 2
 
 
-def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
+def test_a_changed_prompt_is_reported_with_the_difference(cassette: Path) -> None:
     with player_of(cassette) as player:
         call = TrialTape(of_task(player), 1, 0, "solver").call("", "m", request("q?", temperature=0.5))
         with pytest.raises(SampleError) as raised:
@@ -134,7 +134,7 @@ def test_a_changed_prompt_is_told_with_the_difference(cassette: Path) -> None:
     assert error.hint is not None
 
 
-def test_where_nothing_was_recorded_the_nearest_request_is_told(cassette: Path) -> None:
+def test_an_unrecorded_call_names_the_most_similar_request(cassette: Path) -> None:
     with player_of(cassette) as player:
         tape = of_task(player)
         with pytest.raises(SampleError, match=r"the closest recorded call \(sample 1, solver\) differs"):
@@ -170,7 +170,7 @@ def test_failures_and_likelihoods_and_tool_calls_come_back(tmp_path: Path) -> No
         assert tape.model_task("") == "chat_completion"
 
 
-def test_what_cannot_be_recorded_is_named_in_the_cassette(tmp_path: Path) -> None:
+def test_calls_that_cannot_be_recorded_are_listed_in_the_cassette(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "c")
     tape = of_task(recorder)
     TrialTape(tape, 1, 0, "s").call("", "m", request(seed=2**60)).keep(said("x"), 1.0, 0.0)
@@ -188,7 +188,7 @@ def test_what_cannot_be_recorded_is_named_in_the_cassette(tmp_path: Path) -> Non
             TrialTape(of_task(player), 5, 0, "s").call("", "m", request()).played("solver")
 
 
-def test_a_trial_that_was_begun_anew_has_its_last_answer(tmp_path: Path) -> None:
+def test_a_restarted_trial_has_its_last_answer(tmp_path: Path) -> None:
     for number in range(2):
         recorder = Recorder(tmp_path / "c", append=number > 0)
         TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request()).keep(said(str(number)), 1.0, 0.0)
@@ -221,7 +221,7 @@ def test_secrets_are_in_no_cassette_and_requests_are_found_with_other_ones(tmp_p
         assert text_of(again.played("solver")) == "it is [secret]"
 
 
-def test_lines_that_say_nothing_of_a_cassette_are_told(tmp_path: Path) -> None:
+def test_unknown_cassette_lines_are_reported(tmp_path: Path) -> None:
     from aigo_trust.recording.container import CassetteWriter
 
     place = b'{"task":"t","sample":1,"trial":0,"by":"s","model_key":"","number":0}'
@@ -272,7 +272,7 @@ def test_every_message_is_recorded_as_it_is_dumped() -> None:
     assert [message.get("refusal") for message in dumped] == [None, None, None, "never", None, "r"]
 
 
-def test_what_was_asked_before_is_counted_by_model_and_request(tmp_path: Path) -> None:
+def test_recorded_calls_are_counted_by_model_and_request(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "c")
     tape = TrialTape(of_task(recorder), 1, 0, "s")
     for key, text in (("", "a"), ("", "a"), ("judge", "a"), ("", "b"), ("", "a"), ("judge", "a")):

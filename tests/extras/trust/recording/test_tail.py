@@ -68,7 +68,7 @@ def record(path: Path, count: int) -> list[int]:
     return done
 
 
-def test_a_kill_before_any_step_loses_no_line_and_doubles_none(
+def test_a_kill_before_any_step_neither_loses_nor_repeats_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "BATCH_BYTES", BATCH)
@@ -139,9 +139,7 @@ def test_a_batch_that_was_cut_off_is_read_from_the_tail(
     writer.close()
 
 
-def test_a_kill_while_a_recording_is_gone_on_with_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_while_appending_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c"
     writer = CassetteWriter(path, HEAD)
     for number in range(5):
@@ -160,7 +158,7 @@ def test_a_kill_while_a_recording_is_gone_on_with_changes_nothing(
     assert path.read_bytes() != file
 
 
-def test_a_tail_of_another_cassette_is_none(tmp_path: Path) -> None:
+def test_a_tail_of_another_cassette_is_ignored(tmp_path: Path) -> None:
     writer = CassetteWriter(tmp_path / "a", {**HEAD, "name": "a"})
     writer.write(call(7))
     foreign = tail_of(tmp_path / "a").read_bytes()
@@ -179,7 +177,7 @@ def test_a_tail_of_another_cassette_is_none(tmp_path: Path) -> None:
         (tmp_path / "b").unlink()
 
 
-def test_an_altered_line_of_a_tail_is_told_with_its_file(tmp_path: Path) -> None:
+def test_an_altered_line_of_a_tail_is_reported_with_its_file(tmp_path: Path) -> None:
     writer = CassetteWriter(tmp_path / "c", HEAD)
     for number in range(3):
         writer.write(call(number))
@@ -192,7 +190,7 @@ def test_an_altered_line_of_a_tail_is_told_with_its_file(tmp_path: Path) -> None
     assert ["modified" in issue.message for issue in issues] == [True, False]
 
 
-def test_what_is_no_tail_stays(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_tail_stays(tmp_path: Path) -> None:
     tail_of(tmp_path / "c").write_text("a letter to my aunt")
     with pytest.raises(UsageError, match="is not a cassette"):
         CassetteWriter(tmp_path / "c", HEAD)

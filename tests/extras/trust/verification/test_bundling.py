@@ -49,7 +49,9 @@ def with_member(bundle: Path, name: str, content: bytes = b"x", *, mode: int = 0
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_what_leads_out_or_is_no_file_is_refused(name: str, mode: int, bundle: Path, tmp_path: Path) -> None:
+def test_outside_members_and_special_files_are_refused(
+    name: str, mode: int, bundle: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "inside"
     folder.mkdir()
     with pytest.raises(EvidenceError, match="cannot be read as a bundle") as caught:
@@ -102,7 +104,7 @@ def test_equal_contents_are_equal_bytes(bundle: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04", b"PK\x03\x04" + b"\0" * 100])
-def test_what_is_no_zip_is_told(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_zip_is_reported(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "b.zip").write_bytes(content)
     assert verify_any(tmp_path / "b.zip", Materials()).exit_code == 1
 

@@ -33,7 +33,7 @@ def told(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
     return [str(finding) for finding in check_cassette(file, provenance()).findings]
 
 
-def test_the_cassette_of_the_run_is_told_as_that(tmp_path: Path) -> None:
+def test_the_cassette_of_the_run_is_recognized(tmp_path: Path) -> None:
     assert told(tmp_path, CALLS) == []
     other = {"call": {"task": "other", "sample": 1, "by": "solver"}}
     assert told(tmp_path, [other, *CALLS, other]) == []
@@ -49,10 +49,10 @@ def test_the_cassette_of_the_run_is_told_as_that(tmp_path: Path) -> None:
         ),
         (
             CALLS[:2] + CALLS[4:],
-            ["sample 1, field 'solver': behind this one 2 of 6 lines were removed (number 3)"],
+            ["sample 1, field 'solver': after this line, 2 of 6 lines were removed (number 3)"],
         ),
-        (CALLS[1:], ["behind this one 1 of 6 lines were removed (number 1)"]),
-        (CALLS[:-1], ["sample 4, field 'solver': behind this one 1 of 6 lines were removed (number 6)"]),
+        (CALLS[1:], ["after this line, 1 of 6 lines were removed (number 1)"]),
+        (CALLS[:-1], ["sample 4, field 'solver': after this line, 1 of 6 lines were removed (number 6)"]),
         (
             [*CALLS, {"call": {"task": "t", "sample": "new", "by": "s/new"}}],
             ["sample \"new\", scorer 's': was added"],
@@ -61,11 +61,11 @@ def test_the_cassette_of_the_run_is_told_as_that(tmp_path: Path) -> None:
             [*CALLS, CALLS[2]],
             ["sample 2, field 'solver': is in another place (it was number 3)"],
         ),
-        ([], ["behind this one 6 of 6 lines were removed (number 1)"]),
+        ([], ["after this line, 6 of 6 lines were removed (number 1)"]),
     ],
     ids=["altered", "removed", "the first", "the last", "added", "twice", "all"],
 )
-def test_what_is_different_has_a_place(
+def test_differences_have_a_position(
     tmp_path: Path, lines: list[dict[str, Any]], expected: list[str]
 ) -> None:
     assert told(tmp_path, lines) == [
@@ -73,12 +73,12 @@ def test_what_is_different_has_a_place(
     ]
 
 
-def test_calls_that_were_exchanged_are_both_or_one_of_them_told(tmp_path: Path) -> None:
+def test_swapped_calls_are_reported(tmp_path: Path) -> None:
     (finding,) = told(tmp_path, [CALLS[1], CALLS[0], *CALLS[2:]])
     assert "is in another place" in finding
 
 
-def test_a_damaged_line_is_told_by_its_number(tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_by_number(tmp_path: Path) -> None:
     told(tmp_path, CALLS)
     file = tmp_path / "c"
     file.write_bytes(file.read_bytes().replace(b"3?", b"4?"))

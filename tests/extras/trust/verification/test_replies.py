@@ -65,7 +65,7 @@ def test_another_question_has_no_answer(calls: list[Any], questions: list[str], 
     assert problem in (replies.problem or "")
 
 
-def test_calls_that_nobody_asks_for_are_told() -> None:
+def test_unused_replies_are_reported() -> None:
     replies = ScoreReplies([call("a?", "1"), call("b?", "2")])
     said(replies, "a?")
     assert replies.rest() == "the result has 2 calls, the scorer makes 1"
@@ -109,7 +109,7 @@ def test_a_cassette_answers_each_sample_with_its_own_reply(cassette: Cassette) -
         said(of(cassette, 1), "own 1?")
 
 
-def test_what_a_cassette_lacks(cassette: Cassette) -> None:
+def test_missing_calls_of_a_cassette_are_reported(cassette: Cassette) -> None:
     other, lost, unknown = of(cassette, 1), of(cassette, 3), of(cassette, 4)
     for replies, question in ((other, "other?"), (lost, "gone?"), (unknown, "same?")):
         with pytest.raises(SampleError):
@@ -123,7 +123,7 @@ PARTS = st.lists(st.text(alphabet="ab[]", max_size=4), min_size=2, max_size=5)
 
 
 @given(PARTS, st.data())
-def test_a_mask_stands_for_any_text(parts: list[str], data: st.DataObject) -> None:
+def test_a_mask_matches_any_text(parts: list[str], data: st.DataObject) -> None:
     text = parts[0]
     for part in parts[1:]:
         text += data.draw(st.text(alphabet="ab", max_size=5)) + part

@@ -61,12 +61,12 @@ def test_a_task_becomes_what_is_written_down(path: Path) -> None:
     assert outcome == golden.read_text()
 
 
-def test_what_is_written_down_belongs_to_a_task() -> None:
+def test_every_golden_belongs_to_a_task() -> None:
     assert {path.stem for path in (GOLDEN / "converted").iterdir()} == {path.stem for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_what_is_converted_is_a_valid_task(path: Path, tmp_path: Path) -> None:
+def test_converted_tasks_are_valid(path: Path, tmp_path: Path) -> None:
     try:
         tasks = converted_tasks(path, allow=True)
     except UnsupportedPlanError:

@@ -70,17 +70,17 @@ def test_includes_stay_in_the_folder(tmp_path: Path) -> None:
         ),
         ({"task": "task: t\ninclude: none.yaml\n"}, "task.yaml:2:10: 'none.yaml' does not exist"),
         ({"task": "include: 3\n"}, "task.yaml:1:10: 'include': found 3, expected the name of a file"),
-        ({"task": "- a\n"}, "holds no mapping"),
-        ({"task": ""}, "holds no mapping"),
+        ({"task": "- a\n"}, "is not a mapping"),
+        ({"task": ""}, "is not a mapping"),
         ({"task": "a: [b\n"}, "not YAML"),
         ({"task": "a: b\n---\nc: d\n"}, "not YAML"),
         ({"task": "task: !!python/object/apply:os.system ['true']\n"}, "not YAML"),
         ({"task": "task: !other x\n"}, "task.yaml:1:7: unknown tag '!other'"),
-        ({"task": "task: !function [a]\n"}, "`!function` names no function"),
-        ({"task": "? [a, b]\n: c\n"}, "a key is no text"),
+        ({"task": "task: !function [a]\n"}, "`!function` without a function name"),
+        ({"task": "? [a, b]\n: c\n"}, "a key is not text"),
         ({"task": "task: t\ndoc_to_txt: x\nmetrics: y\n"}, "unknown key 'doc_to_txt' (did you mean 'doc_to_text'?)"),
         ({"task": "task: \x0e\n"}, "not YAML: "),
-        ({"task": "task: !!int x\n"}, "a value is none of its tag"),
+        ({"task": "task: !!int x\n"}, "a value does not match its tag"),
         ({"task": "~: x\n"}, "the key None is not text"),
         ({"task": "task: " + "[" * 20_000 + "]" * 20_000}, "nested too deeply"),
         ({"task": "task: " + "x" * (1 << 20)}, "cannot be read"),
@@ -89,27 +89,29 @@ def test_includes_stay_in_the_folder(tmp_path: Path) -> None:
                 f"{new}: &{new} [*{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}, *{old}]\n"
                 for old, new in zip("abcdef", "bcdefg", strict=True)
             )},
-            "comes to more than 100,000 values",
+            "expands to more than 100,000 values",
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_task_is_told_with_its_place(files: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_task_is_reported_with_its_position(
+    files: dict[str, str], message: str, tmp_path: Path
+) -> None:
     assert message in problem(written(tmp_path, **files))
 
 
-def test_all_unknown_keys_are_told_at_once(tmp_path: Path) -> None:
+def test_all_unknown_keys_are_reported_together(tmp_path: Path) -> None:
     path = written(tmp_path, task="one: 1\ntwo: 2\n")
     assert problem(path).count("unknown key") == 2
 
 
-def test_what_is_no_text_is_told(tmp_path: Path) -> None:
+def test_values_that_are_not_text_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     path.write_bytes(b"task: \xff\xfe\n")
     assert "is not UTF-8 text" in problem(path)
     assert "cannot be read" in problem(tmp_path)
 
 
-def test_a_key_that_stands_there_twice_is_a_warning(tmp_path: Path) -> None:
+def test_a_duplicate_key_is_a_warning(tmp_path: Path) -> None:
     definition = read_definition(written(tmp_path, task="task: a\ntask: b\n"), tmp_path)
     assert definition.values["task"] == "b"
     assert [str(issue.line) for issue in definition.warnings] == ["2"]

@@ -65,14 +65,14 @@ def test_a_value_is_that_of_the_one_expression(template: str, value: Any) -> Non
 
 
 @pytest.mark.parametrize("template", ["['a', '{{n}}']", "{{n}}{{x}}", "text", "{% if n %}{{x}}{% endif %}"])
-def test_what_prints_a_text_has_no_value(template: str) -> None:
+def test_templates_that_print_text_have_no_value(template: str) -> None:
     assert expression_of(template if template != "text" else "some text") is None
 
 
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{{ question", "no template"),
+        ("{{ question", "not a template"),
         ("{{ question | nowhere }}", "no filter 'nowhere'"),
         ("{{ n is prime }}", "no test 'prime'"),
         ("{% include 'other' %}", "not available"),
@@ -80,6 +80,6 @@ def test_what_prints_a_text_has_no_value(template: str) -> None:
         ("{{n}}" * 40_000, "characters"),
     ],
 )
-def test_what_has_no_form_says_why(template: str, why: str) -> None:
+def test_templates_without_a_form_give_a_reason(template: str, why: str) -> None:
     with pytest.raises(UntranslatableError, match=why):
         text_of(template)
