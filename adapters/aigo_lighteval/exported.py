@@ -24,7 +24,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UnsupportedPlanError, UsageError
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan
 from aigo_bridge.results.specification import slug

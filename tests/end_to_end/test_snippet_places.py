@@ -138,9 +138,7 @@ def test_a_block_in_the_task_file(aigo: Run, tmp_path: Path, result_of: Load, ki
 
 
 @pytest.mark.parametrize("kind", ["run_solver", "compute_metrics"])
-def test_other_failures_also_name_the_position(
-    aigo: Run, tmp_path: Path, result_of: Load, kind: str
-) -> None:
+def test_other_failures_also_name_the_position(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
     """A result of the wrong kind is found after the code has run; what is told is where the code begins."""
     signature = GOOD[kind].split("\n", 1)[0]
     file = write(tmp_path, kind, block(f"{signature}\n    return 'nothing'\n"))

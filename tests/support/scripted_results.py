@@ -23,7 +23,8 @@ from aigo_bridge.dtypes.conversion import assistant_message
 from aigo_bridge.errors import SampleError
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.execution.program import Solution, compile_program
+from aigo_bridge.execution.program import compile_program
+from aigo_bridge.execution.solutions import Solution
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.models.scripted import Script, load_script
 from aigo_bridge.plan.plan import PlanOrigin

@@ -21,8 +21,8 @@ from aigo_bridge.engine.benchmarks import BenchmarkListing, BenchmarkRun, Conver
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.jobs import make_folder
-from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Spent, Tolerance, tolerated
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.metrics.grades import graded_number
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.text.plurals import plural

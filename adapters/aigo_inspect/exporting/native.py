@@ -44,7 +44,7 @@ from aigo_bridge.exporting.native import (
 from aigo_bridge.exporting.packing import write_rows
 from aigo_bridge.exporting.python_code import module_docstring, names_in, one_line, rendered, with_runtime
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.scoring import scorer_keys
+from aigo_bridge.scoring.registry import scorer_keys
 from aigo_bridge.solving.conversation import compile_input, last_text
 from aigo_bridge.solving.solvers import recorded_trace
 from aigo_bridge.templates import SampleTemplate

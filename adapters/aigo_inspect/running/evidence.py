@@ -27,7 +27,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.engine.protocol import Evidence, Execution
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.codec import Json, exchanges, first_trace, scorers_of, solved_records
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.outline import TaskOutline

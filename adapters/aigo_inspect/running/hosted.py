@@ -30,12 +30,13 @@ from aigo_bridge.dtypes import GroupedSolverTrace, SolverOutput, SolverTrace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.checkpoint import asking
 from aigo_bridge.execution.codec import Replay
-from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution, contained
+from aigo_bridge.execution.program import SampleProgram, contained
 from aigo_bridge.execution.progress import ProgressCounter, Spent
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.scoring import CompiledScorer
 from aigo_bridge.scoring.python import SCORER_KEY, compute_evidence
+from aigo_bridge.scoring.registry import CompiledScorer
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import last_text, request_of_items

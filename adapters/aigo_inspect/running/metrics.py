@@ -15,7 +15,8 @@ from inspect_ai.scorer import SampleScore, ScoreReducer, Value, metric, score_re
 from inspect_ai.scorer import Score as InspectScore
 
 from aigo_bridge.dtypes import SampleScore as AigoSampleScore
-from aigo_bridge.execution.program import SampleFailure, SampleProgram, Solution
+from aigo_bridge.execution.program import SampleProgram
+from aigo_bridge.execution.solutions import SampleFailure, Solution
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import NoAggregate, as_number, metrics_of, std_dev
 from aigo_bridge.metrics.registry import compute_metric
@@ -23,7 +24,7 @@ from aigo_bridge.metrics.trials import NUM_TRIALS, aggregate_trials
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import left_out, scores_data
 from aigo_bridge.results.records import TrialRecord
-from aigo_bridge.scoring import CompiledScorer
+from aigo_bridge.scoring.registry import CompiledScorer
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.spec.metric import MetricSpec
 from aigo_bridge.spec.metrics import MeanMetric

@@ -30,8 +30,9 @@ from aigo_bridge.errors import BridgeError, SampleError, UnsupportedPlanError, U
 from aigo_bridge.evaluation.task import parse_config, plan
 from aigo_bridge.execution.codec import Replay, replay_of
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.execution.program import Solution, compile_program
+from aigo_bridge.execution.program import compile_program
 from aigo_bridge.execution.progress import ProgressCounter
+from aigo_bridge.execution.solutions import Solution
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import PlanOrigin, Sample, TaskPlan
 from aigo_bridge.process.temporary import temporary_folder

@@ -21,7 +21,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_lighteval.benchmarks.models import DocumentNotes
 from aigo_lighteval.benchmarks.outcomes import plain

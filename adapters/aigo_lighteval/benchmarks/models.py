@@ -24,8 +24,9 @@ from aigo_bridge.dtypes import ChatCompletionInput, Message, ReasoningTextConten
 from aigo_bridge.dtypes import ModelResponse as Answered
 from aigo_bridge.errors import SampleError, UsageError
 from aigo_bridge.execution.checkpoint import asking
-from aigo_bridge.execution.program import SampleFailure, contained
+from aigo_bridge.execution.program import contained
 from aigo_bridge.execution.progress import ProgressCounter
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.solving.conversation import last_text
 from aigo_bridge.text.plurals import plural

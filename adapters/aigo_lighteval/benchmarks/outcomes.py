@@ -23,7 +23,7 @@ from aigo_bridge.access.bounds import DEFAULT_BOUNDS
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EngineError, UsageError
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.importing.log_import import Damage, ImportOptions
 from aigo_bridge.redaction.rules import redaction
 from aigo_bridge.redaction.secrets import redact_value

@@ -36,7 +36,7 @@ from aigo_bridge.datasets.copies import split_files
 from aigo_bridge.datasets.files import file_kind, load_file
 from aigo_bridge.datasets.rows import Missing
 from aigo_bridge.errors import EngineError, UsageError
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import summary_of
 from aigo_lighteval.benchmarks.faults import (

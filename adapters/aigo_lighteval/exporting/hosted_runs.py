@@ -23,8 +23,9 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.execution.program import SampleFailure, SampleProgram, Solution, compile_program, contained
+from aigo_bridge.execution.program import SampleProgram, compile_program, contained
 from aigo_bridge.execution.progress import ProgressCounter
+from aigo_bridge.execution.solutions import SampleFailure, Solution
 from aigo_bridge.models.connections import Choice, Exchange, Reply
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import Sample, TaskPlan

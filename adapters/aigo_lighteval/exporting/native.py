@@ -42,8 +42,8 @@ from aigo_bridge.exporting.python_code import module_docstring, one_line, render
 from aigo_bridge.jsonl_spec import METRIC_NAMES
 from aigo_bridge.jsonl_spec.conversion import is_of_records, scorer_snippet
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.likelihoods import Choices
+from aigo_bridge.scoring.registry import scorer_keys
 from aigo_lighteval.documents.translate import (
     CARRIER,
     Golds,

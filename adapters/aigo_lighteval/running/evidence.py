@@ -31,7 +31,7 @@ from aigo_bridge.execution.codec import (
     solved_records,
 )
 from aigo_bridge.execution.earlier_runs import EarlierLogs, EarlierRun
-from aigo_bridge.execution.program import SampleFailure, Solution
+from aigo_bridge.execution.solutions import SampleFailure, Solution
 from aigo_bridge.plan.logged_plan import logged_plan
 from aigo_bridge.plan.outline import TaskOutline
 from aigo_bridge.plan.plan import Sample, TaskPlan

@@ -29,8 +29,9 @@ from aigo_bridge.dtypes import SolverTrace
 from aigo_bridge.errors import Stage
 from aigo_bridge.execution.checkpoint import asking
 from aigo_bridge.execution.codec import Json, Replay, dump_result, load_solution
-from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution, contained
+from aigo_bridge.execution.program import SampleProgram, contained
 from aigo_bridge.execution.progress import ProgressCounter, Spent
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.scoring.likelihoods import (
     RAW_KEY,

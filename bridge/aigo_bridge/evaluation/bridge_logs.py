@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Evidence
 from aigo_bridge.errors import BridgeError, EvidenceError
-from aigo_bridge.evaluation.run_files import Reference, holds_evaluation, names_run_file, parse_reference
-from aigo_bridge.evaluation.task import plan
-from aigo_bridge.evaluation.writing import WrittenRun
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportReport
-from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.logged_plan import LoggedPlan, plan_differences
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
-from aigo_bridge.reading import read
-from aigo_bridge.reading.locating import find_task
 from aigo_bridge.results.records import HINT
-from aigo_bridge.spec.task import TaskSpec
+
+if TYPE_CHECKING:
+    from aigo_bridge.evaluation.writing import WrittenRun
 
 _MOST_NAMED = 5
 
@@ -36,6 +32,12 @@ def check_task(task: str, root: str | None) -> None:
         UsageError: the task does not exist.
         SpecError: the task is invalid.
     """
+    from aigo_bridge.evaluation.run_files import names_run_file
+    from aigo_bridge.jsonl_spec import is_record_file
+    from aigo_bridge.reading import read
+    from aigo_bridge.reading.locating import find_task
+    from aigo_bridge.spec.task import TaskSpec
+
     if names_run_file(task):
         return
     file = find_task(task)
@@ -56,6 +58,9 @@ def own_plan(task: str, logged: LoggedPlan, *, datasets: Mapping[str, str], root
         EvidenceError: the task cannot be planned with these values, or its plan differs; the message lists
             the differences.
     """
+    from aigo_bridge.evaluation.run_files import Reference, holds_evaluation, parse_reference
+    from aigo_bridge.evaluation.task import plan
+
     several = parse_reference(task) is None and holds_evaluation(task)
     if several and logged.specification is None:
         raise EvidenceError(

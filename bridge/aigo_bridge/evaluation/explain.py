@@ -25,9 +25,8 @@ from aigo_bridge.metrics.metric import default_metrics, metric_keys
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.planning.checks import OUTPUT_NAMES
-from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.scoring.likelihoods import by_likelihood
-from aigo_bridge.scoring.registry import scorer_type
+from aigo_bridge.scoring.registry import scorer_keys, scorer_type
 from aigo_bridge.scoring.variables import variables
 from aigo_bridge.solving.conversation import assistant_item, compile_input, input_item
 from aigo_bridge.solving.registry import solver_type

@@ -21,7 +21,6 @@ from aigo_bridge.evaluation.planning import (
     trace_reader,
 )
 from aigo_bridge.evaluation.run_files import holds_evaluation, names_run_file, parse_reference
-from aigo_bridge.evaluation.sample_data import dataset_key
 from aigo_bridge.jsonl_spec import is_record_file
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan
 from aigo_bridge.planning.planning import config_from_text, plan_origin
@@ -132,6 +131,8 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
             parameter.
         SpecError: the task or its config is invalid.
     """
+    from aigo_bridge.evaluation.sample_data import dataset_key
+
     if names_run_file(origin.task):
         raise UsageError(
             (
@@ -203,6 +204,8 @@ def _real_datasets(task: str) -> dict[str, Path]:
 
 def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
     """Return the parameter that selects the task's dataset; `None` if it lacks such a parameter."""
+    from aigo_bridge.evaluation.sample_data import dataset_key
+
     for parameter in document.spec.config_spec:
         if parameter.type == "dataset":
             with suppress(TemplateError, ValidationError):

@@ -23,7 +23,6 @@ from aigo_bridge.dtypes import (
     TaskResultLog,
     TaskResultSpecification,
 )
-from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Evidence, Execution, LogRef
 from aigo_bridge.engine.provenance import cassette_digests, write_run_provenance
@@ -31,8 +30,6 @@ from aigo_bridge.errors import EvidenceError, Stage
 from aigo_bridge.execution.permissions import snippet_host
 from aigo_bridge.execution.progress import is_spent_tolerance
 from aigo_bridge.plan.logged_plan import AnyPlan, LoggedPlan
-from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.planning.answers import faulty_choices
 from aigo_bridge.results.assembling import (
     MAX_FIRST_ERRORS,
     MetricRow,
@@ -48,12 +45,13 @@ from aigo_bridge.results.records import StoredNumbers
 from aigo_bridge.results.result_files import SUFFIX, LoggedRun, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, specification_of
 from aigo_bridge.results.writing import Sample, encoded_frame, write_log
-from aigo_bridge.scoring import scorer_keys
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 
 if TYPE_CHECKING:
+    from aigo_bridge.engine.engine import Engine
     from aigo_bridge.engine.tape import Tape
+    from aigo_bridge.plan.plan import TaskPlan
 
 APP_VERSION = f"aigo-bridge {__version__}"
 
@@ -172,6 +170,9 @@ def doubts_of(plan: TaskPlan, tallies: Sequence[RunningTotals]) -> tuple[str, ..
     """Return the doubts about the runs of a plan, without duplicates."""
     if plan.entity == "system":
         return ()
+    from aigo_bridge.planning.answers import faulty_choices
+    from aigo_bridge.scoring.registry import scorer_keys
+
     keys = scorer_keys(plan.benchmark.scorers)
     reported = {keys[number] for number in faulty_choices(plan.warnings) if number < len(keys)}
     rules = plan.benchmark.actions or ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -22,16 +22,19 @@ from aigo_bridge.dtypes import (
     TaskResultError,
     Trace,
 )
-from aigo_bridge.engine.protocol import Evidence
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow, Solution
-from aigo_bridge.plan.outline import TaskOutline
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.records import StoredRuns, TrialRecord, records_of
 from aigo_bridge.scoring.python import SCORER_KEY
 from aigo_bridge.scoring.scorer import Score
+
+if TYPE_CHECKING:
+    from aigo_bridge.engine.protocol import Evidence
+    from aigo_bridge.execution.program import SampleProgram
+    from aigo_bridge.plan.outline import TaskOutline
 
 Json = dict[str, Any]
 

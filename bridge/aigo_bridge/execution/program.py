@@ -7,85 +7,31 @@ the other samples and scorers continue.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from aigo_bridge.dtypes import (
     SingleSolverOutput,
     SolverOutput,
     SolverTrace,
-    TaskResultError,
-    TaskResultErrorStage,
 )
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.models.protocol import Model, Models
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.redaction.secrets import redact, redact_value
-from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
-from aigo_bridge.scoring.scorer import CodeRunner, Score
-from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.solving import PythonPostprocessor, Solver, compile_solver
-from aigo_bridge.solving.solver import AgentRunner
+from aigo_bridge.scoring.registry import CompiledScorer, compile_scorers
+from aigo_bridge.solving.python import PythonPostprocessor
+from aigo_bridge.solving.registry import compile_solver
+
+if TYPE_CHECKING:
+    from aigo_bridge.models.protocol import Model, Models
+    from aigo_bridge.scoring.scorer import CodeRunner, Score
+    from aigo_bridge.snippets import SnippetHost
+    from aigo_bridge.solving.solver import AgentRunner, Solver
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class SampleFailure:
-    """Reason why a sample could not be solved, or could not be scored by one scorer."""
-
-    stage: Stage
-    kind: str
-    """Kind of error, for example `TemplateError`, or the class of the exception."""
-    message: str
-    hint: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    """Additional details, for example a judge's calls."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the failure in the form of native logs."""
-        return {"stage": self.stage, "kind": self.kind, "message": self.message, "hint": self.hint}
-
-    @staticmethod
-    def from_json(raw: Mapping[str, Any], details: Mapping[str, Any] | None = None) -> SampleFailure:
-        """Create a failure from a native log, which stores the details separately."""
-        return SampleFailure(raw["stage"], raw["kind"], raw["message"], raw.get("hint"), details or {})
-
-    def to_error(self, where: str | None = None) -> TaskResultError:
-        """Return the failure as evidence; `where` names the scorer."""
-        fields: dict[str, Any] = {
-            "error_type": self.kind,
-            "message": f"{where}: {self.message}" if where else self.message,
-            "stage": TaskResultErrorStage(self.stage),
-        }
-        if self.hint is not None:
-            fields["hint"] = self.hint
-        return TaskResultError(**fields)
-
-
-@dataclass(frozen=True)
-class ScorerRow:
-    """Input of the scorers: a sample with the solver output, or a row that the post-processor created."""
-
-    sample: Sample
-    output: SolverOutput | None
-    """Output of the solver; `None` in tasks without a solver."""
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Solved sample."""
-
-    output: SolverOutput
-    """Output of the solver."""
-    rows: tuple[ScorerRow, ...]
-    """Rows to score: the sample itself, or the post-processor's rows, which may be empty."""
-    absent: bool = False
-    """Whether the trial never existed: a stored row that the post-processor created only in other trials. It
-    is not part of the evidence.
-    """
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
 from aigo_bridge.errors import UsageError
 from aigo_bridge.execution.checkpoint import Asker, Checkpoint
-from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.tape import TaskTape, TrialTape
+    from aigo_bridge.execution.solutions import SampleFailure
 
 _TOLERANCE = re.compile(r"\d+|0?\.\d+|1\.0*", re.ASCII)
 _SPENT = re.compile(r"stopped: \d+ (sample|trial)s? failed, --fail-on-error tolerates \d+", re.ASCII)

@@ -22,7 +22,7 @@ from aigo_bridge.exporting.manifest import ExportManifest, PackedDataset, checks
 from aigo_bridge.metrics.metric import default_metrics, excluded
 from aigo_bridge.metrics.trials import aggregated_name
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.scoring import scorer_keys
+from aigo_bridge.scoring.registry import scorer_keys
 from aigo_bridge.scoring.strings import SETTINGS
 from aigo_bridge.scoring.variables import render_compared
 from aigo_bridge.templates import SampleTemplate, as_list

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge import plugins
-from aigo_bridge.dtypes import SampleScore
 from aigo_bridge.metrics.compute import (
     BINARY_CLASSIFICATION,
     F1_SCORE,
@@ -26,9 +25,12 @@ from aigo_bridge.metrics.compute import (
 )
 from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, NoAggregate, Scores
 from aigo_bridge.metrics.python import PYTHON
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec import task
 from aigo_bridge.spec.metric import METRICS, MetricSpec
+
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import SampleScore
+    from aigo_bridge.snippets import SnippetHost
 
 METRIC_TYPES: dict[type[MetricSpec], MetricType[Any]] = {}
 """Specification class → metric type."""

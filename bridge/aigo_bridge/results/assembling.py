@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.dtypes import (
     DirectModelIO,
@@ -35,7 +35,6 @@ from aigo_bridge.metrics.metric import Exclusion, MetricResult, NoAggregate, exc
 from aigo_bridge.metrics.names import MetricIdentity
 from aigo_bridge.metrics.registry import compute_metric
 from aigo_bridge.metrics.trials import NUM_TRIALS, aggregate_trials
-from aigo_bridge.plan.logged_plan import AnyPlan
 from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, TaskOutline
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, is_failure, one_sample, record_facts
@@ -45,8 +44,11 @@ from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.warnings import Doubts
 from aigo_bridge.scoring.python import SCORER_KEY, metric_data
 from aigo_bridge.scoring.scorer import Score
-from aigo_bridge.snippets import SnippetHost
-from aigo_bridge.spec.metric import MetricSpec
+
+if TYPE_CHECKING:
+    from aigo_bridge.plan.logged_plan import AnyPlan
+    from aigo_bridge.snippets import SnippetHost
+    from aigo_bridge.spec.metric import MetricSpec
 
 
 @dataclass(frozen=True)

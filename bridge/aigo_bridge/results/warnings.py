@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.dtypes import (
     ChatCompletionModelOutput,
@@ -26,12 +26,14 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.metrics.metric import short
 from aigo_bridge.redaction.secrets import MASK
-from aigo_bridge.results.records import TrialRecord
 from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
 from aigo_bridge.scoring.strings import NO_CHOICE
-from aigo_bridge.spec.task import ActionRuleSpec
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from aigo_bridge.results.records import TrialRecord
+    from aigo_bridge.spec.task import ActionRuleSpec
 
 _REDACTED = "[redacted: "
 """Prefix of the text with which an import replaces a possible API key."""

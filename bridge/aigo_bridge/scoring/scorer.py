@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from aigo_bridge.dtypes import ChatCompletionInput, SolverOutput
-from aigo_bridge.models.protocol import Models
-from aigo_bridge.plan.plan import Sample
-from aigo_bridge.sandbox.judging import JudgingProgram
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorer import ScorerSpec
+
+if TYPE_CHECKING:
+    from aigo_bridge.dtypes import ChatCompletionInput, SolverOutput
+    from aigo_bridge.models.protocol import Models
+    from aigo_bridge.plan.plan import Sample
+    from aigo_bridge.sandbox.judging import JudgingProgram
+    from aigo_bridge.snippets import SnippetHost
 
 TIME_LIMIT = 30.0
 """Maximum total seconds for code that a model wrote and its tests."""

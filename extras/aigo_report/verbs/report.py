@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,12 +50,11 @@ def report(
 
     The page works offline, loads no external files and never executes content of a result.
     """
-    from aigo_bridge import verify
     from aigo_bridge.exit_codes import ExitCode
     from aigo_report.page import sources_of, write_report
     from aigo_report.terminal import show_report
 
-    written = write_report(sources_of(results), out, largest=max_size * 1_000_000, verify=verify)
+    written = write_report(sources_of(results), out, largest=max_size * 1_000_000, verify=_verify)
     if written.pages > 1:
         typer.echo(
             f"note: a page would be larger than {max_size} MB (--max-size); the report is a folder of"
@@ -65,3 +64,10 @@ def report(
     show_report(written)
     if written.problems:
         raise typer.Exit(ExitCode.PARTIAL)
+
+
+def _verify(result: Path) -> Any:
+    """Verify a result with provenance. Others do not load the modules for it."""
+    from aigo_bridge import verify
+
+    return verify(result)

@@ -19,13 +19,14 @@ from aigo_bridge.engine.protocol import Evidence, Execution, Gap, Job, LogRef, R
 from aigo_bridge.errors import EngineError, EvidenceError, Issue
 from aigo_bridge.execution.codec import dump_result, load_result
 from aigo_bridge.execution.permissions import snippet_host
-from aigo_bridge.execution.program import SampleFailure, contained
+from aigo_bridge.execution.program import contained
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.plan import SNIPPET_LEVELS, Sample, TaskPlan
 from aigo_bridge.plan.shards import ShardRows
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.records import TrialRecord
-from aigo_bridge.scoring import CompiledScorer, compile_scorers
+from aigo_bridge.scoring.registry import CompiledScorer, compile_scorers
 from aigo_bridge.text.plurals import plural
 from aigo_scale.sharding.manifest import Identity, ShardJob
 from aigo_scale.sharding.shard_matching import FoundShard, Shards, shard_numbers

@@ -19,10 +19,11 @@ import anyio
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, UsageError
 from aigo_bridge.execution.codec import of_result_log
-from aigo_bridge.execution.program import SampleFailure, ScorerRow, compile_program
+from aigo_bridge.execution.program import compile_program
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow
 from aigo_bridge.plan.plan import Sample, TaskPlan
-from aigo_bridge.scoring import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.judges import with_labels_reversed
+from aigo_bridge.scoring.registry import CompiledScorer, compile_scorers
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_trust.probing.evidence import Case, Probe, ProbedScorer

@@ -10,7 +10,7 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.scoring import scorer_keys
+from aigo_bridge.scoring.registry import scorer_keys
 from aigo_bridge.spec.metric import FieldMetric
 from aigo_bridge.spec.metrics import WeightedAverageMetric
 from aigo_bridge.spec.scorer import ScorerSpec

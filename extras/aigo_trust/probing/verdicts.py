@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_trust.probing.perturbation import Expectation
 from aigo_trust.probing.readers import Reader

@@ -44,7 +44,6 @@ from aigo_trust.recording.tail import tail_of
 from aigo_trust.verification.levels import Finding
 from aigo_trust.verification.materials import Materials
 from aigo_trust.verification.recordings import check_cassette
-from aigo_trust.verification.user_plan import own_task
 
 if TYPE_CHECKING:
     from aigo_bridge.plan.plan import TaskPlan
@@ -119,6 +118,8 @@ def _task_plan(result: Path, task: str, frame: TaskResultLog, materials: Materia
     Raises:
         UsageError: the dataset files are not named.
     """
+    from aigo_trust.verification.user_plan import own_task
+
     own = own_task(task, result, frame, provenance_of(result), materials)
     if own.rows is None and own.elsewhere is not None:
         raise UsageError(own.elsewhere, code=Code.MISSING_ARGUMENT)

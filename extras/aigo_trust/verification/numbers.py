@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -30,9 +30,7 @@ from aigo_bridge.plan.logged_plan import LoggedPlan
 from aigo_bridge.plan.outline import TaskOutline, outline_from_json, outline_json
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.assembling import Metrics, RunningTotals, metrics_for, sample_stream
-from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.records import StoredNumbers, TrialRecord
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.columns import ResultColumns, read_columns
@@ -40,6 +38,10 @@ from aigo_stats.comparison.numbers import Quantity, identity_of, stored_numbers
 from aigo_stats.comparison.sources import PointValue, WrongMetric
 from aigo_stats.statistics.intervals import NoInterval
 from aigo_trust.verification.levels import Finding, Level, level
+
+if TYPE_CHECKING:
+    from aigo_bridge.results.reading import LogReader
+    from aigo_bridge.snippets import SnippetHost
 
 FOREIGN = ("inspect", "lighteval", "lm_eval", "every_eval_ever")
 """Config keys in a result imported from another tool. They contain the header of the tool's log."""

@@ -33,7 +33,6 @@ from aigo_trust.verification.disclosures import is_disclosure
 from aigo_trust.verification.levels import TITLES, Finding, Level, Verification, level
 from aigo_trust.verification.materials import Materials, identity_of
 from aigo_trust.verification.signature import check_disclosure
-from aigo_trust.verification.user_plan import OwnTask
 from aigo_trust.verification.verifying import marked_levels
 from aigo_trust.verification.verifying import verify as verify_log
 
@@ -207,6 +206,7 @@ def _packed_findings(bundle: OpenBundle) -> Iterator[Finding]:
     from aigo_bridge.exporting.packing import packed_plan, task_digest
     from aigo_bridge.reading import read
     from aigo_bridge.spec.task import TaskSpec
+    from aigo_trust.verification.user_plan import OwnTask
 
     assert bundle.task is not None
     texts = read_texts(bundle.result)

@@ -17,11 +17,12 @@ import anyio
 
 from aigo_bridge.dtypes import SampleEvidence, SampleTrialEvidence, ScoresData
 from aigo_bridge.errors import BridgeError
-from aigo_bridge.execution.program import SampleFailure, SampleProgram, ScorerRow
+from aigo_bridge.execution.program import SampleProgram
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
-from aigo_bridge.scoring import CompiledScorer, compile_scorers, scorer_keys
+from aigo_bridge.scoring.registry import CompiledScorer, compile_scorers, scorer_keys
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.text.plurals import plural

@@ -9,7 +9,7 @@ import pytest
 
 from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
-from aigo_bridge.execution.program import SampleFailure, ScorerRow, Solution
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item

@@ -13,7 +13,8 @@ from aigo_bridge.dtypes import SolverTrace, Trace
 from aigo_bridge.engine.registry import load_engine
 from aigo_bridge.evaluation.task import plan, scored_again
 from aigo_bridge.execution.codec import Replay
-from aigo_bridge.execution.program import SampleFailure, Solution, compile_program
+from aigo_bridge.execution.program import compile_program
+from aigo_bridge.execution.solutions import SampleFailure, Solution
 from aigo_bridge.plan.plan import PlanOrigin, Sample
 from aigo_bridge.results.records import StoredRuns, TrialRecord
 

@@ -10,11 +10,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from aigo_bridge.errors import SampleError, SnippetError
-from aigo_bridge.execution.program import SampleFailure, contained
+from aigo_bridge.execution.program import contained
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
+from aigo_bridge.scoring.registry import compile_scorers
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost, SnippetLimits
 from aigo_bridge.spec.scorers import Scorer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from aigo_bridge.engine.protocol import Progress, ProgressTotals, Retry
-from aigo_bridge.execution.program import SampleFailure
 from aigo_bridge.execution.progress import ProgressCounter, Spent
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 
 FAILED = SampleFailure("score", "X", "no")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from aigo_bridge.metrics.metric import default_metrics, metric_keys, metrics_of
-from aigo_bridge.scoring import scorer_keys
+from aigo_bridge.scoring.registry import scorer_keys
 from aigo_bridge.spec.metrics import Metric
 from aigo_bridge.spec.scorers import Scorer
 

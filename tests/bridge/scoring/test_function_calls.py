@@ -17,8 +17,8 @@ from aigo_bridge.dtypes import FunctionCall, SolverTrace, Trace
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.function_calls import ExpectedCall, FunctionCallCoverage, is_subsequence, match
+from aigo_bridge.scoring.registry import compile_scorers
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.scorers import FunctionCallCoverageScorer

@@ -21,8 +21,8 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judges import JudgeError
+from aigo_bridge.scoring.registry import compile_scorers
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items

@@ -24,10 +24,10 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import SampleError, SpecError
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring import compile_scorers
 from aigo_bridge.scoring.judge_replies import UnreadableReplyError
 from aigo_bridge.scoring.judges import JudgeError
 from aigo_bridge.scoring.rag_checker import CLAIMS_PER_CALL, VERDICTS, read_claims, read_labels
+from aigo_bridge.scoring.registry import compile_scorers
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import output_items

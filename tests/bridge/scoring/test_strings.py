@@ -25,7 +25,7 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models.protocol import Model
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring import compile_scorers
+from aigo_bridge.scoring.registry import compile_scorers
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.scoring.strings import Bleu, StringEquals, StringEqualsMCQA
 from aigo_bridge.snippets import SnippetHost

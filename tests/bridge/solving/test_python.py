@@ -14,8 +14,10 @@ from aigo_bridge.dtypes import ChatCompletionModelOutput, Message, ModelResponse
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.snippets import SnippetHost, SnippetLimits
-from aigo_bridge.solving import PostprocessedRow, PythonPostprocessor, Solved, compile_solver
 from aigo_bridge.solving.conversation import chat_output, empty_trace, output_items, text_item
+from aigo_bridge.solving.python import PostprocessedRow, PythonPostprocessor
+from aigo_bridge.solving.registry import compile_solver
+from aigo_bridge.solving.solver import Solved
 from aigo_bridge.spec.solvers import Postprocessor as PostprocessorSpec
 from aigo_bridge.spec.solvers import PythonSolver
 

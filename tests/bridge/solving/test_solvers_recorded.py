@@ -20,8 +20,8 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
-from aigo_bridge.solving import compile_solver
 from aigo_bridge.solving.conversation import chat_output, output_items, text_item
+from aigo_bridge.solving.registry import compile_solver
 from aigo_bridge.spec.solvers import GroupedSingleTurnSolver, Solver
 
 SOLVER: TypeAdapter[Solver] = TypeAdapter(Solver)

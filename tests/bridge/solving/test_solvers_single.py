@@ -22,8 +22,8 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
-from aigo_bridge.solving import compile_solver
 from aigo_bridge.solving.conversation import body_from_template, input_item, output_items, request_from_body
+from aigo_bridge.solving.registry import compile_solver
 from aigo_bridge.spec.solvers import Solver
 from aigo_bridge.templates import SampleTemplate
 

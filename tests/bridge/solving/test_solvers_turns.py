@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from aigo_bridge.dtypes import Message, ModelResponse, SolverTrace, TraceItem
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models.protocol import Model, ModelRequest
-from aigo_bridge.solving import compile_solver
 from aigo_bridge.solving.conversation import chat_output, output_items
+from aigo_bridge.solving.registry import compile_solver
 from aigo_bridge.spec.solvers import Solver
 
 SOLVER: TypeAdapter[Solver] = TypeAdapter(Solver)

@@ -29,8 +29,8 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, SolverTrace, TraceItem
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import Model, ModelRequest
-from aigo_bridge.solving import compile_solver
 from aigo_bridge.solving.conversation import request_of_items
+from aigo_bridge.solving.registry import compile_solver
 from aigo_bridge.spec.solvers import Solver
 from aigo_inspect.models.models import InspectModel, model_response, native_messages
 

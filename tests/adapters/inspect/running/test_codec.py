@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.commands import Run
 
 from aigo_bridge.dtypes import CustomTaskInputMessage
-from aigo_bridge.execution.program import ScorerRow, Solution
+from aigo_bridge.execution.solutions import ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item
 from aigo_inspect.logs.reader import open_log

@@ -16,7 +16,7 @@ from tests.support.commands import Finished, Run
 
 import aigo_bridge
 from aigo_bridge.evaluation.writing import write_result
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_inspect.running.codec import name_values, outcomes_of, score_fields
 from aigo_inspect.running.evidence import read

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aigo_bridge.execution.program import SampleFailure
+from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.spec.scorers import (
     BleuScorer,

@@ -24,7 +24,8 @@ from aigo_bridge.engine.engine import Capabilities
 from aigo_bridge.engine.protocol import Evidence, Execution, Fidelity, Gap, Job, LogRef, RunSettings
 from aigo_bridge.errors import EngineError, EvidenceError, SampleError, UsageError
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
-from aigo_bridge.execution.program import SampleFailure, ScorerRow, compile_program
+from aigo_bridge.execution.program import compile_program
+from aigo_bridge.execution.solutions import SampleFailure, ScorerRow
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.models.scripted import Script, load_script
 from aigo_bridge.plan.logged_plan import LoggedPlan, logged_plan
