@@ -11,7 +11,7 @@ from tests.architecture.sources import ROOT, SOURCES
 
 FOLDER = 20
 """Modules beside each other, `__init__` included."""
-MODULES = 702
+MODULES = 700
 """Modules of the whole project. The bound may only fall; it was 430 on 22 November and 703 on 27 November 2026."""
 LONG = 50
 """Lines of a function, from `def` to its end."""
