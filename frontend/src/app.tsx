@@ -1,7 +1,7 @@
 /** The pages of results: which of the views is shown follows from the address behind the `#`. */
 
 import type { ComponentChildren } from "preact";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ReportComparison } from "./comparison";
 import { readRows, type Row, type Summary } from "./data";
 import { SampleView } from "./sample";
@@ -62,6 +62,12 @@ export function useTables(summary: Summary): Tables {
 
 export function Theme() {
   const [dark, setDark] = useState(() => matchMedia("(prefers-color-scheme: dark)").matches);
+  useEffect(() => {
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const follow = () => document.documentElement.dataset.theme ?? setDark(system.matches);
+    system.addEventListener("change", follow);
+    return () => system.removeEventListener("change", follow);
+  }, []);
   const change = () => {
     document.documentElement.dataset.theme = dark ? "light" : "dark";
     setDark(!dark);
@@ -127,7 +133,7 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
     go(`#${names}`);
   };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const typing = (event.target as HTMLElement).closest?.("input, select, textarea, [role=grid], .code") !== null;

@@ -1,11 +1,11 @@
 /** Two results side by side: numbers with paired intervals, what differs between the runs, and every pair of samples. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { hashOf } from "./app";
 import { readJson, readRows, readSample, rowStatus, scoreColumns, scoreText, columnName, type ReadBlock, type Result, type Row, type Summary } from "./data";
 import { Diff } from "./diff";
 import { FilterError, parseFilter, type Field, type Test } from "./filter";
-import { change, count, plural, range, short, type Scale } from "./format";
+import { change, count, plural, short, type Scale } from "./format";
 import { list, member, Num, shown, type Value } from "./json";
 import { IntervalPlot } from "./plots";
 import { answersOf } from "./sample";
@@ -273,7 +273,8 @@ const cutTexts = (row: Row) => ({ question: row.q, truth: row.g, given: row.p, a
 /** One pair: the answers in full with their differences, and the way to both samples. */
 function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [Side, Side]; verdict: Verdict | undefined; close: () => void; step: (by: number) => void }) {
   const base = useSample(sides[0], pair.base), other = useSample(sides[1], pair.new);
-  useEffect(() => {
+  // Before it is painted: a key that is pressed at once leads on from this pair.
+  useLayoutEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest?.("input, select")) return;
       if (event.key === "Escape") close();
@@ -319,7 +320,7 @@ function Summary({ content, metrics }: { content: Value; metrics: Value[] }) {
         const flips = member(metric, "flips"), agreement = numberOf(member(flips, "agreement")), kappa = numberOf(member(flips, "kappa"));
         return flips !== null && flips !== undefined && <p class="note"><Text>{shown(member(metric, "label"))}</Text>: {shown(member(flips, "right_to_wrong"))} right → wrong, {shown(member(flips, "wrong_to_right"))} wrong → right; the same verdict in {agreement === null ? "–" : `${short(agreement * 100)} %`}{kappa !== null && ` (Cohen's kappa ${short(kappa)})`}.</p>;
       })}
-      {usage.filter(([, one]) => numberOf(member(one, "difference"))).map(([name, one]) => <p class="note">{name === "total_tokens" ? "Tokens" : "Seconds"} per sample: {change(numberOf(member(one, "difference")) ?? 0)}{ends(one) && ` (${range(...ends(one)!)})`}.</p>)}
+      {usage.filter(([, one]) => numberOf(member(one, "difference"))).map(([name, one]) => <p class="note">{name === "total_tokens" ? "Tokens" : "Seconds"} per sample: {change(numberOf(member(one, "difference")) ?? 0)}{ends(one) && ` (${ends(one)!.map((end) => change(end)).join(" to ")})`}.</p>)}
     </>
   );
 }

@@ -34,14 +34,18 @@ export function runOf(result: Result, id: string, href: string): Run {
 
 const when = (run: Run) => run.started ?? run.changed ?? 0;
 
+const folderOf = (run: Run) => run.file.replace(/[^/]*$/, "");
+
+/** Whether a run is the engine log of a result next to it. */
+function isLogOf(run: Run, runs: Run[]): boolean {
+  return !!run.log && run.status !== "running" && runs.some((one) => !one.log && one.title === run.title && one.model === run.model && folderOf(one) === folderOf(run));
+}
+
 function Cell({ runs }: { runs: Run[] }) {
   const [run] = runs;
   if (!run) return <small aria-label="not run">–</small>;
   const axis = run.metric ? axisOf([run.metric]) : null;
-  // The engine log next to a result is the same run.
-  const folder = (one: Run) => one.file.replace(/[^/]*$/, "");
-  const results = new Set(runs.filter((one) => !one.log).map(folder));
-  const others = runs.filter((one) => one !== run && !(one.log && results.has(folder(one)))).length;
+  const others = runs.filter((one) => one !== run && !isLogOf(one, runs)).length;
   return (
     <a class="cell" href={run.href}>
       {run.metric ? <><b><Value text={run.metric.text} scale={run.metric.scale} /></b> <small><Text>{run.metric.label}</Text></small><MetricPlot value={run.metric} axis={axis} /></>
@@ -79,7 +83,7 @@ export function Tray({ results, change, href }: { results: Chosen[]; change: (re
 
 /** The newest run of each model of a task that can be compared, and the way to the comparison. */
 function CompareRow({ cells, choice }: { cells: Run[][]; choice?: Choice }) {
-  const refs = cells.flatMap((runs) => runs[0]?.ref ?? []).slice(0, MOST_CHOSEN);
+  const refs = cells.flatMap((runs) => (runs[0]?.status === "running" ? [] : runs[0]?.ref ?? [])).slice(0, MOST_CHOSEN);
   const address = choice && refs.length > 1 ? choice.href(refs) : null;
   return address === null || address === undefined ? null : <div><a href={address}>Compare {count(refs.length)} models</a></div>;
 }
@@ -132,7 +136,7 @@ export function ordered(runs: Run[], name: string, descending: boolean): Run[] {
 
 function Line({ run, headings, pick, picked }: { run: Run; headings: Heading[]; pick?: (run: Run, on: boolean) => void; picked: boolean }) {
   const cells: Record<string, ComponentChildren> = {
-    status: <>{run.progress && run.status === "running" && <Progress {...run.progress} />}<Status status={run.status} /></>,
+    status: <><Status status={run.status} />{run.progress && run.status === "running" && <div><Progress {...run.progress} /></div>}</>,
     task: <a href={run.href}><Text>{run.title}</Text></a>,
     model: run.model ? <Text>{run.model}</Text> : <small>no model</small>,
     dataset: run.dataset && <Text>{run.dataset}</Text>,
@@ -148,7 +152,7 @@ function Line({ run, headings, pick, picked }: { run: Run; headings: Heading[]; 
     <tr>
       {pick && <td class="slim" data-label="compare">{run.ref && <input type="checkbox" aria-label={`compare ${run.title}, ${run.model}, ${run.file}`} checked={picked} onChange={(event) => pick(run, event.currentTarget.checked)} />}</td>}
       {headings.map(({ name, numeric }) => name === "task" ? <th scope="row">{cells[name]}</th>
-        : <td class={`${numeric ? "number" : name === "file" ? "file" : "slim"}`} data-label={name}><div>{cells[name]}</div></td>)}
+        : <td class={`${numeric ? "number" : name === "file" || name === "model" ? name : "slim"}`} data-label={name}><div>{cells[name]}</div></td>)}
     </tr>
   );
 }
@@ -174,7 +178,8 @@ function Runs({ runs, caption, pick, isPicked }: { runs: Run[]; caption: string;
 
 /** Matrix and list of runs; superseded runs are folded. */
 export function Start({ runs, choice }: { runs: Run[]; choice?: Choice }) {
-  const superseded = runs.filter((run) => run.status === "superseded"), current = runs.filter((run) => run.status !== "superseded");
+  const superseded = runs.filter((run) => run.status === "superseded"), latest = runs.filter((run) => run.status !== "superseded");
+  const logs = latest.filter((run) => isLogOf(run, latest)), current = latest.filter((run) => !logs.includes(run));
   if (runs.length === 0) return <Empty title="There are no results yet." />;
   const pick = choice && ((run: Run, on: boolean) => {
     const others = choice.picked.filter((one) => one.ref !== run.ref);
@@ -185,6 +190,7 @@ export function Start({ runs, choice }: { runs: Run[]; choice?: Choice }) {
     <Fragment>
       <Matrix runs={current.filter((run) => run.metric || run.samples !== undefined || run.status === "running")} choice={choice} />
       {current.length > 0 && <Runs runs={current} caption="Runs" {...shared} />}
+      {logs.length > 0 && <details class="section"><summary>{plural(logs.length, "engine log")} of these results</summary><Runs runs={logs} caption="Engine logs" {...shared} /></details>}
       {superseded.length > 0 && <details class="section"><summary>{plural(superseded.length, "superseded run")}</summary><Runs runs={superseded} caption="Superseded runs" {...shared} /></details>}
     </Fragment>
   );

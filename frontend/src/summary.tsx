@@ -277,7 +277,8 @@ function FirstScreen({ result, number, rows }: { result: Result; number: number;
   const main = values[0], counts = result.counts!;
   const axis = main ? axisOf([main]) : null;
   const causes = rows ? causesOf(rows).slice(0, 2) : [];
-  const problems = counts.failed + counts.unfinished + counts.unscored;
+  const running = result.status === "running";
+  const problems = counts.failed + counts.unscored + (running ? 0 : counts.unfinished);
   return (
     <div class="cards">
       {main && (
@@ -295,7 +296,7 @@ function FirstScreen({ result, number, rows }: { result: Result; number: number;
         <p><small>{result.started ? <When seconds={result.started} /> : "start unknown"}{typeof result.seconds === "number" && <>, took <Seconds value={result.seconds} /></>}</small></p>
       </section>
       <section class={`card${counts.failed ? " alarm" : ""}`}><h3>Failures</h3>
-        <p class="big">{counts.failed ? count(counts.failed) : problems ? count(problems) : "None"}</p>
+        <p class="big">{counts.failed ? count(counts.failed) : problems ? count(problems) : running ? "None so far" : "None"}</p>
         <p>{counts.failed ? <>of {plural(counts.samples, "sample")} failed</> : problems ? `of ${plural(counts.samples, "sample")} without a score` : `${plural(counts.scored, "sample")} scored`}{counts.excluded > 0 && `, ${count(counts.excluded)} excluded`}</p>
         {causes.map((cause) => <p><small>{count(cause.rows.length)} × <Text>{cause.text.slice(0, 120)}</Text></small></p>)}
         {counts.failed > 0 && <p class="screen"><a href={`#samples&result=${number}&where=${encodeURIComponent('status == "failed"')}`}>Show failed samples</a></p>}

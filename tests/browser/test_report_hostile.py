@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
 from tests.browser.conftest import open_page
+from tests.browser.test_shapes import barriers
 from tests.support.hostile_texts import HOSTILE, RICH
 from tests.support.results import message, metric, result, sample, score, trial
 
@@ -87,13 +89,12 @@ def hostile_sample(text: str, number: int) -> dict[str, Any]:
     )
 
 
-@pytest.fixture(scope="module")
-def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hostile")
+def hostile_log(of_samples: Sequence[str] = HOSTILE) -> dict[str, Any]:
+    """A result with strange texts in all its fields."""
     # Elsewhere than in samples a log with half a character is none.
     texts = [text for text in HOSTILE if "\ud800" not in text]
     everything = " ".join(texts)
-    samples = [hostile_sample(text, number) for number, text in enumerate(HOSTILE)]
+    samples = [hostile_sample(text, number) for number, text in enumerate(of_samples)]
     metrics = [metric({text: 0.5}, scorer=text, scorer_name=text, reason=text) for text in texts]
     log = result(samples, metrics, title=everything)
     log["specification"]["config"] = dict.fromkeys(texts, everything)
@@ -101,7 +102,15 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     log["specification"]["evaluated_entity"]["display_name"] = everything
     log["app_version"] = everything
     log["evidence"]["errors"] = [{"error_type": everything, "message": everything, "hint": everything}]
-    (folder / "hostile.tasklog.json").write_text(json.dumps(log))
+    return log
+
+
+@pytest.fixture(scope="module")
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    texts = [text for text in HOSTILE if "\ud800" not in text]
+    everything = " ".join(texts)
+    (folder / "hostile.tasklog.json").write_text(json.dumps(hostile_log()))
     rules = [
         {"policy": text, "rule": text, "display_name": text, "reason": text, "passed": False}
         for text in texts
@@ -210,3 +219,61 @@ def test_rich_texts_are_rendered_and_harmless(page: Page, tmp_path: Path) -> Non
     raw = page.locator(".item").nth(10)
     raw.locator(".long").wait_for()
     assert RICH[10] in (raw.text_content() or "")
+
+
+WRAPPED = (
+    "{}",
+    "> - **{}**",
+    "```python\n{}\n```",
+    "`{}`",
+    "$${}$$",
+    "$\\text{{{}}}$",
+    "![{0}]({0})",
+    "[{0}]: {0}\n\n![{0}] [x][{0}]",
+)
+"""Places of a text in Markdown: text, list, code, maths, images and references."""
+
+
+def test_every_text_is_harmless_in_markdown_code_maths_and_images(page: Page, tmp_path: Path) -> None:
+    items = [message("assistant", wrapper.format(text)) for text in HOSTILE for wrapper in WRAPPED]
+    samples = [sample(trial(str(start), items[start : start + 100])) for start in range(0, len(items), 100)]
+    log = tmp_path / "wrapped.tasklog.json"
+    log.write_text(json.dumps(result(samples, [])))
+    report = write_report(sources_of([log]), tmp_path / "report.html").path
+    page.add_init_script(WATCH)
+
+    for start in range(0, len(items), 100):
+        open_page(page, report, f"#sample={start}")
+        page.reload()
+        page.locator(".item").nth(len(items[start : start + 100]) - 1).wait_for(state="attached")
+        harmless(page)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_start_page_and_a_comparison_are_harmless(page: Page, tmp_path: Path) -> None:
+    logs = [tmp_path / f"{name}.tasklog.json" for name in "ab"]
+    texts = [
+        text for text in HOSTILE if "\ud800" not in text
+    ]  # with half a character, a sample is no evidence
+    for log in logs:
+        content = hostile_log(texts)
+        content["specification"]["evaluated_entity"]["display_name"] += log.name
+        log.write_text(json.dumps(content))
+    page.add_init_script(WATCH)
+    open_page(page, write_report(sources_of(logs), tmp_path / "report.html").path)
+    page.locator(".matrix").wait_for()
+    page.locator("summary", has_text="Charts").click()
+    harmless(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    page.get_by_role("link", name="Compare 2 models").click()
+    page.get_by_text(f"of {len(texts)} pairs").wait_for()
+    page.locator(".breakdown summary").click()
+    harmless(page)
+    assert barriers(page) == []
+    page.locator(".pairs-of-samples .link").first.click()
+    page.locator(".diff").wait_for()
+    for number in range(1, 10):
+        page.keyboard.press("j")
+        page.locator("#sample-title", has_text=f"Sample {number} ").wait_for()
+    harmless(page)

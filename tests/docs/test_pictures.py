@@ -6,13 +6,14 @@ import re
 
 from tests.support.pages import PAGES
 from tools import gallery
-from tools.pictures import PICTURES, TARGET
+from tools.pictures import PICTURES, STATES, STATES_FOLDER, TARGET
 
 LARGEST = 100_000
 
 
 def test_the_pictures_are_those_of_the_tool() -> None:
     assert {path.stem for path in TARGET.glob("*.png")} == set(PICTURES)
+    assert {path.stem for path in (TARGET / STATES_FOLDER).iterdir()} == set(STATES)
     names = {exhibit.name for exhibit in gallery.exhibits()}
     assert {path.stem for path in gallery.PICTURES.iterdir()} == names
 
@@ -24,7 +25,10 @@ def test_the_pictures_are_small() -> None:
 def test_every_picture_is_shown() -> None:
     text = "".join(page.read_text("utf-8") for page in PAGES)
     shown = set(re.findall(r"\]\([\w./]*pictures/([\w-]+)\.png\)", text))
-    assert PICTURES.keys() - shown == set()
+    assert set(PICTURES) - shown == set()
+    states = set(re.findall(r"\]\([\w./]*pictures/states/([\w-]+)\.png\)", text))
+    assert states == set(STATES)
+    assert len(STATES) == 12
 
 
 def test_the_gallery_is_of_the_tasks_as_they_are() -> None:

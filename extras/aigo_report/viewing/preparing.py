@@ -205,6 +205,7 @@ def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tup
             result["facts"] = [fact for fact in result.get("facts", ()) if fact[0] not in _ENDING]
             # These values would cover only the samples that happened to finish first.
             result["metrics"] = []
+            result["seconds"] = None
     summary = {**summary_of(sources, results), "run": run}
     (folder / SUMMARY).write_bytes(zipped(redact_json(json_line(summary))))
     return {block.name: (block.place, block.size) for block in (*blocks.rows, *blocks.parts)}

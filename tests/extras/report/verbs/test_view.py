@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,24 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
     assert [path for path in private.iterdir() if path.suffix == ".own"] == []
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["quiz.tasklog.json"]
     assert (tmp_path / "out" / "quiz.tasklog.json").stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the CPU time of another process from /proc")
+def test_the_address_is_printed_within_a_second_whatever_is_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    for number in range(500):
+        write_result(tmp_path / "out" / f"{number}.tasklog.json", result([question(0, "a", "a")]))
+    command = [str(Path(sys.executable).with_name("aigo-bridge")), "view", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert [process.stdout.readline().split()[0] for _ in range(2)] == ["folder", "view"]
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        assert (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < 1
+        assert [process.stderr.readline() for _ in range(2)] == ["ctrl-C ends it\n", "reading 500 results\n"]
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
 
 
 def test_a_port_that_is_taken_and_a_folder_that_is_none_are_told(aigo: Run, tmp_path: Path) -> None:
