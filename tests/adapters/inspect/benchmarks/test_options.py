@@ -195,7 +195,7 @@ def test_variables_and_dotenv_count_as_for_inspect(
     (log,) = logs_in(folder / "out")
     assert log["generation"] == {"temperature": 0.5, "max_tokens": 44}
     assert len(log["samples"]) == 2
-    assert "INSPECT_EVAL_LOG_FORMAT is not followed" in done.err
+    assert "INSPECT_EVAL_LOG_FORMAT is ignored" in done.err
 
 
 def test_a_run_with_other_settings_is_not_resumed(folder: Path, aigo: Run) -> None:
@@ -226,7 +226,7 @@ def test_a_run_with_other_settings_is_not_resumed(folder: Path, aigo: Run) -> No
         ("--sandbox nowhere", ["found 'nowhere', expected one of", "docker"]),
         ("--sample-id w1,w99", ["no sample 'w99' among 8"]),
         ("--sample-id w1 -n 2", ["--sample-id and --limit"]),
-        ("-n 2 --limit 3", ["--limit: given twice"]),
+        ("-n 2 --limit 3", ["--limit: set twice"]),
         ("--limit x", ["invalid literal"]),
         ("--limit 9-20", ["--limit: 9-20 selects no sample; task 'words' has 8 samples"]),
         ("--limit 5-4", ["--limit: 5-4 selects no sample"]),
