@@ -1,4 +1,4 @@
-/** The pages of results: which of the views is shown follows from the address behind the `#`. */
+/** Pages of results. The fragment of the URL selects the view. */
 
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -46,7 +46,7 @@ function usePlace(): [Place, (hash: string) => void] {
   return [place, (hash) => { location.hash = hash; }];
 }
 
-/** The rows of each result: null where they are on another page; missing while they are unpacked. */
+/** Rows of each result: `null` if they are on another page, missing while they are unpacked. */
 export type Tables = Map<number, Row[] | null>;
 
 export function useTables(summary: Summary): Tables {
@@ -84,11 +84,11 @@ export function titleOf(summary: Summary): string {
 
 const KEYS: [string, string][] = [["/", "search"], ["j", "next"], ["k", "previous"], ["Enter", "open"], ["Esc", "back"], ["r", "raw text"]];
 
-/** What is about the pages of a server that those of a file do not have. */
+/** Parts of a page that differ between a server and a file. */
 export interface Surroundings {
-  /** Before the title: the way back. */
+  /** Link back, before the title. */
   before?: ComponentChildren;
-  /** Above all views: what happens meanwhile. */
+  /** Current events, above all views. */
   banner?: ComponentChildren;
   origin: ComponentChildren;
 }
@@ -106,7 +106,7 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
     ? rows === null ? { n: place.n, t: place.trial - 1, i: place.trial, r: place.run, id: place.sample }
       : rows?.find((one) => one.id.toWellFormed() === place.sample && one.i === place.trial && one.r === place.run) : undefined;
   const split = summary.pages !== undefined;
-  // Of a report of many pages only the first one has the table.
+  // In a report of several pages, only the first page contains the table.
   if (rows === null && place.view !== "sample") location.replace(summary.index + location.hash);
   const all = order.current.length > 0 && row && order.current.includes(row) ? order.current : rows ?? [];
   const at = row ? all.indexOf(row) : -1;
@@ -117,7 +117,7 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
   const filter = filters.get(number) ?? EVERYTHING;
   const setFilter = (next: Filter) => {
     setFilters((earlier) => new Map(earlier).set(number, next));
-    // The address has the filter, so that it can be sent; the way back does not stop at every letter.
+    // The address contains the filter, so that readers can send it. The browser history does not store each letter.
     const names = new URLSearchParams({ samples: "", result: String(number) });
     if (next.where) names.set("where", next.where);
     if (next.text) names.set("search", next.text);

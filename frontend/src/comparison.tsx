@@ -38,7 +38,7 @@ function Interval({ value, scale }: { value: Value; scale: Scale | null }) {
   return <Short full={both.join(" to ")}>{`${signs[0]} to ${signs[1]}${scale && scale[0] === 0 && scale[1] === 1 ? "\u00a0pp" : ""}`}</Short>;
 }
 
-/** The page of a result: of the server, or this one. */
+/** Address of a result: a page of the server, or a view of this page. */
 function homeOf(side: Value | undefined): string {
   const entry = member(side, "entry"), place = `#result=${shown(member(side, "position"))}`;
   return entry === undefined ? place : `${BASE}r/${shown(entry)}${place}`;
@@ -103,8 +103,8 @@ export function Numbers({ metrics: all }: { metrics: [name: string, metric: Valu
   );
 }
 
-interface Side { result: Result; rows: Row[]; /** not of this page */ read?: ReadBlock; link: (row: Row) => string }
-/** The results of this page; of a server, each result is on a page of its own. */
+interface Side { result: Result; rows: Row[]; /** set if the samples are not on this page */ read?: ReadBlock; link: (row: Row) => string }
+/** Results of this page; `null` on a server, where each result has its own page. */
 export type Own = Summary | null;
 interface Pair { base: Row; new: Row; place: number }
 type Verdict = "right → wrong" | "wrong → right" | "both wrong" | "both right";
@@ -267,13 +267,13 @@ function useSample(side: Side, row: Row): Value | null | undefined {
   return value;
 }
 
-/** The texts of a row, where its sample is on another page. */
+/** Texts of a row, used if its sample is on another page. */
 const cutTexts = (row: Row) => ({ question: row.q, truth: row.g, given: row.p, answer: row.a ?? "" });
 
 /** One pair: the answers in full with their differences, and the way to both samples. */
 function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [Side, Side]; verdict: Verdict | undefined; close: () => void; step: (by: number) => void }) {
   const base = useSample(sides[0], pair.base), other = useSample(sides[1], pair.new);
-  // Before it is painted: a key that is pressed at once leads on from this pair.
+  // Before painting, so that a key pressed immediately starts from this pair.
   useLayoutEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest?.("input, select")) return;

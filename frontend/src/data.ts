@@ -1,4 +1,4 @@
-/** What the page holds, and how it is unpacked. `pages.py` and `summary.py` write it. */
+/** Data of the page, written by `pages.py` and `summary.py`. */
 
 import { parse, type Value } from "./json";
 
@@ -37,7 +37,7 @@ export interface Result {
     trials: number; failed_trials: number; unfinished_trials: number; missing: number | null;
     stated: { failed: number; total: number } | null;
   };
-  /** answers that did not end by themselves */
+  /** answers that a filter or a limit stopped */
   stopped?: string[];
   /** whether the run did not finish, so that its metrics are not final */
   unfinished?: boolean;
@@ -56,13 +56,13 @@ export interface Compared { base: number; new: number; block: string }
 export interface Evaluation { name: string; key: string; file: string; status: string; policies: Rule[] }
 export interface Summary {
   version: string; /** whether all results are of one evaluation */ whole: boolean; evaluations: Evaluation[]; results: Result[]; comparisons?: Compared[]; pages?: Record<string, string>; index?: string;
-  /** of a run that has not ended: whether its process is there, how many trials are not in its log yet */
+  /** for a run in progress or a killed run: whether its process exists, number of trials that are not in its log yet */
   run?: { alive: boolean; live: number; done?: number | null; total?: number | null } | null;
 }
 /** A trial in the table; `rows.py` says what the letters stand for. */
 export interface Row {
   n: number; t: number; i: number; r?: number; id: string; q?: string; a?: string; g?: string; p?: string;
-  /** scores; a text stands in a list, a graded one with its number */ s?: Record<string, string | [string] | [string, string]>;
+  /** scores: a number, a list with a text, or a list with a grade and its number */ s?: Record<string, string | [string] | [string, string]>;
   d?: Record<string, string>; e?: [string, string][]; x?: string[]; w?: string;
   /** state of the trial, unless it was scored: failed, unscored, not finished */
   o?: string;
@@ -85,7 +85,7 @@ const parsed = new Promise<void>((resolve) => {
 
 export type ReadBlock = (name: string) => Promise<string | null>;
 
-/** Read blocks from elsewhere than from this page. */
+/** Read blocks from a server. */
 export function readFrom(source: ReadBlock) {
   block = source;
   latest = null;
@@ -93,7 +93,7 @@ export function readFrom(source: ReadBlock) {
 
 let block: ReadBlock = blockOfPage;
 
-/** The text of a block; null: it is on another page. */
+/** Text of a block; `null` if it is on another page. */
 async function blockOfPage(name: string): Promise<string | null> {
   let element = document.getElementById(name);
   if (element === null) {
@@ -126,7 +126,7 @@ function addGrade(score: string | string[], grades: Record<string, number>) {
   if (grade !== undefined) score.push(String(grade));
 }
 
-/** Which block a sample stands in, and the place of it in there. */
+/** Block of a sample, and its position in the block. */
 export function placeOf(result: Result, number: number): { name: string; index: number } | null {
   let place: { name: string; index: number } | null = null;
   for (const [start, name] of result.parts ?? []) if (start <= number) place = { name, index: number - start };
@@ -135,7 +135,7 @@ export function placeOf(result: Result, number: number): { name: string; index: 
 
 let latest: { name: string; read: ReadBlock; lines: string[] } | null = null;
 
-/** Numbers of the samples whose full text has a needle; null: the samples are on other pages. */
+/** Numbers of the samples whose full text contains a needle; `null` if the samples are on other pages. */
 export async function searchTexts(result: Result, needle: string, current: () => boolean, progress: (part: number) => void): Promise<Set<number> | null> {
   // As it is written in a sample, which is a line of JSON.
   const wanted = JSON.stringify(needle).slice(1, -1).toLowerCase();
@@ -155,7 +155,7 @@ export async function searchTexts(result: Result, needle: string, current: () =>
   return found;
 }
 
-/** A sample as it stands in the log; null: it is on another page. */
+/** Sample as in the log; `null` if it is on another page. */
 export async function readSample(result: Result, number: number, read: ReadBlock = block): Promise<Value | null> {
   const place = placeOf(result, number);
   if (place === null) return null;
@@ -169,7 +169,7 @@ export async function readSample(result: Result, number: number, read: ReadBlock
   return parse(latest.lines[place.index]);
 }
 
-/** A member by a name that a stranger chose: `constructor` is a name like any other. */
+/** Member with an untrusted name, which may be `constructor`. */
 export function own<T>(members: Record<string, T> | undefined, name: string): T | undefined {
   return members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined;
 }

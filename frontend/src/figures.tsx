@@ -12,7 +12,7 @@ export function isNumeric(texts: string[]): boolean {
   return texts.length > 0 && texts.every((text) => NUMBER.test(text));
 }
 
-/** How often each value is there; of many numbers, how often one lies in each of ten equal ranges. */
+/** Count of each value. Many different numbers are counted in ten equal ranges. */
 export function distribution(texts: string[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
@@ -42,7 +42,7 @@ export function Bars({ caption, bars }: { caption: string; bars: [string, number
   );
 }
 
-/** Bars that are made of parts, on one axis. Each part has its name and number as text. */
+/** Stacked bars on one axis. Each part has its name and number as text. */
 export function Stacked({ caption, rows }: { caption: string; rows: [string, [string, number][]][] }) {
   const names = [...new Set(rows.flatMap(([, parts]) => parts.map(([name]) => name)))];
   const kind = (name: string) => (name === "failed" ? "part-failed" : `part-${names.indexOf(name) % 4}`);
@@ -66,7 +66,7 @@ function pairsOf(rows: Row[], get: (row: Row) => [string | undefined, string | u
   return rows.map(get).filter((pair): pair is Pair => pair[0] !== undefined && pair[1] !== undefined);
 }
 
-/** The true labels, if these are few and short. */
+/** True labels, if they are few and short. */
 function labelsOf(pairs: Pair[]): string[] | null {
   const names = new Set(pairs.map(([truth]) => truth));
   if (names.size < 2 || names.size > MOST_LABELS || [...names].some((name) => name.length > LONGEST_LABEL)) return null;
@@ -106,7 +106,7 @@ function Confusions({ rows, labels }: { rows: Row[]; labels: LabelScores[] }) {
       const pairs = pairsOf(rows, (row) => [scoreText(row, column(truth)), scoreText(row, column(prediction))]);
       return <Confusion title={scorer} pairs={pairs} without={rows.length - pairs.length} />;
     })}</>;
-  // Without metrics over labels: where truths are so few that they can only be labels.
+  // Without metrics over labels, few different truths are treated as labels.
   const pairs = pairsOf(rows, (row) => [row.g, row.p]);
   return new Set(pairs.map(([truth]) => truth)).size > pairs.length / 2 ? null : <Confusion title="Labels" pairs={pairs} />;
 }

@@ -1,4 +1,4 @@
-/** A folder as the server sees it: its runs, and those that are chosen for a comparison. */
+/** Folder on the server: its runs, and the runs selected for a comparison. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Summary } from "./data";
@@ -18,7 +18,7 @@ export function useChosen(): [Chosen[], (results: Chosen[]) => void] {
 /** Bytes of an entry, and entries, that the start page has read for their intervals and counts. */
 const MOST_BYTES = 8e6, MOST_ENTRIES = 40;
 
-/** Changes with a file, and with the progress of its run. */
+/** Stamp that changes with the file and with the progress of its run. */
 const stampOf = (entry: Entry) => `${entry.modified}.${entry.run?.alive}.${entry.run?.version}`;
 
 /** The summaries of entries, read one by one while the list is shown: lists show what files say at once, then the rest. */

@@ -1,4 +1,4 @@
-/** The page: of a file that has its data in it, or of a server that has a folder. */
+/** Entry point: a file that contains its data, or a page of the server. */
 
 import { render } from "preact";
 import { App, titleOf, useTables } from "./app";

@@ -54,7 +54,7 @@ function Highlighted({ node }: { node: HighlightNode }): ComponentChildren {
   return kind ? <span class={kind}>{children}</span> : <>{children}</>;
 }
 
-/** Code in the colours of its language; of an unknown language as it is. */
+/** Code in the colours of its language, or plain for an unknown language. */
 export function Code({ text, language }: { text: string; language?: string }) {
   const name = language?.trim().split(/\s/)[0].toLowerCase() ?? "";
   const render = useMemo(() => (part: string) => {
@@ -71,7 +71,7 @@ export function Code({ text, language }: { text: string; language?: string }) {
   );
 }
 
-/** TeX as MathML; what is not TeX is shown as it is. */
+/** TeX as MathML; invalid TeX as plain text. */
 function Maths({ tex, raw, display }: { tex: string; raw: string; display: boolean }) {
   const box = useRef<HTMLSpanElement>(null);
   useEffect(() => {
@@ -149,7 +149,7 @@ function blockToken(token: Token, depth: number): ComponentChildren {
       );
     }
     case "checkbox": return null;
-    // HTML, definitions of links and whatever else there is: nothing that was written is hidden.
+    // HTML, link definitions and all other tokens are shown as text, so nothing is hidden.
     default: return <div class="long"><Text>{token.raw}</Text></div>;
   }
 }
@@ -165,7 +165,7 @@ function rendered(text: string): ComponentChildren {
 
 const PLAIN = /^[^\n*_`#<>\[\]$\\|~]*$/;
 
-/** A text as Markdown, or as it is: `r` changes between the two. */
+/** Text as Markdown or raw. The key `r` switches between them. */
 export function Markdown({ text }: { text: string }) {
   const raw = useRaw();
   return raw || PLAIN.test(text) ? <LongText text={text} /> : <LongText text={text} render={rendered} />;

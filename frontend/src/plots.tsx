@@ -7,7 +7,7 @@ export interface Axis { low: number; high: number; scale?: Scale | null }
 
 const percent = (axis: Axis, value: number) => Math.max(0, Math.min(100, ((value - axis.low) / (axis.high - axis.low)) * 100));
 
-/** The axis that numbers share: only a scale that the data declare makes one. */
+/** Shared axis of numbers, if the data declare the same scale for them. */
 export function axisOf(values: MetricValue[]): Axis | null {
   const first = values.find((value) => value.scale)?.scale;
   if (!first || values.some((value) => value.scale && (value.scale[0] !== first[0] || value.scale[1] !== first[1]))) return null;

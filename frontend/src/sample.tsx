@@ -89,7 +89,7 @@ export function plain(content: Value | undefined): string {
   return shown(content);
 }
 
-/** The texts that a sample is judged by, of its first score that has them. */
+/** Question, expected and given answer of a sample, from its first score that has them. */
 export function answersOf(trial: Value): { question: Value | undefined; truth: string | undefined; given: string | undefined; answer: string } {
   const outputs = outputsOf(trial);
   const scores = list(member(trial, "scores"));
@@ -160,7 +160,7 @@ function Trials({ trials, row, link }: { trials: Value[]; row: Row; link: (index
   );
 }
 
-/** Marks what is found in the sample, and goes from one place to the next. */
+/** Mark matches in the sample and scroll from one to the next. */
 function useFind(text: string, step: number, ready: unknown): string {
   const [state, setState] = useState("");
   useEffect(() => {
@@ -219,7 +219,7 @@ export function SampleView({ summary, result, row, close, step, place, turn, lin
     });
     return () => { current = false; };
   }, [result, row.n]);
-  // Never one sample under the title of another.
+  // A sample never appears under the title of another sample.
   const sample = unpacked?.name === name ? unpacked.value : undefined;
   const trials = useMemo(() => list(member(sample ?? null, "trials")), [sample]);
   const found = useFind(find, finding, sample);

@@ -1,4 +1,4 @@
-/** The table of samples, of which only what is in sight is made: search, filter language, sort, columns and keys. */
+/** Virtual table of samples: search, filter language, sort, columns and keys. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { columnName, own, rowStatus, scoreColumns, scoreNumber, scoreText, searchTexts, type Result, type Row } from "./data";
@@ -12,8 +12,8 @@ const MARGIN = 12;
 
 export interface Column {
   name: string; title: string; get: (row: Row) => string | undefined; numeric: boolean; width: string;
-  /** what sorts and is averaged, if that is not the text */ key?: (row: Row) => string | undefined;
-  /** how it is shown, if not as it is */ show?: (text: string) => string; /** not shown until it is chosen */ extra?: boolean;
+  /** value for sorting and means, if it differs from the text */ key?: (row: Row) => string | undefined;
+  /** display format */ show?: (text: string) => string; /** hidden until the reader selects it */ extra?: boolean;
 }
 
 const number = (text: string) => (isNumeric([text]) ? short(Number(text)) : text);
@@ -40,7 +40,7 @@ function columns(rows: Row[]): Column[] {
   return all.filter((column) => some(column.get));
 }
 
-/** Columns of the dataset: they filter, group and search, and are shown if they are chosen. */
+/** Columns of the dataset, for filters, groups and search. Readers can also show them. */
 function dataColumns(rows: Row[]): Column[] {
   const names = new Set<string>();
   for (const row of rows) for (const name in row.d) names.add(name);
@@ -63,7 +63,7 @@ function scoreField(row: Row, column: string): Field {
   return text !== undefined && isNumeric([text]) ? Number(text) : text;
 }
 
-/** The fields of rows by the names that the filter language has for them. */
+/** Fields of rows by their names in the filter language. */
 export function fieldsOf(rows: Row[]): Map<string, (row: Row) => Field> {
   const fields = new Map<string, (row: Row) => Field>(Object.entries(FIXED));
   const scores = scoreColumns(rows);
@@ -82,7 +82,7 @@ export function haystack(row: Row): string {
     ...Object.values(row.s ?? {}).map((score) => (Array.isArray(score) ? score[0] : score))].filter((text) => text !== undefined).join("\n").toLowerCase();
 }
 
-export interface Filter { text: string; where: string; status: string; sort: string; descending: boolean; /** columns that were chosen */ columns: string[] | null }
+export interface Filter { text: string; where: string; status: string; sort: string; descending: boolean; /** selected columns */ columns: string[] | null }
 export const EVERYTHING: Filter = { text: "", where: "", status: "", sort: "", descending: false, columns: null };
 
 export function selected(rows: Row[], texts: string[], filter: Filter, all: Column[], test: Test | null, fields: Map<string, (row: Row) => Field>, inTexts: Set<number> | null): number[] {
@@ -101,7 +101,7 @@ export function selected(rows: Row[], texts: string[], filter: Filter, all: Colu
     const compare = new Intl.Collator("en", { numeric: true }).compare;
     numbers.sort((a, b) => {
       const x = keys[a], y = keys[b];
-      // Rows without a value come last, whichever way.
+      // Rows without a value come last in both directions.
       if (x === undefined || y === undefined) return Number(x === undefined) - Number(y === undefined) || a - b;
       return order * (sort.numeric ? Number(x) - Number(y) : compare(x, y)) || a - b;
     });
@@ -114,7 +114,7 @@ function matches(row: Row, status: string): boolean {
   return rowStatus(row).split(":")[0] === status;
 }
 
-/** A name as the filter language writes it. */
+/** Column name in the syntax of the filter language. */
 export function fieldName(column: Column): string {
   const name = column.name.startsWith("score:") ? column.name.slice(6).replace("\x1f", ".") : column.name.replace(/^data:/, "");
   return /^[\p{L}_][\p{L}\p{N}_.-]*$/u.test(name) && !["and", "or", "not", "in", "contains", "true", "false", "null"].includes(name) ? name : `\`${name.replaceAll("`", "")}\``;
@@ -161,7 +161,7 @@ function Summed({ texts, numeric }: { texts: string[]; numeric: boolean }) {
   return <>{`${short(mean)} (${count(texts.length)})`}</>;
 }
 
-/** Samples whose whole texts have what is searched for; the table itself has the beginnings of texts. */
+/** Samples whose full texts contain the search text. The table itself contains only the beginnings of texts. */
 function useFullTexts(result: Result, text: string): { found: Set<number> | null; state: string } {
   const [found, setFound] = useState<Set<number> | null>(null);
   const [state, setState] = useState("");

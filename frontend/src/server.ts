@@ -1,4 +1,4 @@
-/** What the server of `aigo-bridge view` is asked. `serving.py` answers. */
+/** Requests to the server of `aigo-bridge view`, which `serving.py` answers. */
 
 import type { ReadBlock, Summary } from "./data";
 
@@ -9,12 +9,12 @@ export interface Entry {
 }
 export interface FolderListing { folder: string; entries: Entry[]; links: string[]; cut: boolean }
 
-/** Folder of the session, which all addresses begin with. */
+/** Folder of the session: prefix of all addresses. */
 export const BASE = `/${location.pathname.split("/")[1]}/`;
 
-/** The server said why there is nothing. */
+/** Error with the reason from the server. */
 export class Problem extends Error {}
-/** The server says nothing. */
+/** The server does not answer. */
 export class Ended extends Error {}
 
 const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
@@ -32,7 +32,7 @@ async function ask(path: string, headers: Record<string, string> = {}): Promise<
   throw new Problem(type.startsWith("application/json") ? String(JSON.parse(text).problem) : text.trim());
 }
 
-/** Ask until it is prepared. */
+/** Ask until the server has prepared the data. */
 async function prepared(path: string, headers: Record<string, string> = {}): Promise<Response> {
   for (let pause = 0.1; ; pause = Math.min(1, pause * 2)) {
     const response = await ask(path, headers);
@@ -47,7 +47,7 @@ export async function readFolder(): Promise<FolderListing> {
 
 export interface Loaded { tag: string; summary: Summary; read: ReadBlock }
 
-/** An entry as it is now; null: as it was. */
+/** Current state of an entry; `null` if it is unchanged. */
 export async function readEntry(id: string, tag: string | undefined): Promise<Loaded | null> {
   const response = await prepared(`data/entry/${id}`, tag === undefined ? {} : { "If-None-Match": tag });
   if (response.status === 304) return null;
@@ -64,7 +64,7 @@ export interface Chosen { ref: string; name: string }
 
 const CHOSEN = "chosen";
 
-/** The results that are chosen for a comparison, in this tab. */
+/** Results selected for a comparison in this tab. */
 export function chosen(): Chosen[] {
   try {
     return JSON.parse(sessionStorage.getItem(CHOSEN) ?? "[]");

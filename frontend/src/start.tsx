@@ -10,11 +10,11 @@ import { Empty, Status, Text, Wide } from "./text";
 import { Count, Ends, Seconds, Tokens, Value, When } from "./value";
 
 export interface Run {
-  id: string; href: string; title: string; task: string; model: string; dataset?: string; engine?: string | null; status: string; /** whose log it is, not yet a result */ log?: string | null;
+  id: string; href: string; title: string; task: string; model: string; dataset?: string; engine?: string | null; status: string; /** engine of a log that is not a result */ log?: string | null;
   metric?: MetricValue; more: number; samples?: number; failed?: number; scored?: number; tokens?: number | null;
   started?: number; seconds?: number; changed?: number; file: string; size?: number;
-  /** how many trials of a run in progress are done, and how many there will be */ progress?: { done: number; total: number | null };
-  /** what a comparison takes */ ref?: string; problem?: string;
+  /** finished and total trials of a run in progress */ progress?: { done: number; total: number | null };
+  /** reference for a comparison */ ref?: string; problem?: string;
 }
 
 /** A result of a page as a run of the start page. */
@@ -64,10 +64,10 @@ function Cell({ runs }: { runs: Run[] }) {
 
 export const MOST_CHOSEN = 6;
 
-/** Results that are chosen for a comparison, and the address of the comparison of some. */
+/** Results selected for a comparison, and the address of a comparison. */
 export interface Choice { picked: Chosen[]; change: (results: Chosen[]) => void; href: (refs: string[]) => string | null }
 
-/** What is chosen, and the way to the comparison. */
+/** Selected results with a link to the comparison. */
 export function Tray({ results, change, href }: { results: Chosen[]; change: (results: Chosen[]) => void; href: Choice["href"] }) {
   if (results.length === 0) return null;
   const address = results.length > 1 ? href(results.map((one) => one.ref)) : null;
@@ -81,7 +81,7 @@ export function Tray({ results, change, href }: { results: Chosen[]; change: (re
   );
 }
 
-/** The newest run of each model of a task that can be compared, and the way to the comparison. */
+/** Link to the comparison of the newest run of each model of a task. */
 function CompareRow({ cells, choice }: { cells: Run[][]; choice?: Choice }) {
   const refs = cells.flatMap((runs) => (runs[0]?.status === "running" ? [] : runs[0]?.ref ?? [])).slice(0, MOST_CHOSEN);
   const address = choice && refs.length > 1 ? choice.href(refs) : null;

@@ -84,7 +84,7 @@ export function Metrics({ metrics, caption }: { metrics: Metric[]; caption: stri
           : metric.values.map((value) => <MetricRow metric={metric} value={value} axis={axis} />))}</tbody>
       </table></Wide>
       {metrics.some((metric) => metric.counts && metric.values.some((value) => !value.samples)) && (
-        <p class="note">* The counts are those of the scorer: which samples are in the number is not known.</p>
+        <p class="note">* Counts of the scorer: the result does not say which samples are in the metric.</p>
       )}
       {methods.length > 0 && <p class="note">Interval: plausible values of the number if the task had other samples of the same kind.
         Methods: <Text>{methods.join("; ")}</Text>. Point at a number to see all digits.</p>}
@@ -185,7 +185,7 @@ function Failures({ result, rows, number, split }: { result: Result; rows: Row[]
   );
 }
 
-/** Stop reasons of answers that may be incomplete, or not the model's own. */
+/** Stop reasons of answers that may be incomplete or were replaced by a filter. */
 export const INCOMPLETE = new Set(["content_filter", "refusal", "max_tokens", "model_length"]);
 
 function Usage({ result }: { result: Result }) {
@@ -271,7 +271,7 @@ function Provenance({ verification }: { verification: Verification | undefined }
   );
 }
 
-/** The answers to five questions, before anything else. */
+/** Answers to five questions, on the first screen. */
 function FirstScreen({ result, number, rows }: { result: Result; number: number; rows: Row[] | null | undefined }) {
   const values = (result.metrics ?? []).flatMap((metric) => metric.values);
   const main = values[0], counts = result.counts!;

@@ -1,4 +1,4 @@
-/** Texts of strangers: always text, with what cannot be seen made visible, and never longer than one can look at. */
+/** Untrusted text: always shown as text, with invisible characters made visible and long texts folded. */
 
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -16,13 +16,13 @@ export function Text({ children }: { children: string }) {
     <bdi>
       {pieces.map((piece, index) =>
         index % 2 === 0 ? piece : (
-          <span class="control" title="a character that cannot be seen">{`U+${piece.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`}</span>
+          <span class="control" title="invisible character">{`U+${piece.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`}</span>
         ))}
     </bdi>
   );
 }
 
-/** Whether texts are shown as they are, without Markdown. */
+/** Whether texts are shown without Markdown. */
 export const Raw = createContext(false);
 export function useRaw(): boolean {
   return useContext(Raw);
@@ -30,7 +30,7 @@ export function useRaw(): boolean {
 
 const LONG = 4_000;
 
-/** The beginning of a text up to a whole line, with a way to the rest. */
+/** Beginning of a text up to a whole line, with a button for the rest. */
 export function LongText({ text, code, render }: { text: string; code?: boolean; render?: (text: string) => ComponentChildren }) {
   const [whole, setWhole] = useState(false);
   const cut = !whole && text.length > LONG * 1.25;
@@ -44,11 +44,11 @@ export function LongText({ text, code, render }: { text: string; code?: boolean;
   );
 }
 
-/** A table that may be wider than the page: then it scrolls by itself, by keys too. */
+/** Table that scrolls by itself if it is wider than the page, also with the keyboard. */
 export function Wide({ label, children }: { label?: string; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const [scrolls, setScrolls] = useState(false);
-  // Before it is painted: who listens to the page hears of a region at once.
+  // Before painting, so that screen readers announce the region immediately.
   useLayoutEffect(() => {
     const measure = () => setScrolls(box.current!.scrollWidth > box.current!.clientWidth);
     measure();
@@ -61,7 +61,7 @@ export function Wide({ label, children }: { label?: string; children: ComponentC
   return <div class="wide" ref={box} {...named}>{children}</div>;
 }
 
-/** Something folded away that is made when it is looked at. */
+/** Folded content that is created when the reader opens it. */
 export function Fold({ title, kind, open: begin = false, children }: { title: ComponentChildren; kind?: string; open?: boolean; children: ComponentChildren }) {
   const [open, setOpen] = useState(begin);
   return (
@@ -71,14 +71,14 @@ export function Fold({ title, kind, open: begin = false, children }: { title: Co
   );
 }
 
-/** Members of a list or an object by name; the names of a list are its positions. */
+/** Members of a list or an object by name. The names of a list are its positions. */
 function members(value: Composite): [string, Value][] {
   return Array.isArray(value) ? value.map((item, at) => [String(at + 1), item]) : Object.keys(value).map((name) => [name, value[name]]);
 }
 
 const FEW = 8;
 
-/** How many members a value has, with those that `values.py` left out. */
+/** Number of members of a value, including those that `values.py` cut off. */
 export function entries(value: Composite): string {
   const rows = members(value), last = rows.at(-1);
   const left = last && /^(?:\u2026 )?(\d+) more$/.exec(Array.isArray(value) || last[0] === "…" ? shown(last[1]) : "");
@@ -92,7 +92,7 @@ function Scalar({ value }: { value: Value }) {
   return value === "" ? <small>empty text</small> : <LongText text={shown(value)} />;
 }
 
-/** A value: texts and numbers as they are, anything else as a table that folds. */
+/** Value: texts and numbers unchanged, lists and objects as a table that folds. */
 export function Nested({ value }: { value: Value }) {
   if (!composite(value)) return <Scalar value={value} />;
   const rows = members(value);
@@ -111,13 +111,13 @@ const MARKS: Record<string, [sign: string, kind: string]> = {
   running: ["…", "busy"], superseded: ["↻", "quiet"], excluded: ["⊘", "quiet"], "not checked": ["○", "quiet"], "partly verified": ["◑", "quiet"], "not read": ["○", "quiet"], "not scored": ["○", "warn"], "not finished": ["◔", "warn"],
 };
 
-/** A state: a sign, a colour and always a word. */
+/** State: a sign, a colour and a word. */
 export function Status({ status, children }: { status: string; children?: ComponentChildren }) {
   const [sign, kind] = Object.hasOwn(MARKS, status) ? MARKS[status] : ["✗", "bad"];
   return <span class={`status ${kind}`}><span aria-hidden="true">{sign}</span> {children ?? <Text>{status}</Text>}</span>;
 }
 
-/** What a page says instead of content. */
+/** Message in place of content. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return <div class="empty"><p><b>{title}</b></p>{children}</div>;
 }
@@ -141,7 +141,7 @@ export function CopyButton({ text, children }: { text: () => string; children: s
   return <button onClick={() => { copy(text()); setDone(true); setTimeout(() => setDone(false), 1500); }}>{done ? "Copied" : children}</button>;
 }
 
-/** Scroll to an element and stay there while what is above it is made, until the reader scrolls. */
+/** Scroll to an element and keep it in place while content above it is created, until the reader scrolls. */
 export function reveal(element: Element | null | undefined) {
   if (!element) return;
   let times = 0, calm = 0, top = NaN;

@@ -35,7 +35,7 @@ export function Content({ content }: { content: Value | undefined }) {
   return typeof content === "string" ? <Markdown text={content} /> : <Nested value={content} />;
 }
 
-/** What a tool gave: a text as it is, never as Markdown. */
+/** Output of a tool: plain text, never Markdown. */
 function Output({ content }: { content: Value | undefined }) {
   return typeof content === "string" && content !== "" ? <LongText code text={content} /> : <Content content={content} />;
 }

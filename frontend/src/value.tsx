@@ -1,4 +1,4 @@
-/** Numbers on the page: short, with the full value on hover and in what is copied. */
+/** Numbers on the page: short, with the full value on hover and in copies. */
 
 import type { ComponentChildren } from "preact";
 import { age, change, count, duration, standardError, measureText, moment, short, tokens, type Scale } from "./format";

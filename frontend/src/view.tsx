@@ -1,4 +1,4 @@
-/** The pages of a server: a folder, an entry of it, two results side by side; each follows what changes. */
+/** Pages of a server: folder, entry, comparison. Each page follows changes. */
 
 import { render, type ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -15,7 +15,7 @@ import { Text } from "./text";
 const OFTEN = 2, SELDOM = 4;
 const ORIGIN = "Served by aigo-bridge to this machine only. It reads the folder and changes nothing.";
 
-/** Look again and again while somebody looks at the page; what went wrong with the last look. */
+/** Repeat a request while the page is visible, and return the last error. */
 function useLooks(look: () => Promise<number>): unknown {
   const [fault, setFault] = useState<unknown>(null);
   const latest = useRef(look);
@@ -100,13 +100,13 @@ function EntryPage({ id }: { id: string }) {
       const { tag, summary, read } = loaded;
       const rows = summary.results.map((result) => readRows(result, read));
       if (shown === null) {
-        // The first view needs no rows.
+        // The first view does not need rows.
         readFrom(read);
         document.title = titleOf(summary);
         setShown({ tag, summary, tables: new Map() });
       }
       const tables: Tables = new Map((await Promise.all(rows)).map((each, number) => [number, each]));
-      // All of it at once: numbers and rows are of one moment.
+      // Update everything together, so that numbers and rows are consistent.
       readFrom(read);
       setShown({ tag, summary, tables });
     }

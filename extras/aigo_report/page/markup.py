@@ -44,7 +44,7 @@ def text(content: object, most: int | None = None) -> Html:
 
 
 def _visible(character: str) -> str:
-    return f'<span class="control" title="a character that cannot be seen">U+{ord(character):04X}</span>'
+    return f'<span class="control" title="invisible character">U+{ord(character):04X}</span>'
 
 
 def joined(parts: Iterable[Html]) -> Html:
