@@ -22,6 +22,7 @@ from aigo_bridge.spec.evaluations import (
     Scope,
     ThresholdRule,
 )
+from aigo_bridge.text.numbers import short_number
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -110,13 +111,16 @@ def _threshold(rule: ThresholdRule, values: Sequence[FoundMetric]) -> tuple[bool
     if not broken:
         shown = values if len(values) <= 3 else values[:3]
         more = "" if len(values) == len(shown) else f" and {len(values) - len(shown)} more"
-        return True, f"{demand}: {', '.join(_shown(value) for value in shown)}{more}"
-    return False, f"{demand} failed: {', '.join(_shown(value) for value in broken)}"
+        return True, f"{demand}: {', '.join(_shown(value, rule.threshold) for value in shown)}{more}"
+    return False, f"{demand} failed: {', '.join(_shown(value, rule.threshold) for value in broken)}"
 
 
-def _shown(value: FoundMetric) -> str:
-    # Show all digits, so that 0.9 as a threshold and 0.8999 as a value look different.
-    return f"{value.specification} has {value.value!r}"
+def _shown(metric: FoundMetric, threshold: float) -> str:
+    text = short_number(metric.value)
+    if text == short_number(threshold):
+        # A threshold of 0.9 and a value of 0.899999 must look different.
+        text = repr(metric.value)
+    return f"{metric.specification} has {text}"
 
 
 def _result_fits(scope: Scope, result: ResultMetrics) -> bool:

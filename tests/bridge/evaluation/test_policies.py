@@ -67,6 +67,13 @@ def test_every_value_in_scope_has_to_hold_and_broken_ones_are_named() -> None:
     assert [value.value for value in found.values] == [0.9, 0.1]
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(2 / 3, "0.6667"), (0.89999999, "0.89999999"), (0.9, "0.9"), (1234.0, "1,234")]
+)
+def test_value_is_rounded_unless_it_would_look_like_the_threshold(value: float, shown: str) -> None:
+    assert verdict(threshold("<", 0.9), [measured("a", Accuracy=value)]).reason.endswith(f": a has {shown}")
+
+
 def test_a_scope_leaves_other_results_out() -> None:
     results = [measured("a", Accuracy=0.9), measured("b", Accuracy=0.1), measured("a", "other", Accuracy=0.0)]
     scope = {"task_specification_keys": ["a"], "evaluation_keys": ["ev"]}
