@@ -69,14 +69,14 @@ SHIPPED = [
 @pytest.mark.parametrize(
     ("feature", "engine"), [pytest.param(*pair, id=f"{pair[0].id} on {pair[1]}") for pair in chosen()]
 )
-def test_a_feature_is_answered_from_its_cassette(feature: Feature, engine: str, tmp_path: Path) -> None:
+def test_a_feature_is_replayed_from_its_cassette(feature: Feature, engine: str, tmp_path: Path) -> None:
     with surroundings(feature, f"scripted/{tmp_path / 'task' / 'model.rules'}"):
         made = ready(feature, tmp_path / "task")
         assert faults(feature.id, engine, made, tmp_path) == []
 
 
 @pytest.mark.parametrize(("name", "engine"), SHIPPED)
-def test_a_shipped_task_is_answered_from_its_cassette(name: str, engine: str, tmp_path: Path) -> None:
+def test_a_shipped_task_is_replayed_from_its_cassette(name: str, engine: str, tmp_path: Path) -> None:
     assert faults(f"task: {name}", engine, shipped(name), tmp_path) == []
 
 

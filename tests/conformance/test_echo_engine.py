@@ -77,12 +77,12 @@ def task(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_found_by_its_entry_point() -> None:
+def test_the_echo_engine_is_found_by_its_entry_point() -> None:
     assert engine_names() == ["echo", "inspect", "lighteval"]
     assert load_engine("echo").name == "echo"
 
 
-def test_it_is_small() -> None:
+def test_the_echo_engine_has_at_most_150_lines() -> None:
     assert (
         len(Path(sys.modules[type(load_engine("echo")).__module__].__file__ or "").read_text().splitlines())
         <= 150
@@ -91,7 +91,7 @@ def test_it_is_small() -> None:
 
 @pytest.mark.parametrize("feature", BASIC, ids=[each.id for each in BASIC])
 @pytest.mark.usefixtures("in_process")
-def test_it_runs_the_basic_features(feature: Feature, tmp_path: Path) -> None:
+def test_the_echo_engine_runs_the_basic_features(feature: Feature, tmp_path: Path) -> None:
     engine = load_engine("echo")
     made = ready(feature, tmp_path / "task")
     log = run_job(engine, made.plan, tmp_path, **made.settings)
@@ -108,7 +108,7 @@ def test_unsupported_features_are_refused(name: str, tmp_path: Path) -> None:
         require_exact(engine.gaps(ready(feature, tmp_path / "task").plan), engine="echo")
 
 
-def test_its_runs_are_compared_with_those_of_other_engines(aigo: Run, task: Path, tmp_path: Path) -> None:
+def test_echo_runs_are_compared_with_runs_of_other_engines(aigo: Run, task: Path, tmp_path: Path) -> None:
     rules = tmp_path / "model.rules"
     rules.write_text('{"default": true, "reply": "b"}\n')
     out = tmp_path / "out"
@@ -117,7 +117,7 @@ def test_its_runs_are_compared_with_those_of_other_engines(aigo: Run, task: Path
     assert "accuracy" in run.out
 
 
-def test_its_results_are_results_like_any(aigo: Run, task: Path, tmp_path: Path) -> None:
+def test_echo_results_can_be_validated_and_rescored(aigo: Run, task: Path, tmp_path: Path) -> None:
     run = aigo("run", task, "--engine", "echo", "--model", "echo", "--out", tmp_path / "out", "--json")
     assert run.code == 0, run.err
     (result,) = (tmp_path / "out").glob("*.tasklog.json")
@@ -145,7 +145,7 @@ def test_its_results_are_results_like_any(aigo: Run, task: Path, tmp_path: Path)
     ],
     ids=lambda value: " ".join(value[:4]) if isinstance(value, tuple) else "",
 )
-def test_every_verb_says_what_it_lacks(
+def test_every_command_reports_what_the_engine_lacks(
     arguments: tuple[str, ...], message: str, aigo: Run, task: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log.json"
@@ -158,6 +158,6 @@ def test_every_verb_says_what_it_lacks(
     assert "Traceback" not in said.err
 
 
-def test_the_doctor_knows_it(aigo: Run) -> None:
+def test_doctor_lists_the_echo_engine(aigo: Run) -> None:
     said = aigo("doctor")
     assert "engine echo" in said.out

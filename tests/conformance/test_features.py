@@ -20,7 +20,7 @@ FEATURES = features()
 
 @pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize("feature", FEATURES, ids=[each.id for each in FEATURES])
-def test_a_feature_is_the_same_everywhere(feature: Feature, tmp_path: Path) -> None:
+def test_a_feature_has_the_expected_outcome_on_every_engine(feature: Feature, tmp_path: Path) -> None:
     with surroundings(feature, f"scripted/{tmp_path / 'task' / 'model.rules'}"):
         assert faults(feature.id, lambda: ready(feature, tmp_path / "task"), tmp_path, feature.expect) == []
 
@@ -38,7 +38,7 @@ def test_a_feature_is_the_same_everywhere(feature: Feature, tmp_path: Path) -> N
     ],
     ids=["solver", "message builder", "input builder", "scorer", "metric", "aggregator", "definition"],
 )
-def test_every_kind_of_part_is_in_some_feature(part: Any, of_it: str) -> None:
+def test_every_component_type_is_used_by_a_feature(part: Any, of_it: str) -> None:
     """A new type in the format needs a feature here."""
     used = {value for feature in FEATURES for value in named(feature.document, of_it)} | {"benchmark_task"}
     assert set(kinds(part, of_it)) - used == set()

@@ -24,11 +24,11 @@ def test_no_gap_is_listed_twice() -> None:
     assert len(set(listed)) == len(listed)
 
 
-def test_nothing_is_left_to_do() -> None:
+def test_no_gap_is_left_as_todo() -> None:
     assert [gap for gap in LEDGER if gap.kind == "todo"] == []
 
 
-def test_every_feature_runs_somewhere() -> None:
+def test_every_feature_runs_on_at_least_one_engine() -> None:
     """A feature must run on at least one engine."""
     listed = list(entries())
     assert {
@@ -52,14 +52,14 @@ def found(name: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.xdist_group("conformance")
-def test_a_gap_that_is_not_listed_fails(listed: Callable[..., None], tmp_path: Path) -> None:
+def test_an_unlisted_gap_fails(listed: Callable[..., None], tmp_path: Path) -> None:
     listed()
     (fault,) = found("scorers: code_exec", tmp_path)
     assert fault.startswith("lighteval refuses what the ledger does not list")
 
 
 @pytest.mark.xdist_group("conformance")
-def test_a_gap_that_is_gone_fails(listed: Callable[..., None], tmp_path: Path) -> None:
+def test_an_outdated_gap_fails(listed: Callable[..., None], tmp_path: Path) -> None:
     listed(KnownGap("inspect", ("solvers: single turn, chat",), "never", "cannot", "cannot"))
     (fault,) = found("solvers: single turn, chat", tmp_path)
     assert fault == "inspect carries out what the ledger lists as a gap (cannot)"

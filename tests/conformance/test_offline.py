@@ -85,7 +85,7 @@ def watched(program: str, *args: str, folder: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_a_run_on_both_engines_reaches_nothing(tmp_path: Path) -> None:
+def test_a_run_on_both_engines_uses_no_network(tmp_path: Path) -> None:
     """The task has a judge and a snippet, and the home folder has no caches."""
     (feature,) = [
         each for each in features() if each.id == "solvers: multi turn, generate_message by another model"

@@ -80,7 +80,7 @@ def certificate(folder: Path) -> tuple[Any, str]:
     ).read_text()
 
 
-def test_engines_that_agree_have_a_certificate_of_it(cassette: None, aigo: Run, tmp_path: Path) -> None:
+def test_agreeing_engines_get_a_certificate(cassette: None, aigo: Run, tmp_path: Path) -> None:
     done = aigo(*PARITY)
 
     assert done.code == 0, done.err
@@ -121,7 +121,9 @@ def test_judges_and_trials_are_compared(aigo: Run, tmp_path: Path) -> None:
     assert done.json["equal"]
 
 
-def test_another_prompt(cassette: None, aigo: Run, tmp_path: Path, asked_by_lighteval: Any) -> None:
+def test_a_different_prompt_is_reported_as_the_cause(
+    cassette: None, aigo: Run, tmp_path: Path, asked_by_lighteval: Any
+) -> None:
     def other(request: ModelRequest) -> ModelRequest:
         text = str(request.input.messages[-1].content).replace("Norway", "norway")
         content = {"messages": [{"role": "user", "content": text}]}
@@ -141,7 +143,7 @@ def test_another_prompt(cassette: None, aigo: Run, tmp_path: Path, asked_by_ligh
     assert "prompt: 1" in done.out
 
 
-def test_other_generation_settings(
+def test_different_generation_settings_are_reported_as_the_cause(
     cassette: None, aigo: Run, tmp_path: Path, asked_by_lighteval: Any
 ) -> None:
     asked_by_lighteval(lambda request: replace(request, options={"temperature": 1.0}))
@@ -151,7 +153,9 @@ def test_other_generation_settings(
     assert 'inspect nothing, lighteval {"temperature":1}' in task["differences"][0]["detail"]
 
 
-def test_another_score(cassette: None, aigo: Run, tmp_path: Path, made_by_lighteval: Any) -> None:
+def test_a_different_score_is_reported_as_the_cause(
+    cassette: None, aigo: Run, tmp_path: Path, made_by_lighteval: Any
+) -> None:
     def other(result: Any, log: Any) -> None:
         for holder in (log["evidence"]["samples"][2], *log["evidence"]["samples"][2]["trials"]):
             for score in holder.get("scores") or []:
@@ -164,7 +168,9 @@ def test_another_score(cassette: None, aigo: Run, tmp_path: Path, made_by_lighte
     assert task["samples"] == {"total": 4, "same_messages": 4, "same_scores": 3}
 
 
-def test_another_conversation(cassette: None, aigo: Run, tmp_path: Path, made_by_lighteval: Any) -> None:
+def test_a_different_conversation_is_reported_as_the_cause(
+    cassette: None, aigo: Run, tmp_path: Path, made_by_lighteval: Any
+) -> None:
     def other(result: Any, log: Any) -> None:
         trace = log["evidence"]["samples"][1]["trials"][0]["solver"]["output"]["trace"]
         trace["items"][-1]["content"][0]["text"] += " <script>"
@@ -177,7 +183,7 @@ def test_another_conversation(cassette: None, aigo: Run, tmp_path: Path, made_by
     assert "<script>" not in text.replace("\\<", "")
 
 
-def test_another_metric_of_the_same_scores(
+def test_a_different_metric_of_equal_scores_is_reported(
     cassette: None, aigo: Run, tmp_path: Path, made_by_lighteval: Any
 ) -> None:
     made_by_lighteval(lambda result, log: replace(result, metrics=[replace(result.metrics[0], value=0.5)]))
@@ -188,7 +194,7 @@ def test_another_metric_of_the_same_scores(
 
 
 @pytest.mark.parametrize("engines", ["inspect", "inspect,inspect", "inspect,"])
-def test_engines_that_make_no_sense(cassette: None, aigo: Run, engines: str) -> None:
+def test_invalid_engine_lists_are_refused(cassette: None, aigo: Run, engines: str) -> None:
     done = aigo(*PARITY, "--engine", engines)
     assert done.code == 2
     assert "expected several engines" in done.err

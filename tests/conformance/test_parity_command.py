@@ -38,7 +38,7 @@ def another_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ScriptedCaller, "attempt", other)
 
 
-def test_engines_that_agree(aigo: Run, tmp_path: Path, result_of: Callable[[Path], Any]) -> None:
+def test_agreeing_engines_exit_with_0(aigo: Run, tmp_path: Path, result_of: Callable[[Path], Any]) -> None:
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out")
 
     assert done.code == 0, done.err
@@ -50,7 +50,7 @@ def test_engines_that_agree(aigo: Run, tmp_path: Path, result_of: Callable[[Path
         assert len(result_of(tmp_path / "out" / engine / "capitals.tasklog.json")["evidence"]["samples"]) == 4
 
 
-def test_engines_that_differ(aigo: Run, another_answer: None) -> None:
+def test_differing_engines_exit_with_1(aigo: Run, another_answer: None) -> None:
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out")
 
     assert done.code == 1
@@ -60,7 +60,7 @@ def test_engines_that_differ(aigo: Run, another_answer: None) -> None:
     assert "the engines differ in 1 of 4 samples (2), 1 of 1 metric" in done.out
 
 
-def test_for_programs(aigo: Run, another_answer: None) -> None:
+def test_parity_is_in_the_json_output(aigo: Run, another_answer: None) -> None:
     done = aigo("run", CAPITALS, *MODEL, *BOTH, "--out", "out", "--json")
 
     assert done.code == 1
@@ -89,7 +89,7 @@ def test_samples_that_fail_on_both_engines_agree_but_fail_the_run(aigo: Run, tmp
     assert aigo(*run, "--fail-on-error", "3").code == 0
 
 
-def test_a_metric_without_a_value_says_why_once(aigo: Run, tmp_path: Path) -> None:
+def test_a_metric_without_a_value_is_explained_once(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text('{"default": true, "reply": {"error": "down"}}\n')
 
     done = aigo("run", CAPITALS, "--model", "scripted/m.jsonl", *BOTH, "--out", "out")
@@ -103,7 +103,7 @@ def test_a_metric_without_a_value_says_why_once(aigo: Run, tmp_path: Path) -> No
     assert lines.count(f"Accuracy: {alone['problem']}") == 1
 
 
-def test_a_system_has_metrics_and_no_samples(aigo: Run) -> None:
+def test_a_system_task_is_compared_by_metrics_only(aigo: Run) -> None:
     done = aigo("run", "aigo_tasks/governance-controls", *BOTH, "--out", "out")
 
     assert done.code == 0, done.err
@@ -111,7 +111,7 @@ def test_a_system_has_metrics_and_no_samples(aigo: Run) -> None:
     assert f"the engines agree on {len(metrics)} metrics" in done.out
 
 
-def test_after_an_interruption_no_other_engine_is_begun(
+def test_an_interruption_stops_the_remaining_engines(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_bridge.evaluation import running
@@ -139,7 +139,7 @@ def test_a_gap_is_reported_before_the_run(aigo: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engines", ["inspect,inspect", "inspect,", ",", "inspect,nothing"])
-def test_engines_that_make_no_sense(aigo: Run, tmp_path: Path, engines: str) -> None:
+def test_invalid_engine_lists_are_refused(aigo: Run, tmp_path: Path, engines: str) -> None:
     done = aigo("run", CAPITALS, *MODEL, "--engine", engines, "--out", "out")
 
     assert done.code == 2
@@ -147,7 +147,7 @@ def test_engines_that_make_no_sense(aigo: Run, tmp_path: Path, engines: str) -> 
     assert not (tmp_path / "out").exists()
 
 
-def test_benchmarks_of_an_engine_run_on_that_engine(aigo: Run) -> None:
+def test_an_engine_benchmark_runs_only_on_that_engine(aigo: Run) -> None:
     done = aigo("run", "inspect:x.py", *BOTH)
     assert done.code == 2
     assert "an engine benchmark always runs on its own engine" in done.err

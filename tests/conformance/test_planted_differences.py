@@ -210,7 +210,7 @@ def found(feature: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("plant", "feature"), IN_THE_MODEL, ids=lambda value: getattr(value, "__name__", None)
 )
-def test_a_model_that_is_asked_or_heard_otherwise(
+def test_bugs_in_model_calls_are_detected(
     engine: str, plant: Any, feature: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = class_of(MODELS[engine])
@@ -223,7 +223,7 @@ def test_a_model_that_is_asked_or_heard_otherwise(
 @pytest.mark.parametrize(
     ("plant", "feature"), IN_THE_READING, ids=lambda value: getattr(value, "__name__", None)
 )
-def test_a_log_that_is_read_otherwise(
+def test_bugs_in_log_reading_are_detected(
     engine: str, plant: Any, feature: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = class_of(ENGINES[engine])
@@ -238,7 +238,7 @@ def test_a_log_that_is_read_otherwise(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_random_tasks_find_a_difference_too(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_tasks_detect_a_planted_difference(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = class_of(MODELS[engine])
     predict = model.predict
     monkeypatch.setattr(model, "predict", lambda self, request: folded(predict, self, request))

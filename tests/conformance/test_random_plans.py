@@ -48,7 +48,9 @@ def in_this_process() -> Iterator[None]:
     ],
 )
 @given(document=documents())
-def test_random_tasks_are_the_same_everywhere(in_this_process: None, document: dict[str, Any]) -> None:
+def test_random_tasks_have_the_same_outcome_on_every_engine(
+    in_this_process: None, document: dict[str, Any]
+) -> None:
     solver = document["definition"].get("solver")
     event(f"solver: {None if solver is None else solver['type']}")
     for scorer in document["definition"]["scorers"]:

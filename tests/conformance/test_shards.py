@@ -59,13 +59,13 @@ def counts_of(plan: TaskPlan) -> list[int]:
     return list(dict.fromkeys([1, 2, 7, len(plan.samples) + 2]))
 
 
-def test_there_are_enough_features() -> None:
+def test_enough_features_are_tested_in_shards() -> None:
     assert len(FEATURES) >= 60
     assert {feature.id for feature in ON_ENGINES} >= SOME
 
 
 @pytest.mark.parametrize("feature", ON_ECHO, ids=[each.id for each in ON_ECHO])
-def test_a_feature_in_shards_is_the_same_as_in_one_run(
+def test_a_feature_in_shards_equals_a_single_run(
     feature: Feature, in_this_process: None, tmp_path: Path
 ) -> None:
     """The smallest engine is fast enough to test all numbers of shards at every change."""
@@ -77,7 +77,7 @@ def test_a_feature_in_shards_is_the_same_as_in_one_run(
 @pytest.mark.xdist_group("conformance")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("feature", ON_ENGINES, ids=[each.id for each in ON_ENGINES])
-def test_a_feature_in_shards_is_the_same_on_each_engine(
+def test_a_feature_in_shards_equals_a_single_run_on_each_engine(
     feature: Feature, engine: str, tmp_path: Path
 ) -> None:
     if known_gap(engine, feature.id) is not None:
@@ -104,9 +104,7 @@ def test_a_feature_in_shards_is_the_same_on_each_engine(
     ],
 )
 @given(document=documents())
-def test_random_tasks_in_shards_are_the_same_as_in_one_run(
-    in_this_process: None, document: dict[str, Any]
-) -> None:
+def test_random_tasks_in_shards_equal_a_single_run(in_this_process: None, document: dict[str, Any]) -> None:
     """At every change, only the smallest engine is tested. `make conformance` tests all engines."""
     if not is_stateless(document):
         reject()

@@ -40,6 +40,6 @@ def shipped(name: str) -> Ready:
         for number, name in enumerate(NAMES)
     ],
 )
-def test_the_same_evidence(name: str, tmp_path: Path) -> None:
+def test_shipped_tasks_have_the_same_evidence_on_every_engine(name: str, tmp_path: Path) -> None:
     made = shipped(name)
     assert faults(f"task: {name}", lambda: made, tmp_path) == []

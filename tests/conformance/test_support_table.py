@@ -17,7 +17,7 @@ from aigo_bridge.spec.solvers import SOLVERS
 from aigo_bridge.spec.task import Aggregator
 
 
-def test_the_page_is_current() -> None:
+def test_the_support_table_is_up_to_date() -> None:
     assert support_table.is_current(), "make support-table"
 
 
@@ -28,7 +28,7 @@ def test_the_table_lists_every_feature_and_gap() -> None:
     assert [gap.reason for gap in shown if gap.reason not in table] == []
 
 
-def test_every_name_that_a_task_file_may_have_is_used_by_a_feature() -> None:
+def test_every_name_of_a_task_component_is_used_by_a_feature() -> None:
     """Every name then has a row, and a feature proves its content."""
     functions = {
         word
@@ -57,7 +57,7 @@ def _shipped(types: Mapping[str, type]) -> set[str]:
         ("`pass@k`", "yes | yes"),
     ],
 )
-def test_a_name_has_what_one_of_its_features_has(name: str, cells: str) -> None:
+def test_a_name_has_the_support_of_its_best_feature(name: str, cells: str) -> None:
     (row,) = [row for row in support_table.names_table().splitlines() if name in row]
     assert row.endswith(f"{name} | {cells} |")
 
@@ -68,7 +68,7 @@ def test_every_row_has_a_cell_for_every_engine() -> None:
         assert {row.count(" | ") for row in rows[1:]} == {len(ENGINES) + columns - 1}
 
 
-def test_a_table_that_is_not_current_is_noticed() -> None:
+def test_an_outdated_table_is_detected() -> None:
     page = support_table.PAGE.read_text(encoding="utf-8")
     old = page.replace("**scorers**: code_exec | yes | no", "**scorers**: code_exec | yes | yes")
     old = old.replace("`pass@k` | yes | yes", "`pass@k` | yes | no")

@@ -148,7 +148,7 @@ def outcome(data: bytes) -> None:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.binary(max_size=300) | st.binary(max_size=200).map(lambda data: b"PK\x03\x04" + data))
-def test_any_bytes_are_a_log_or_an_error(data: bytes) -> None:
+def test_any_bytes_give_a_log_or_an_error(data: bytes) -> None:
     outcome(data)
 
 
@@ -157,7 +157,9 @@ def test_any_bytes_are_a_log_or_an_error(data: bytes) -> None:
     st.sampled_from(GOLDEN),
     st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=6),
 )
-def test_a_log_with_changed_bytes_is_a_log_or_an_error(path: Path, changes: list[tuple[float, int]]) -> None:
+def test_a_log_with_changed_bytes_gives_a_log_or_an_error(
+    path: Path, changes: list[tuple[float, int]]
+) -> None:
     data = bytearray(path.read_bytes())
     for place, value in changes:
         data[int(place * len(data))] = value
@@ -166,7 +168,7 @@ def test_a_log_with_changed_bytes_is_a_log_or_an_error(path: Path, changes: list
 
 @settings(max_examples=EXAMPLES * 2, deadline=None)
 @given(odd_headers, odd_samples, st.lists(odd_events, max_size=6), json_values)
-def test_any_json_in_the_right_places_is_a_log_or_an_error(
+def test_any_json_in_the_expected_places_gives_a_log_or_an_error(
     header: dict[str, Any], sample: dict[str, Any], events: list[Any], odd: Any
 ) -> None:
     full = {"id": 1, "epoch": 1, **sample, "events": [*events, odd]}

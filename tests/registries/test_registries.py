@@ -39,14 +39,14 @@ INSPECT = {
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_tasks_of_lighteval_come_to_what_the_table_says() -> None:
+def test_lighteval_tasks_match_the_registry_table() -> None:
     verdicts = list(lighteval_registry.verdicts(frozenset(LIGHTEVAL)))
     assert {verdict.name: verdict.kind for verdict in verdicts} == LIGHTEVAL
     assert all(verdict.reasons for verdict in verdicts if verdict.kind == "refused")
 
 
 @pytest.mark.xdist_group("inspect_evals")
-def test_tasks_of_inspect_evals_come_to_what_the_table_says() -> None:
+def test_inspect_evals_tasks_match_the_registry_table() -> None:
     code = (
         "import json; from tests.registries.inspect_registry import verdicts;"
         f"print(json.dumps([(v.name, v.kind, v.reasons) for v in verdicts(frozenset({sorted(INSPECT)}))]))"
@@ -65,7 +65,7 @@ def test_tasks_of_inspect_evals_come_to_what_the_table_says() -> None:
     assert all(reasons for _, kind, reasons in verdicts if kind != "python scorer")
 
 
-def test_a_row_is_guessed_from_what_is_read() -> None:
+def test_a_row_is_guessed_from_the_cells_that_code_reads() -> None:
     def use(row: Any) -> None:
         right = row["choices"]["text"][row["answer_idx"]]
         if not isinstance(right, str) or row["meta"]["score"] <= 0 or not row["question"].strip():

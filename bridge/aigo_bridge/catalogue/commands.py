@@ -105,7 +105,7 @@ ENTRIES = (
         "A benchmark cannot run correctly with these options",
         "With these rows, metrics or model, the result would not be comparable with the published benchmark.",
         "Change the option in the message.",
-        test="tests/adapters/lighteval/benchmarks/test_faults.py::test_too_many_examples_are_reported_with_numbers",
+        test="tests/adapters/lighteval/benchmarks/test_faults.py::test_too_many_few_shot_examples_are_reported_with_numbers",
     ),
     CatalogueEntry(
         Code.UNDRAWABLE_CHART,

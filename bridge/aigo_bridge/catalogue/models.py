@@ -101,7 +101,7 @@ ENTRIES = (
         "A model option would be lost",
         "The adapter or backend does not send this option, so the model would run with other settings than you asked for.",
         "Remove the option, or send it in `process_input` of the adapter.",
-        test="tests/adapters/lighteval/models/test_generation.py::test_a_request_of_a_task_and_the_users_settings_do_not_contradict_each_other",
+        test="tests/adapters/lighteval/models/test_generation.py::test_task_requests_and_user_settings_must_not_conflict",
     ),
     CatalogueEntry(
         Code.UNSENDABLE_CONTENT,

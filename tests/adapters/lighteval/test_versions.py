@@ -25,7 +25,7 @@ GOOD: dict[str, str | None] = {
 }
 
 
-def test_the_installed_versions_suit() -> None:
+def test_the_installed_versions_are_compatible() -> None:
     assert problems() == []
 
 
@@ -38,7 +38,7 @@ def test_the_installed_versions_suit() -> None:
         ("lighteval", "0.14.0", True),
     ],
 )
-def test_known_bad_pairs(package: str, version: str, fatal: bool) -> None:
+def test_known_incompatible_versions_are_reported(package: str, version: str, fatal: bool) -> None:
     (problem,) = problems({**GOOD, package: version})
     assert problem.fatal is fatal
     assert package in problem.message
@@ -46,7 +46,7 @@ def test_known_bad_pairs(package: str, version: str, fatal: bool) -> None:
     assert "pip install" in problem.remedy
 
 
-def test_a_missing_lighteval_is_one_line_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_lighteval_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(package: str) -> str:
         raise importlib.metadata.PackageNotFoundError(package)
 
@@ -59,7 +59,7 @@ def test_a_missing_lighteval_is_one_line_with_the_command(monkeypatch: pytest.Mo
         LightevalEngine()
 
 
-def test_missing_packages_of_lighteval_are_named() -> None:
+def test_missing_lighteval_dependencies_are_reported() -> None:
     (problem,) = problems({**GOOD, "torch": None, "datasets": None})
     assert problem.message == "torch, datasets not installed"
 
@@ -68,11 +68,11 @@ def test_missing_packages_of_lighteval_are_named() -> None:
     ("text", "expected"),
     [("0.13.0", (0, 13, 0)), ("2.13.0+cpu", (2, 13, 0)), ("0.13.1.dev0", (0, 13, 1)), ("4", (4,))],
 )
-def test_numbers_of_a_release(text: str, expected: tuple[int, ...]) -> None:
+def test_release_numbers_are_parsed(text: str, expected: tuple[int, ...]) -> None:
     assert numbers(text) == expected
 
 
-def test_the_engine_imports_lighteval_only_when_it_runs() -> None:
+def test_lighteval_is_imported_only_for_a_run() -> None:
     code = (
         "import sys; from aigo_bridge.engine.registry import load_engine; load_engine('lighteval');"
         " print([m for m in ('lighteval', 'torch', 'transformers', 'datasets', 'inspect_ai') if m in sys.modules])"
@@ -87,7 +87,7 @@ def test_evidence_is_read_without_lighteval() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_doctor_names_both_engines_and_their_packages(aigo: Run) -> None:
+def test_doctor_lists_both_engines_and_their_packages(aigo: Run) -> None:
     done = aigo("doctor")
     assert done.code == 0
     assert "engine inspect" in done.out
@@ -100,7 +100,7 @@ def test_doctor_names_both_engines_and_their_packages(aigo: Run) -> None:
 
 
 @pytest.mark.parametrize("installed", ["0.3.1", None])
-def test_doctor_says_that_inspect_is_missing_or_too_old(
+def test_doctor_reports_missing_or_outdated_inspect(
     installed: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = importlib.metadata.version
@@ -122,7 +122,7 @@ def test_doctor_says_that_inspect_is_missing_or_too_old(
     assert ">=0.3.285" in check.remedy
 
 
-def test_doctor_says_what_is_wrong_and_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_the_problem_and_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "installed_versions", lambda: {**GOOD, "xxhash": "4.1.0"})
     checks = diagnose()
     assert "lighteval" not in usable_engines(checks)

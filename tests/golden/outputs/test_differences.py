@@ -51,7 +51,7 @@ def test_deterministic_output_stays_unchanged(text: str) -> None:
     assert Steady({}).text(RESULT, text) == text
 
 
-def test_random_values_are_replaced_and_identities_kept() -> None:
+def test_random_values_are_replaced_and_equal_ids_stay_equal() -> None:
     steady = Steady({"/tmp/x": "<folder>"})
     begin, end = IDS
     events = f'{{"events":[{{"id":"{begin}","span_id":"{end}"}},{{"id":"{end}","timestamp":"2026-11-22T20:17:41.8Z"}}]}}'
@@ -104,7 +104,7 @@ aigo_bridge.errors.SampleError: down
     assert found == {"events": [{"traceback": stands}], "traceback": traceback}
 
 
-def test_where_a_line_was_logged_is_chance_and_its_text_is_not() -> None:
+def test_log_positions_are_ignored_and_log_text_is_compared() -> None:
     message = '{"message":"down","created":1795382302148.6,"filename":"run.py","module":"run","lineno":2555}'
     assert Steady({}).text(RESULT, f'{{"events":[{{"data":{{"message":{message}}}}}]}}') == (
         '{"events":[{"data":{"message":{"message":"down","created":<time>,"filename":"<source>",'
@@ -112,7 +112,7 @@ def test_where_a_line_was_logged_is_chance_and_its_text_is_not() -> None:
     )
 
 
-def test_files_that_a_time_and_an_id_tell_apart_stand_in_the_order_in_which_they_were_written(
+def test_files_that_differ_by_time_and_id_are_sorted_by_write_order(
     tmp_path: Path,
 ) -> None:
     second, first = (f"2026-11-23T00-53-09-00-00_quiz_{each}.json" for each in IDS)

@@ -38,7 +38,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Work
         for case in CASES
     ],
 )
-def test_outputs_are_what_they_were(case: Case, workers: dict[str, Worker], tmp_path: Path) -> None:
+def test_outputs_equal_their_goldens(case: Case, workers: dict[str, Worker], tmp_path: Path) -> None:
     found = outputs(case, tmp_path / "here", workers[case.engine])
     if UPDATE:
         store(case.name, found)
@@ -50,7 +50,7 @@ def test_outputs_are_what_they_were(case: Case, workers: dict[str, Worker], tmp_
         pytest.fail(f"{case.name} ({place(case.name).name})\n{told}", pytrace=False)
 
 
-def test_every_golden_belongs_to_a_case() -> None:
+def test_every_golden_has_a_case() -> None:
     names = {case.name for case in CASES}
     assert len(names) == len(CASES)
     left = stored() - names

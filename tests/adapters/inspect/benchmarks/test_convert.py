@@ -41,7 +41,7 @@ def asked(log: EvalLog) -> dict[str, list[tuple[str, str]]]:
         ("few_shot", ()),
     ],
 )
-def test_messages_and_sample_scores_are_the_same(
+def test_converted_tasks_have_the_same_messages_and_sample_scores(
     task: str, options: tuple[str, ...], aigo: Run, benchmarks: Path
 ) -> None:
     name = f"inspect:{benchmarks / 'converted.py'}@{task}"

@@ -144,7 +144,7 @@ def evidence(result: Path) -> Any:
         (2, "inspect:tasks.py@many", ["--sample-shuffle", "7", "--epochs", "1"]),
     ],
 )
-def test_shards_are_merged_to_what_one_run_writes(
+def test_merged_shards_equal_a_single_run(
     folder: Path, aigo: Run, count: int, name: str, options: list[str]
 ) -> None:
     """Two tasks, one of them smaller than the number of shards; trials, reducers, grouped and named metrics, scores of a

@@ -61,7 +61,7 @@ def many(task: str) -> Splits:
     ("task", "shots"),
     [("mmlu:abstract_algebra", 2), ("bbq", 0), ("gsm8k", 0), ("math_500", 0), ("ifeval", 0)],
 )
-def test_messages_and_sample_scores_are_the_same(
+def test_converted_tasks_have_the_same_messages_and_sample_scores(
     task: str,
     shots: int,
     aigo: Run,
@@ -130,7 +130,7 @@ def test_an_inexpressible_benchmark_is_refused_with_all_reasons(aigo: Run, tmp_p
     assert not (tmp_path / "aigo").exists()
 
 
-def test_several_answers_to_a_question_are_rows_that_the_metric_sees_together(
+def test_several_answers_become_rows_with_a_joint_metric(
     aigo: Run, tmp_path: Path, data_dir: Callable[[Splits], Path]
 ) -> None:
     rows = [
@@ -203,7 +203,7 @@ TASKS_TABLE = [
 
 
 @pytest.mark.parametrize("task", ["caps", "gsm8k"])
-def test_metrics_of_lighteval_convert_from_a_file_of_ones_own(
+def test_lighteval_metrics_in_a_user_file_are_converted(
     task: str,
     aigo: Run,
     tmp_path: Path,
@@ -228,7 +228,7 @@ def test_metrics_of_lighteval_convert_from_a_file_of_ones_own(
     assert 0 < found["0"][1]["f1"] < 1
 
 
-def test_metrics_of_one_name_are_refused(aigo: Run, tmp_path: Path) -> None:
+def test_metrics_with_the_same_name_are_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     done = aigo("convert", f"lighteval:{tmp_path / 'own.py'}@corpus", "--out", tmp_path / "aigo")
     assert done.code == 1
@@ -280,7 +280,7 @@ TASKS_TABLE = [task("named", overlap), task("helped", helped), task("noted", not
 """
 
 
-def test_a_metric_of_a_file_of_ones_own_is_carried(
+def test_a_metric_from_a_user_file_is_included(
     aigo: Run,
     tmp_path: Path,
     data_dir: Callable[[Splits], Path],
@@ -316,7 +316,7 @@ def test_a_metric_of_a_file_of_ones_own_is_carried(
         ("noted", "grades.txt"),
     ],
 )
-def test_a_metric_that_needs_other_files_is_refused_with_the_reason(
+def test_a_metric_that_needs_other_files_is_refused_with_a_reason(
     task: str,
     reason: str,
     aigo: Run,
@@ -348,7 +348,7 @@ def numbers(done: Any) -> dict[str, float]:
     return {row["name"]: row["value"] for row in summary["metrics"] if not row["name"].endswith("_stderr")}
 
 
-def test_numbers_over_all_answers_are_python_metrics(
+def test_metrics_over_all_answers_become_python_metrics(
     aigo: Run,
     tmp_path: Path,
     data_dir: Callable[[Splits], Path],
@@ -373,7 +373,7 @@ def test_numbers_over_all_answers_are_python_metrics(
 
 
 @pytest.mark.parametrize("task", ["sciq", "weighed"])
-def test_likelihoods_of_choices_are_weighed_as_by_the_native_task(
+def test_choice_likelihoods_are_scored_as_in_the_native_task(
     task: str, aigo: Run, tmp_path: Path, data_dir: Callable[[Splits], Path]
 ) -> None:
     folder = save_tiny_model(tmp_path / "model", chat=False)

@@ -111,7 +111,7 @@ def samples(outcome: Any) -> list[Any]:
     return found
 
 
-def test_a_failed_call_or_metric_fails_its_document_only(
+def test_a_failed_call_or_metric_fails_only_its_document(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     test = [{"q": f"q{n}", "a": "four", "kind": kind} for n, kind in enumerate([1, "text", None])]
@@ -143,7 +143,7 @@ def test_a_failed_call_or_metric_fails_its_document_only(
     ]
 
 
-def test_failures_are_in_the_files_of_a_run_too(
+def test_failures_are_recorded_in_the_run_files(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir, aigo: Run
 ) -> None:
     test = [{"q": f"q{n}", "a": "four"} for n in range(3)]
@@ -163,7 +163,7 @@ def test_failures_are_in_the_files_of_a_run_too(
     assert [sample["trials"][0]["errors"] for sample in back["samples"]] == errors
 
 
-def test_files_of_a_run_are_results_of_lighteval(
+def test_run_files_are_valid_lighteval_results(
     custom: Path, tmp_path: Path, aigo: Run, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = [{"q": f"q{n}", "a": "x", "kind": kind} for n, kind in enumerate([1, "text", None])]
@@ -194,7 +194,7 @@ def test_files_of_a_run_are_results_of_lighteval(
     ]
 
 
-def test_metrics_are_called_the_same_in_every_process() -> None:
+def test_metric_names_are_the_same_in_every_process() -> None:
     from lighteval.tasks.tasks.math import TASKS_TABLE
 
     from aigo_lighteval.benchmarks.faults import mend_metrics
@@ -207,7 +207,7 @@ def test_metrics_are_called_the_same_in_every_process() -> None:
     assert [name for metric in config.metrics if " at 0x" in (name := metric.metric_name)] == []
 
 
-def test_translations_are_measured_over_all_documents(
+def test_translation_metrics_are_computed_over_all_documents(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     import sacrebleu
@@ -228,7 +228,7 @@ def test_translations_are_measured_over_all_documents(
     )
 
 
-def test_a_document_is_never_its_own_example(
+def test_a_document_is_not_its_own_few_shot_example(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = [{"q": f"q{n}", "a": f"a{n}"} for n in range(4)]
@@ -259,7 +259,7 @@ def questions(outcome: Any) -> list[list[str]]:
     return [[item["content"][0]["text"] for item in items if item["role"] == "user"] for items in trials]
 
 
-def test_examples_have_their_questions_where_the_instruction_is_the_whole_question(
+def test_examples_keep_questions_if_the_instruction_is_the_whole_question(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = rows_of("mmlu_pro")
@@ -276,7 +276,7 @@ def test_examples_have_their_questions_where_the_instruction_is_the_whole_questi
         assert f"What is {number}^2?" in texts[2]
 
 
-def test_a_reordered_question_is_not_its_own_example(
+def test_a_question_with_reordered_choices_is_not_its_own_example(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     """The order of the choices of gpqa is drawn each time a row is read."""
@@ -295,7 +295,7 @@ def test_a_reordered_question_is_not_its_own_example(
     ("selection", "spare"),
     [("random_sampling_from_train", ""), ("random_sampling", " and one spare example"), ("sequential", "")],
 )
-def test_too_many_examples_are_reported_with_numbers(
+def test_too_many_few_shot_examples_are_reported_with_numbers(
     selection: str, spare: str, custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     few = f'few_shots_split="train", few_shots_select="{selection}", hf_avail_splits=["test", "train"]'
@@ -308,7 +308,7 @@ def test_too_many_examples_are_reported_with_numbers(
     assert caught.value.code == Code.UNFIT_BENCHMARK
 
 
-def test_too_few_examples_are_refused(
+def test_missing_few_shot_examples_are_refused(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = [{"q": f"q{n}", "a": "x"} for n in range(3)]
@@ -316,14 +316,14 @@ def test_too_few_examples_are_refused(
         run(f"{custom}@own:few|3", tmp_path / "out", scripted({"q": "a"}), data_dir({"test": rows}))
 
 
-def test_metrics_that_lighteval_takes_apart_wrongly_are_refused(
+def test_metrics_that_lighteval_separates_incorrectly_are_refused(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     with pytest.raises(UsageError, match="separates incorrectly"):
         run(f"{custom}@own:grouped", tmp_path / "out", scripted({"q": "a"}))
 
 
-def test_code_that_a_model_wrote_is_not_run_without_a_sandbox(tmp_path: Path, scripted: Scripted) -> None:
+def test_model_generated_code_is_not_run_without_a_sandbox(tmp_path: Path, scripted: Scripted) -> None:
     from aigo_lighteval.benchmarks.tasks import built_in
 
     names = [name for name in built_in().configs if name.startswith(("lcb:", "slr_bench"))]
@@ -382,9 +382,7 @@ def test_a_missing_task_is_reported(
 
 
 @pytest.mark.slow
-def test_a_multilingual_task_is_found_by_its_name(
-    tmp_path: Path, scripted: Scripted, data_dir: DataDir
-) -> None:
+def test_a_multilingual_task_is_found_by_name(tmp_path: Path, scripted: Scripted, data_dir: DataDir) -> None:
     """Of lighteval's fifty thousand, which its own command knows with an option."""
     rows = [{"enonce": "Soit x = 2.", "instruction": "Calculer x.", "choix": None, "reponse": "2"}]
     model = scripted({"never": "asked"}).removeprefix("scripted/")
@@ -405,7 +403,7 @@ def test_a_multilingual_task_is_found_by_its_name(
         run("mgsm_deu", tmp_path / "out", scripted({"a": "b"}))
 
 
-def test_rows_that_do_not_fit_are_reported_with_their_number(
+def test_invalid_rows_are_reported_with_their_number(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     rows = [{"question": "1+1?", "answer": "2"}, {"query": "1+1?"}]
@@ -415,14 +413,14 @@ def test_rows_that_do_not_fit_are_reported_with_their_number(
         run("gsm8k", tmp_path / "out", scripted({"a": "b"}), data_dir({}) / "..")
 
 
-def test_rows_at_the_top_belong_to_no_task_of_several(
+def test_top_level_rows_are_refused_for_several_tasks(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     with pytest.raises(UsageError, match="'mmlu:abstract_algebra' needs its split"):
         run("mmlu", tmp_path / "out", scripted({"a": "b"}), data_dir(rows_of("gsm8k")))
 
 
-def test_a_metric_without_its_data_fails_every_document_with_a_reason(
+def test_a_metric_without_its_data_fails_every_document(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     splits = rows_of("boolq")
@@ -434,7 +432,7 @@ def test_a_metric_without_its_data_fails_every_document_with_a_reason(
     assert not outcome.passed(0)
 
 
-def test_options_without_meaning_are_refused_together(tmp_path: Path, scripted: Scripted) -> None:
+def test_meaningless_options_are_reported_together(tmp_path: Path, scripted: Scripted) -> None:
     with pytest.raises(UsageError, match=r"(?s)--model-map.*--num-trials.*--cost-limit"):
         run(
             *("gsm8k", tmp_path / "out", scripted({"a": "b"})),
@@ -509,13 +507,13 @@ def test_tasks_are_listed_without_a_network(aigo: Run, monkeypatch: pytest.Monke
     assert "socket was opened" not in done.err
 
 
-def test_nothing_of_it_is_for_other_engines(aigo: Run, custom: Path) -> None:
+def test_lighteval_options_are_refused_for_other_engines(aigo: Run, custom: Path) -> None:
     done = aigo("run", "inspect:anything", "--data-dir", custom.parent, "--out", "out")
     assert done.code == 2
     assert "--data-dir, --custom-tasks: not for benchmarks of inspect" in done.err
 
 
-def test_an_error_of_one_of_several_tasks_leaves_the_others(
+def test_an_error_in_one_task_does_not_stop_the_others(
     custom: Path, tmp_path: Path, scripted: Scripted, data_dir: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_lighteval.benchmarks import run as benchmarks
@@ -538,7 +536,7 @@ def test_an_error_of_one_of_several_tasks_leaves_the_others(
     assert sound.status == "success"
 
 
-def test_rows_are_read_from_every_kind_of_file_and_from_several(
+def test_rows_are_read_from_every_file_format_and_from_several_files(
     custom: Path, tmp_path: Path, scripted: Scripted
 ) -> None:
     import gzip
@@ -565,7 +563,7 @@ def test_rows_are_read_from_every_kind_of_file_and_from_several(
     assert queries == ["ä", "q1", "q2", "q3"]
 
 
-def test_parameters_of_metrics_are_set_and_named(
+def test_metric_parameters_are_applied_and_shown_in_names(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
     from aigo_lighteval.benchmarks.tasks import built_in
@@ -589,7 +587,7 @@ def test_parameters_of_metrics_are_set_and_named(
     assert [metric.metric_name for metric in built_in().configs["aime24"].metrics] == before
 
 
-def test_importing_the_tasks_leaves_the_limit_on_digits() -> None:
+def test_importing_tasks_keeps_the_integer_digit_limit() -> None:
     """A file of lighteval raises it; numbers without end would then be read by everything else in the process."""
     program = (
         "import sys; before = sys.get_int_max_str_digits()\n"

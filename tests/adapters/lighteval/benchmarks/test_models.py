@@ -44,7 +44,7 @@ def own(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("task", [*LIKELIHOODS, "mmlu:abstract_algebra", "commonsenseqa"])
-def test_likelihoods_are_measured_as_by_lighteval(
+def test_likelihood_metrics_equal_those_of_lighteval(
     task: str, folder: Path, own: Any, tmp_path: Path, data_dir: Callable[[Splits], Path]
 ) -> None:
     splits = rows_of(task)
@@ -68,7 +68,7 @@ def test_likelihoods_are_measured_as_by_lighteval(
             assert values == pytest.approx(dict(measured))
 
 
-def test_models_that_are_asked_over_messages_are_refused_with_those_that_are_not(
+def test_chat_models_are_refused_for_likelihood_tasks(
     tmp_path: Path, scripted: Callable[[Mapping[str, str]], str], data_dir: Callable[[Splits], Path]
 ) -> None:
     with pytest.raises(UsageError, match=r"'winogrande' is measured by log-likelihoods .* transformers/"):
@@ -76,7 +76,7 @@ def test_models_that_are_asked_over_messages_are_refused_with_those_that_are_not
     assert not (tmp_path / "out").exists()
 
 
-def test_perplexities_are_refused_with_every_model(
+def test_perplexity_tasks_are_refused_for_every_model(
     folder: Path, tmp_path: Path, scripted: Callable[[Mapping[str, str]], str]
 ) -> None:
     for model in (scripted({"a": "b"}), f"transformers/{folder}"):
@@ -84,7 +84,7 @@ def test_perplexities_are_refused_with_every_model(
             run("wikitext:103:document_level", tmp_path / "out", model)
 
 
-def test_a_prompt_that_lighteval_would_cut_is_a_failed_sample(
+def test_a_prompt_that_lighteval_would_truncate_fails_its_sample(
     folder: Path, tmp_path: Path, data_dir: Callable[[Splits], Path]
 ) -> None:
     rows = [

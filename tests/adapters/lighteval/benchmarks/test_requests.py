@@ -169,7 +169,7 @@ EVERYTHING: Mapping[str, Any] = {
     ],
 )
 @pytest.mark.parametrize("task", ["gsm8k", "mmlu:abstract_algebra"])
-def test_requests_are_those_of_lightevals_client(
+def test_requests_equal_those_of_the_lighteval_client(
     task: str,
     settings: str,
     generation: Mapping[str, Any],
@@ -199,7 +199,7 @@ def test_requests_are_those_of_lightevals_client(
     assert log["specification"]["evaluated_entity"]["display_name"] == model
 
 
-def test_requests_are_those_of_lightevals_client_of_providers(
+def test_requests_equal_those_of_the_lighteval_provider_client(
     tmp_path: Path, data_dir: DataDir, server: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generation = {"top_p": 0.9, "presence_penalty": 0.5, "seed": 2}
@@ -232,7 +232,7 @@ def test_no_temperature_is_sent_unless_supported(tmp_path: Path, data_dir: DataD
         assert body["max_completion_tokens"] == 256
 
 
-def test_several_answers_at_temperature_0_are_refused_as_by_lighteval(
+def test_several_answers_at_temperature_0_are_refused_as_in_lighteval(
     tmp_path: Path, data_dir: DataDir, server: Endpoint
 ) -> None:
     data = data_dir(rows_of("math_500"))

@@ -68,7 +68,7 @@ def samples(result: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_was_stopped_asks_for_no_answer_twice(
+def test_a_resumed_run_repeats_no_model_call(
     rows: tuple[str, ...], tmp_path: Path, aigo: Run, stop: signal.Signals
 ) -> None:
     """The first of two tasks is complete, the second waits for one answer for ever."""
@@ -103,7 +103,7 @@ def test_a_run_that_was_stopped_asks_for_no_answer_twice(
     assert [round(outcome["metrics"][0]["value"], 3) for outcome in anew.json] == [0.0, 0.167]
 
 
-def test_failed_documents_alone_are_asked_again(rows: tuple[str, ...], tmp_path: Path, aigo: Run) -> None:
+def test_only_failed_documents_are_retried(rows: tuple[str, ...], tmp_path: Path, aigo: Run) -> None:
     failing = {"match": {"contains": "first 2"}, "reply": {"error": "bad request", "status": 400}}
     rules = [failing, {"default": True, "reply": "yes"}]
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules), "utf-8")
@@ -119,7 +119,7 @@ def test_failed_documents_alone_are_asked_again(rows: tuple[str, ...], tmp_path:
     assert second.json[0]["samples"]["scored"] == 6
 
 
-def test_documents_are_chosen_by_their_numbers(rows: tuple[str, ...], tmp_path: Path, aigo: Run) -> None:
+def test_documents_are_selected_by_number(rows: tuple[str, ...], tmp_path: Path, aigo: Run) -> None:
     script(tmp_path / "answers.jsonl")
     words = ["run", "lighteval:own.py@first", *rows, "--model", "scripted/answers.jsonl"]
 
@@ -134,7 +134,7 @@ def test_documents_are_chosen_by_their_numbers(rows: tuple[str, ...], tmp_path: 
     assert "--sample-id and -n" in both.err
 
 
-def test_samples_of_ai_go_tasks_are_not_chosen_by_id(aigo: Run) -> None:
+def test_ai_go_samples_cannot_be_selected_by_id(aigo: Run) -> None:
     done = aigo("run", "gsm8k", "--sample-id", "1")
     assert done.code == 2
     assert "only for engine benchmarks" in done.err

@@ -96,9 +96,7 @@ def run_shards(aigo: Run, count: int, *words: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "options"), [(3, []), (9, ["-n", "4"])])
-def test_shards_are_merged_to_what_one_run_writes(
-    folder: Path, aigo: Run, count: int, options: list[str]
-) -> None:
+def test_merged_shards_equal_a_single_run(folder: Path, aigo: Run, count: int, options: list[str]) -> None:
     """Examples in front of the questions, a metric over all answers, settings of the model, a failed document."""
     whole = aigo("run", WRITTEN, *ROWS, *options, *MODEL, "--out", "whole", "--json")
     run_shards(aigo, count, WRITTEN, *options, *MODEL)
@@ -125,7 +123,7 @@ def test_likelihoods_of_a_local_model_are_merged(folder: Path, aigo: Run) -> Non
     assert evidence(merged.json["result"]) == evidence(whole.json[0]["result"])
 
 
-def test_a_shard_that_was_killed_asks_for_no_answer_twice(folder: Path, aigo: Run) -> None:
+def test_a_resumed_shard_repeats_no_model_call(folder: Path, aigo: Run) -> None:
     slow = {"match": {"contains": "test ä2"}, "reply": {"text": "yes", "delay": 600}}
     (folder / "answers.jsonl").write_text(
         "".join(json.dumps(rule) + "\n" for rule in (slow, {"default": True, "reply": "yes it is"})), "utf-8"

@@ -76,7 +76,7 @@ def png(color: str) -> tuple[Image.Image, str]:
     return image, "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def test_multiple_choice(tmp_path: Path) -> None:
+def test_multiple_choice_tasks_are_translated(tmp_path: Path) -> None:
     choices = ["London", "Paris", "Berlin", "Madrid"]
     made = written(
         "multiple-choice",
@@ -98,7 +98,7 @@ def test_multiple_choice(tmp_path: Path) -> None:
     assert doc.sampling_methods == [SamplingMethod.LOGPROBS]
 
 
-def test_generative(tmp_path: Path) -> None:
+def test_generative_tasks_are_translated(tmp_path: Path) -> None:
     made = written("generative", {"question": "Write a short story about a robot."}, tmp_path)
     (doc,) = to_docs(made)
     same(
@@ -147,7 +147,7 @@ def test_few_shot_examples_keep_their_wrong_choices(tmp_path: Path) -> None:
     assert question_gaps(made) == []
 
 
-def test_multimodal(tmp_path: Path) -> None:
+def test_images_are_translated(tmp_path: Path) -> None:
     image, url = png("red")
     message = {
         "type": "message",
@@ -168,7 +168,7 @@ def test_multimodal(tmp_path: Path) -> None:
     assert question_gaps(made) == []
 
 
-def test_an_image_that_a_conversation_begins_with_is_in_its_document(make_plan: MakePlan) -> None:
+def test_an_image_at_the_start_of_a_conversation_is_in_the_document(make_plan: MakePlan) -> None:
     image, url = png("green")
     shown = {"type": "input_image", "image_url": url, "detail": "auto"}
     message = {
@@ -210,7 +210,7 @@ def test_an_image_that_a_conversation_begins_with_is_in_its_document(make_plan: 
         ),
     ],
 )
-def test_message_parts_other_than_text_and_images_are_a_gap(
+def test_message_parts_other_than_text_and_images_are_unsupported(
     content: list[Any], reason: str, tmp_path: Path
 ) -> None:
     """Nothing is fetched, whatever a row points to."""
@@ -222,7 +222,7 @@ def test_message_parts_other_than_text_and_images_are_a_gap(
     assert reason in gap.reason
 
 
-def test_lighteval_itself_takes_the_documents(make_plan: MakePlan) -> None:
+def test_lighteval_accepts_the_documents(make_plan: MakePlan) -> None:
     """Its task sets what it always sets; everything else comes through, whatever the order it draws."""
     made = replace(make_plan([{"q": f"question {n}", "a": f"{n}"} for n in range(30)]), num_trials=3)
     task = LightevalTask(to_task_config(made))
@@ -247,7 +247,7 @@ OF_ROW = """
 EQUAL = '\n  scorers: [{type: string_equals, ground_truth: "{{ sample.a }}"}]\n'
 
 
-def test_every_field_is_what_the_task_says_or_lightevals_default(make_plan: MakePlan) -> None:
+def test_every_field_has_the_task_value_or_the_lighteval_default(make_plan: MakePlan) -> None:
     """All 18 fields of lighteval 0.13: a new one has to be decided upon here."""
     rows = [{"q": "2 + 2?", "asked": "two and two", "subject": "sums", "a": "4"}]
     bare = Doc(query="2 + 2?", choices=["4"], gold_index=0)
@@ -282,7 +282,7 @@ def test_every_field_is_what_the_task_says_or_lightevals_default(make_plan: Make
     }  # fmt: skip
 
 
-def test_settings_other_than_the_question_are_in_the_lighteval_task(make_plan: MakePlan) -> None:
+def test_task_settings_are_in_the_lighteval_task(make_plan: MakePlan) -> None:
     """Its own sampler balances by the class."""
     from random import Random
 
@@ -310,7 +310,7 @@ def test_settings_other_than_the_question_are_in_the_lighteval_task(make_plan: M
         ('"top_logprobs": 2', False, [Fidelity.UNSUPPORTED]),
     ],
 )
-def test_logits_are_asked_for_where_the_task_asks_for_probabilities(
+def test_logits_are_requested_if_the_task_requests_probabilities(
     option: str, use_logits: bool, fidelities: list[Fidelity], make_plan: MakePlan
 ) -> None:
     template = f'{{"messages": [{{"role": "user", "content": "x"}}], {option}}}'
@@ -323,27 +323,27 @@ def test_logits_are_asked_for_where_the_task_asks_for_probabilities(
     assert [gap.fidelity for gap in question_gaps(made)] == fidelities
 
 
-def test_trials_are_samples(make_plan: MakePlan) -> None:
+def test_trials_become_lighteval_samples(make_plan: MakePlan) -> None:
     made = replace(make_plan([{"q": "one", "a": "1"}]), num_trials=4)
     assert [doc.num_samples for doc in to_docs(made)] == [4]
     assert to_task_config(made).num_samples == [4]
 
 
-def test_letters(make_plan: MakePlan) -> None:
+def test_letter_choices_are_translated(make_plan: MakePlan) -> None:
     ask = '\n  solver: {type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: "{{ sample.q }}"}]}}'
     mcqa = '\n  scorers: [{type: string_equals_mcqa, choices: [A, B, C], ground_truth_choice: "{{ sample.a }}"}]\n'
     docs = to_docs(make_plan([{"q": "x", "a": "C"}, {"q": "y", "a": "none of them"}], ask + mcqa))
     assert [(doc.choices, doc.gold_index) for doc in docs] == [(["A", "B", "C"], 2), (["A", "B", "C"], 0)]
 
 
-def test_continuations_are_what_likelihoods_are_asked_of(make_plan: MakePlan) -> None:
+def test_likelihoods_are_requested_for_continuations(make_plan: MakePlan) -> None:
     ask = '\n  solver: {type: single_turn_solver, input_builder: {type: chat_completion, unconditioned_query: "Answer:", input_messages: [{role: user, content: "{{ sample.q }}"}]}}'
     mcqa = '\n  scorers: [{type: string_equals_mcqa, method: loglikelihood, choices: [A, B], continuations: [" one", " two"], ground_truth_choice: B}]\n'
     (doc,) = to_docs(make_plan([{"q": "x"}], ask + mcqa))
     assert (doc.choices, doc.gold_index, doc.unconditioned_query) == ([" one", " two"], 1, "Answer:")
 
 
-def test_task_records_translate(tmp_path: Path) -> None:
+def test_task_records_are_translated(tmp_path: Path) -> None:
     """Examples, several right targets, and as plain text the very prompt that the record stands for."""
     records = tmp_path / "tasks.jsonl"
     rows = [
@@ -395,7 +395,7 @@ def test_task_records_translate(tmp_path: Path) -> None:
     assert (gap.fidelity, "same message" in gap.reason) == (Fidelity.APPROXIMATE, True)
 
 
-def test_system_messages_become_instructions_as_an_approximate_gap(make_plan: MakePlan) -> None:
+def test_system_messages_become_instructions_with_an_approximate_gap(make_plan: MakePlan) -> None:
     messages = '[{role: system, content: "Be {{ sample.how }}."}, {role: user, content: "{{ sample.q }}"}]'
     ask = f"\n  solver: {{type: single_turn_solver, input_builder: {{type: chat_completion, input_messages: {messages}}}}}\n"
     one = make_plan([{"q": "x", "how": "brief"}], ask)
@@ -438,7 +438,7 @@ def test_system_messages_become_instructions_as_an_approximate_gap(make_plan: Ma
         ),
     ],
 )
-def test_options_that_documents_do_not_support_are_a_gap(
+def test_options_without_a_document_field_are_unsupported(
     solver: str, reason: str, make_plan: MakePlan
 ) -> None:
     made = make_plan([{"n": 1}, {"n": 2}], f"\n  solver: {solver}\n")
@@ -464,7 +464,7 @@ OTHER = f"{{type: generate_message, model_key: other, output_role: user, extra_i
     ],
     ids=range(6),
 )  # fmt: skip
-def test_a_conversation_of_several_turns_becomes_its_first_question(
+def test_a_multi_turn_conversation_becomes_its_first_question(
     solver: str, query: str, instruction: str | None, make_plan: MakePlan
 ) -> None:
     """No document of a task that asks a model has an empty question: lighteval would ask just that."""
@@ -479,7 +479,7 @@ def test_a_conversation_of_several_turns_becomes_its_first_question(
     assert (gap.fidelity, "it contains only the first question" in gap.reason) == (Fidelity.UNSUPPORTED, True)
 
 
-def test_other_questions_are_never_empty_either(make_plan: MakePlan) -> None:
+def test_other_solvers_have_non_empty_questions(make_plan: MakePlan) -> None:
     group = '{"one": {"messages": [{"role": "user", "content": {{ sample.q | tojson }}}]}, "two": {"messages": []}}'
     grouped = f"{{type: grouped_single_turn_solver, input_builder: {{type: generic, template: '{group}'}}}}"
     ended = "{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: a}, {role: assistant, content: b}]}}"
@@ -489,7 +489,7 @@ def test_other_questions_are_never_empty_either(make_plan: MakePlan) -> None:
         assert doc.query == query
 
 
-def test_the_choices_of_an_example_must_hold_its_answer(make_plan: MakePlan) -> None:
+def test_example_choices_without_the_answer_are_a_gap(make_plan: MakePlan) -> None:
     messages = '[{role: user, content: a}, {role: assistant, content: "{{ sample.a }}", choices: "{{ sample.c }}"}, {role: user, content: b}]'
     ask = f"\n  solver: {{type: single_turn_solver, input_builder: {{type: chat_completion, input_messages: {messages}}}}}\n"
     rows = [{"a": "y", "c": ["x", "y"]}, {"a": "z", "c": ["x", "y"]}]
@@ -504,7 +504,7 @@ def test_the_choices_of_an_example_must_hold_its_answer(make_plan: MakePlan) -> 
         st.text(max_size=5), st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
     )
 )
-def test_a_row_comes_back_from_its_document(data: dict[str, Any]) -> None:
+def test_a_row_is_restored_from_its_document(data: dict[str, Any]) -> None:
     row = json.loads(row_text(Sample(7, data)))
     assert row["id"] == 7
     assert repr(row["data"]) == repr(data)  # NaN is not equal to itself

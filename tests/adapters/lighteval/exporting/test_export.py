@@ -138,7 +138,7 @@ def test_direct_hosted_and_native_runs_are_equal(
     ] == [scores for number, scores in enumerate(wanted.scores) if number not in left_out]  # fmt: skip
 
 
-def test_trials_are_the_answers_of_one_document(case: Make, export: Export, lighteval: Lighteval) -> None:
+def test_trials_become_answers_of_one_document(case: Make, export: Export, lighteval: Lighteval) -> None:
     """Different answers in each trial, aggregated by aigo-bridge in one form and by plain code in the other."""
     fields = ["is_correct", "is_correct.pass@5", "all", "worst"]
     definition = {
@@ -168,7 +168,7 @@ def test_trials_are_the_answers_of_one_document(case: Make, export: Export, ligh
     )
 
 
-def test_a_failed_sample_fails_alone(
+def test_a_failed_sample_does_not_fail_others(
     case: Make, direct: RunDirect, export: Export, lighteval: Lighteval
 ) -> None:
     made = case(
@@ -180,7 +180,7 @@ def test_a_failed_sample_fails_alone(
     assert whole.metrics == {**wanted.metrics, "num_errors": 1.0}
 
 
-def test_an_import_knows_which_samples_failed(
+def test_an_import_keeps_failed_samples(
     case: Make, export: Export, lighteval: Lighteval, aigo: Run, tmp_path: Path
 ) -> None:
     python = {
@@ -210,7 +210,7 @@ def test_an_import_knows_which_samples_failed(
     assert "out of order" in errors["4"][0]["message"]
 
 
-def test_an_import_knows_what_failed_around_the_answers_of_a_backend(
+def test_an_import_keeps_solver_and_scorer_failures_of_a_backend_run(
     case: Make, export: Export, lighteval: Lighteval, aigo: Run, tmp_path: Path
 ) -> None:
     rows = [{"w": "x", "n": 1}, {"w": "y", "n": 0}]
@@ -269,7 +269,7 @@ def test_conversations_and_judges_run_with_the_exported_model(
         lighteval(folder, "custom", "scripted", made.backend, "aigo-t|0", "--custom-tasks", "t.py")
 
 
-def test_the_number_of_examples_belongs_to_the_task(case: Make, export: Export, lighteval: Lighteval) -> None:
+def test_a_different_number_of_examples_is_refused(case: Make, export: Export, lighteval: Lighteval) -> None:
     made = case(NATIVE["examples"], ROWS, ANSWERS)
     for form in ((), ("--native",)):
         folder = export(made, *form, to="with" + "".join(form))
@@ -277,7 +277,9 @@ def test_the_number_of_examples_belongs_to_the_task(case: Make, export: Export, 
             lighteval(folder, "custom", "scripted", made.backend, "aigo-t|0", "--custom-tasks", "t.py")
 
 
-def test_some_samples_are_the_task_of_those(case: Make, export: Export, lighteval: Lighteval) -> None:
+def test_max_samples_scores_only_the_selected_samples(
+    case: Make, export: Export, lighteval: Lighteval
+) -> None:
     """lighteval draws them; metrics count them alone."""
     made = case({"solver": single(), "scorers": [EQUALS]}, ROWS, ANSWERS)
     folder = export(made)

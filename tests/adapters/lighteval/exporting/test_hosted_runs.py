@@ -45,7 +45,7 @@ ROWS = [{"w": "a"}, {"w": "the sea"}, {"w": "é"}]
 
 
 @pytest.mark.parametrize("system", [None, "Be brief: the answer, alone."])
-def test_generated_answers_score_as_in_a_direct_run(
+def test_generated_answers_get_the_scores_of_a_direct_run(
     system: str | None,
     case: Make,
     direct: RunDirect,
@@ -77,7 +77,7 @@ def test_generated_answers_score_as_in_a_direct_run(
 
 
 @pytest.mark.parametrize("normalisation", ["none", "characters"])
-def test_likelihoods_compare_as_in_a_direct_run(
+def test_likelihoods_get_the_scores_of_a_direct_run(
     normalisation: str,
     case: Make,
     direct: RunDirect,
@@ -118,7 +118,7 @@ def test_likelihoods_compare_as_in_a_direct_run(
     assert scored == [scores["string_equals_mcqa"] for scores in wanted.scores]
 
 
-def test_a_changed_export_is_asked_again(
+def test_a_changed_export_does_not_reuse_cached_answers(
     case: Make, export: Export, lighteval: Lighteval, tiny: Path, tmp_path: Path
 ) -> None:
     """lighteval keeps answers by task and row number, whatever the prompts say; a task's version tells them apart."""
@@ -140,7 +140,7 @@ def test_a_changed_export_is_asked_again(
     ]
 
 
-def test_a_model_that_is_set_otherwise_is_refused(
+def test_a_model_with_other_settings_is_refused(
     case: Make, export: Export, lighteval: Lighteval, tiny: Path, tmp_path: Path
 ) -> None:
     """lighteval's metrics are not told the system prompt: without a look at the model, its answers would count."""
@@ -180,7 +180,7 @@ def test_a_truncated_prompt_is_not_scored(
     assert (list(trial), trial["failure"]["kind"]) == (["failure"], "UntrustedAnswer")
 
 
-def test_task_records_are_scored_by_their_own_metrics(
+def test_task_records_are_scored_with_their_own_metrics(
     aigo: Run, case: Make, direct: RunDirect, export: Export, lighteval: Lighteval, tmp_path: Path
 ) -> None:
     """Examples in the prompt, every post-process rule but the one for code, five metrics; natively too."""
@@ -244,7 +244,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("definition", "reason"), REFUSED)
-def test_tasks_without_a_native_form_are_refused_with_all_parts(
+def test_tasks_without_a_native_form_are_refused_with_every_reason(
     definition: dict[str, Any], reason: str, case: Make, aigo: Run, tmp_path: Path
 ) -> None:
     solver = {
@@ -260,7 +260,7 @@ def test_tasks_without_a_native_form_are_refused_with_all_parts(
     assert not (tmp_path / "out").exists()
 
 
-def test_samples_that_would_fail_are_named(case: Make, aigo: Run, tmp_path: Path) -> None:
+def test_samples_that_would_fail_are_reported(case: Make, aigo: Run, tmp_path: Path) -> None:
     solver = {
         "type": "single_turn_solver",
         "input_builder": {
@@ -291,7 +291,7 @@ def test_samples_that_would_fail_are_named(case: Make, aigo: Run, tmp_path: Path
         ),
     ],
 )  # fmt: skip
-def test_tasks_that_lighteval_can_never_run_are_refused(
+def test_tasks_that_lighteval_cannot_run_are_refused(
     document: dict[str, Any], reason: str, case: Make, aigo: Run, tmp_path: Path
 ) -> None:
     made = case({}, ROWS)
@@ -302,7 +302,7 @@ def test_tasks_that_lighteval_can_never_run_are_refused(
     assert reason in " ".join(done.err.split())
 
 
-def test_parameters_can_be_changed_in_the_file(case: Make, export: Export, lighteval: Lighteval) -> None:
+def test_exported_parameters_can_be_edited(case: Make, export: Export, lighteval: Lighteval) -> None:
     """And what does not fit them is refused, as is a task whose files have changed."""
     solver = {
         "type": "single_turn_solver",
@@ -332,7 +332,9 @@ def test_parameters_can_be_changed_in_the_file(case: Make, export: Export, light
         lighteval(folder, *words)
 
 
-def test_two_tasks_in_one_folder(case: Make, aigo: Run, export: Export, lighteval: Lighteval) -> None:
+def test_two_tasks_are_exported_to_one_folder(
+    case: Make, aigo: Run, export: Export, lighteval: Lighteval
+) -> None:
     """Beside a task for Inspect, in one README; the rows of an earlier export are not taken for those of a later one."""
     solver = {
         "type": "single_turn_solver",
@@ -353,7 +355,7 @@ def test_two_tasks_in_one_folder(case: Make, aigo: Run, export: Export, lighteva
     assert "inspect eval other.py" in readme
 
 
-def test_native_code_is_formatted_and_checks(case: Make, export: Export, command: Run) -> None:
+def test_native_code_is_formatted_and_passes_the_linter(case: Make, export: Export, command: Run) -> None:
     from aigo_bridge.exporting.manifest import read_manifest
 
     made = case(
@@ -399,7 +401,9 @@ def _pinned() -> list[tuple[str, str]]:
     return [(name, importlib.metadata.version(name)) for name in ("lighteval", "sacrebleu")]
 
 
-def test_lightevals_own_process(case: Make, export: Export, command: Run, tmp_path: Path) -> None:
+def test_an_export_runs_in_a_separate_lighteval_process(
+    case: Make, export: Export, command: Run, tmp_path: Path
+) -> None:
     """The printed command, in a process of its own, somewhere else, with the author's files gone."""
     import shutil
 
@@ -427,7 +431,7 @@ def test_lightevals_own_process(case: Make, export: Export, command: Run, tmp_pa
 
 
 @pytest.mark.parametrize("form", [(), ("--native",)])
-def test_inspect_is_not_given_likelihoods(form: tuple[str, ...], case: Make, aigo: Run, tmp_path: Path) -> None:  # fmt: skip
+def test_inspect_export_refuses_likelihoods(form: tuple[str, ...], case: Make, aigo: Run, tmp_path: Path) -> None:  # fmt: skip
     """Its models tell none, and compared by their first character the answers would have another score."""
     solver = {
         "type": "single_turn_solver",

@@ -46,7 +46,7 @@ def doc(*, excluded: bool = False) -> Doc:
     return Doc("q", ["a", "bb"], 0, id="7", specific={"expected": json.dumps(expected)})
 
 
-def test_answers_end_before_a_stop_sequence(runtime: Any) -> None:
+def test_answers_are_cut_before_a_stop_sequence(runtime: Any) -> None:
     from lighteval.models.model_output import ModelResponse
 
     metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
@@ -65,7 +65,7 @@ def test_an_excluded_sample_has_no_score(runtime: Any) -> None:
     assert metric.sample_level_fn.compute(doc(excluded=True), ModelResponse(text=[])) is None
 
 
-def test_too_few_answers_and_other_examples_are_refused(runtime: Any) -> None:
+def test_too_few_answers_and_changed_examples_are_refused(runtime: Any) -> None:
     from lighteval.models.model_output import ModelResponse
 
     metric = runtime.scored(TASK, 0, runtime.answers, string_equals)
@@ -78,7 +78,7 @@ def test_too_few_answers_and_other_examples_are_refused(runtime: Any) -> None:
 
 
 @pytest.mark.parametrize(("by_length", "right"), [(False, 0), (True, 1)])
-def test_the_most_likely_choice_is_the_answer(runtime: Any, by_length: bool, right: int) -> None:
+def test_the_most_likely_choice_is_selected(runtime: Any, by_length: bool, right: int) -> None:
     from lighteval.models.model_output import ModelResponse
 
     (weights, _) = runtime.likelihoods(doc(), ModelResponse(logprobs=[-1.0, -1.5]), TASK)
@@ -88,14 +88,14 @@ def test_the_most_likely_choice_is_the_answer(runtime: Any, by_length: bool, rig
     assert scores == {"is_correct": 1.0}
 
 
-def test_likelihoods_that_are_missing_are_refused(runtime: Any) -> None:
+def test_missing_likelihoods_are_refused(runtime: Any) -> None:
     from lighteval.models.model_output import ModelResponse
 
     with pytest.raises(ValueError, match="document 7 has the likelihoods"):
         runtime.likelihoods(doc(), ModelResponse(logprobs=[-1.0]), TASK)
 
 
-def test_records_are_scored_by_their_own_rule(runtime: Any, tmp_path: Path) -> None:
+def test_records_are_scored_with_their_own_rule(runtime: Any, tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(scorer_snippet())
     expected = {"metric_name": "exact_match", "post_process": "strip_whitespace", "targets": ["x"]}
 
@@ -104,7 +104,7 @@ def test_records_are_scored_by_their_own_rule(runtime: Any, tmp_path: Path) -> N
     assert scores == {"exact_match": 1.0}
 
 
-def test_rows_of_another_export_are_refused(runtime: Any, tmp_path: Path) -> None:
+def test_rows_from_another_export_are_refused(runtime: Any, tmp_path: Path) -> None:
     (tmp_path / "samples.jsonl").write_text('{"query": "q", "choices": [], "gold_index": 0}\n')
     prompt = runtime.prompts(tmp_path, TASK)
 
@@ -113,7 +113,7 @@ def test_rows_of_another_export_are_refused(runtime: Any, tmp_path: Path) -> Non
         prompt({"export": "other", "sample": 0, "__few_shots": False})
 
 
-def test_every_form_names_code_of_the_runtime_or_a_reason() -> None:
+def test_every_native_form_has_runtime_code_or_a_reason() -> None:
     from aigo_lighteval.exporting import native
 
     for form in native.SCORERS.values():

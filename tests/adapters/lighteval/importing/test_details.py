@@ -156,7 +156,7 @@ ODD_RESULTS: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("name", BAD_DETAILS)
-def test_without_details_the_metrics_are_imported_and_the_loss_is_reported(name: str, tmp_path: Path) -> None:
+def test_without_details_metrics_are_imported_and_the_loss_is_reported(name: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     details_path(run).write_bytes(BAD_DETAILS[name])
     code, (report,) = imported(run, tmp_path / "out")
@@ -173,7 +173,7 @@ def test_without_details_the_metrics_are_imported_and_the_loss_is_reported(name:
 
 
 @pytest.mark.parametrize("name", ODD_ROWS)
-def test_odd_rows_keep_every_document(name: str, tmp_path: Path) -> None:
+def test_every_document_of_unusual_rows_is_imported(name: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", ODD_ROWS[name])
     code, (report,) = imported(run, tmp_path / "out")
     assert report.output is not None
@@ -202,7 +202,7 @@ def test_without_results_the_documents_are_imported(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ODD_RESULTS)
-def test_odd_results_still_give_a_valid_log(name: str, tmp_path: Path) -> None:
+def test_unusual_results_give_a_valid_log(name: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", content=ODD_RESULTS[name])
     code, (report,) = imported(run, tmp_path / "out")
     assert code == 0, report.lines
@@ -213,7 +213,7 @@ def test_odd_results_still_give_a_valid_log(name: str, tmp_path: Path) -> None:
     assert not any("\x1b" in line for line in report.lines)
 
 
-def test_a_large_configuration_does_not_fill_the_disk(tmp_path: Path) -> None:
+def test_a_large_configuration_gives_a_small_log(tmp_path: Path) -> None:
     tasks = {f"task{n}|0": {"em": 1.0} for n in range(100)}
     content = results_json() | {"results": tasks, "padding": "x" * (1 << 20)}
     write_results(results_path(tmp_path / "run"), content)
@@ -232,7 +232,7 @@ def test_a_task_without_a_name_has_a_valid_result(tmp_path: Path) -> None:
     assert load(report.output).specification.display_name == "(unnamed)"
 
 
-def test_files_of_different_runs_are_reported(tmp_path: Path) -> None:
+def test_mixed_files_of_different_runs_are_reported(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", content=results_json(metrics={"em": 0.25}))
     code, (report,) = imported(run, tmp_path / "out")
     assert code == 3
@@ -242,7 +242,7 @@ def test_files_of_different_runs_are_reported(tmp_path: Path) -> None:
     assert "metric 'em' is 0.25, the mean of its 3 documents is 1" in log.errors[0].message
 
 
-def test_a_spoiled_row_is_left_out_and_named(tmp_path: Path) -> None:
+def test_a_corrupt_row_is_skipped_and_reported(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     write_details(details_path(run), invalid_utf8())
     code, (report,) = imported(run, tmp_path / "out")
@@ -266,7 +266,7 @@ def spoil_chunk(path: Path, group: int, leaf: str) -> None:
     path.write_bytes(bytes(data))
 
 
-def test_a_spoiled_column_of_a_row_group_costs_that_column(tmp_path: Path) -> None:
+def test_a_corrupt_column_chunk_loses_only_that_column(tmp_path: Path) -> None:
     rows = [row(n, text=f"answer {n}") for n in range(6)]
     run = write_run(tmp_path / "run", rows, row_group_size=2)
     spoil_chunk(details_path(run), 1, "model_response.text.")
@@ -287,7 +287,7 @@ def test_a_spoiled_column_of_a_row_group_costs_that_column(tmp_path: Path) -> No
     assert "model_response.text" in log.errors[0].message
 
 
-def test_a_spoiled_row_group_costs_its_rows(tmp_path: Path) -> None:
+def test_a_corrupt_row_group_loses_only_its_rows(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [row(n) for n in range(6)], row_group_size=2)
     path = details_path(run)
     for leaf in [path.path_in_schema for path in _columns(path) if path.path_in_schema.startswith("doc.")]:
@@ -347,7 +347,7 @@ print(run_import([sys.argv[1]], Path(sys.argv[2]), ImportOptions(), lambda repor
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_small_file_that_wants_gigabytes_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_small_file_that_expands_to_gigabytes_is_refused(name: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     write_details(details_path(run), BOMBS[name](), compression="zstd")
     assert details_path(run).stat().st_size < 4 << 20
@@ -365,7 +365,7 @@ def test_a_small_file_that_wants_gigabytes_is_refused(name: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("bound", "value"), [("member_bytes", 100), ("seconds", 0), ("damaged", 0), ("growth", 0)]
 )
-def test_bounds_are_the_callers(bound: str, value: float, tmp_path: Path) -> None:
+def test_the_caller_can_set_every_bound(bound: str, value: float, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     if bound == "damaged":
         write_details(details_path(run), invalid_utf8())
@@ -379,7 +379,7 @@ def test_bounds_are_the_callers(bound: str, value: float, tmp_path: Path) -> Non
     assert len(evidence.samples or []) == report.summary["samples"] == (1 if bound == "damaged" else 0)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_named_pipes_are_ignored(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     os.mkfifo(run / f"results_{DATE}.json")
     os.mkfifo(run / f"details_x_{DATE}.parquet")
@@ -394,7 +394,7 @@ def test_an_empty_run_is_reported(tmp_path: Path) -> None:
     assert "have no task" in " ".join(report.lines)
 
 
-def test_a_model_named_like_a_path_reaches_no_other_folder(tmp_path: Path) -> None:
+def test_a_model_named_like_a_path_does_not_escape_the_folder(tmp_path: Path) -> None:
     outside = write_details(details_path(tmp_path / "secret"), [row(9)])
     content = results_json(config_general={"model_name": f"../../../{outside.parent}"})
     write_results(results_path(tmp_path / "run"), content)

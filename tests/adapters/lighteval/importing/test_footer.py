@@ -35,7 +35,7 @@ def groups_of(data: bytes, worker: Worker, most: int = 1 << 30) -> list[RowGroup
     return read_footer(io.BytesIO(data), len(data), most, worker)
 
 
-def test_a_footer_says_how_much_its_columns_hold(worker: Worker) -> None:
+def test_a_footer_gives_the_size_of_its_columns(worker: Worker) -> None:
     first, second = groups_of(parquet(), worker)
     assert (first.rows, second.rows) == (6, 4)
     assert [chunk.path for chunk in first.chunks] == ["doc.id", "doc.n.list.element"]
@@ -57,7 +57,7 @@ def dies(_: bytes) -> None:
     os.abort()
 
 
-def test_a_footer_that_ends_its_reader_is_damaged_and_the_next_one_is_read(
+def test_a_footer_that_crashes_the_reader_is_reported_and_the_next_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Worker() as worker:

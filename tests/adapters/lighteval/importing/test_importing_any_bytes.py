@@ -15,7 +15,7 @@ ROUNDS = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "30"))
 
 
 @pytest.mark.parametrize("task", ["demo:gen|2", "choice|0", "samples|0"])
-def test_any_changed_bytes(task: str, tmp_path: Path) -> None:
+def test_details_with_changed_bytes_give_valid_output(task: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(REPOSITORY / "tests" / "golden" / "lighteval" / "0.13.0.zip") as archive:
         archive.extractall(tmp_path / "run")
     (path,) = (path for path in (tmp_path / "run").rglob("*.parquet") if task in path.name)

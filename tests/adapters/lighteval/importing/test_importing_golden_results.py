@@ -84,11 +84,11 @@ def finite(value: Any) -> Any:
     return value
 
 
-def test_all_releases_that_the_import_promises_are_here() -> None:
+def test_every_supported_release_has_golden_results() -> None:
     assert [release.rsplit(".", 1)[0] for release in RELEASES] == ["0.11", "0.12", "0.13"]
 
 
-def test_every_task_has_a_result_but_averages_do_not(logs: Logs, native: Json) -> None:
+def test_every_task_has_a_result_and_averages_have_none(logs: Logs, native: Json) -> None:
     averages = {name for name in native["results"] if name == "all" or "_average" in name}
     assert len(averages) == 2
     assert set(logs) == set(native["results"]) - averages
@@ -98,7 +98,7 @@ def test_every_task_has_a_result_but_averages_do_not(logs: Logs, native: Json) -
     assert set(by_name(logs, "several").specification.config["lighteval"]["averages"]) == {"all"}
 
 
-def test_every_metric_arrives_with_its_standard_error(logs: Logs, native: Json) -> None:
+def test_every_metric_is_imported_with_its_standard_error(logs: Logs, native: Json) -> None:
     for task, log in logs.items():
         assert log.evidence is not None
         expected = {k: v for k, v in native["results"][task].items() if math.isfinite(v)}
@@ -110,7 +110,7 @@ def test_every_metric_arrives_with_its_standard_error(logs: Logs, native: Json) 
         assert {m.metric_type for m in metrics if m.scorer_key in ("em", "said", "acc", "flag")} <= {"mean"}
 
 
-def test_every_score_of_every_document_arrives(logs: Logs, rows: dict[str, list[Json]]) -> None:
+def test_every_score_of_every_document_is_imported(logs: Logs, rows: dict[str, list[Json]]) -> None:
     assert set(logs) == set(rows)
     for task, log in logs.items():
         expected: dict[str, Json] = {}
@@ -132,7 +132,7 @@ def test_every_score_of_every_document_arrives(logs: Logs, rows: dict[str, list[
             assert got == {name: finite(value) for name, value in expected[str(sample.sample_id)].items()}
 
 
-def test_documents_are_the_samples_data(logs: Logs, rows: dict[str, list[Json]]) -> None:
+def test_documents_become_sample_data(logs: Logs, rows: dict[str, list[Json]]) -> None:
     for task, log in logs.items():
         docs = {native["doc"]["id"]: native["doc"] for native in rows[task]}
         for sample in (log.evidence and log.evidence.samples) or []:
@@ -148,7 +148,7 @@ def test_documents_are_the_samples_data(logs: Logs, rows: dict[str, list[Json]])
                 ]
 
 
-def test_traces_say_what_was_asked_and_answered(logs: Logs, rows: dict[str, list[Json]]) -> None:
+def test_traces_contain_questions_and_answers(logs: Logs, rows: dict[str, list[Json]]) -> None:
     for task, log in logs.items():
         spoken = {r["doc"]["id"]: r["model_response"] for r in rows[task] if r["model_response"]["text"]}
         for sample in (log.evidence and log.evidence.samples) or []:
@@ -174,7 +174,7 @@ def test_traces_say_what_was_asked_and_answered(logs: Logs, rows: dict[str, list
                 assert raw.choices[0].message.content == text
 
 
-def test_likelihoods_are_kept_for_every_choice(logs: Logs, rows: dict[str, list[Json]]) -> None:
+def test_likelihoods_of_every_choice_are_imported(logs: Logs, rows: dict[str, list[Json]]) -> None:
     log = by_name(logs, "choice")
     native = {r["doc"]["id"]: r for r in rows[log.specification.display_name]}
     assert log.evidence is not None
@@ -191,7 +191,7 @@ def test_likelihoods_are_kept_for_every_choice(logs: Logs, rows: dict[str, list[
         assert solver.output.trace.assistant_messages == []
 
 
-def test_a_document_that_was_asked_in_two_ways_is_one_sample(logs: Logs) -> None:
+def test_a_document_with_two_request_types_becomes_one_sample(logs: Logs) -> None:
     log = by_name(logs, "mixed")
     assert log.evidence is not None
     for sample in log.evidence.samples or []:
@@ -203,7 +203,7 @@ def test_a_document_that_was_asked_in_two_ways_is_one_sample(logs: Logs) -> None
         assert len(trial.solver.output.trace.events or []) == 2
 
 
-def test_several_answers_are_trials_and_are_scored_together(logs: Logs) -> None:
+def test_several_answers_become_trials_with_a_joint_score(logs: Logs) -> None:
     log = by_name(logs, "samples")
     assert log.evidence is not None
     for sample in log.evidence.samples or []:
@@ -215,7 +215,7 @@ def test_several_answers_are_trials_and_are_scored_together(logs: Logs) -> None:
     assert trials.num_trials == 3
 
 
-def test_perplexities_keep_the_sums_they_come_from(logs: Logs) -> None:
+def test_perplexities_keep_their_log_probabilities_and_weights(logs: Logs) -> None:
     log = by_name(logs, "perplexity")
     assert log.evidence is not None
     for sample in log.evidence.samples or []:
@@ -227,7 +227,7 @@ def test_perplexities_keep_the_sums_they_come_from(logs: Logs) -> None:
         assert solver.output.raw_outputs == [{"logprobs": [-1.5, -2.25]}]
 
 
-def test_a_value_that_is_not_finite_is_null_with_its_text(logs: Logs) -> None:
+def test_a_non_finite_value_becomes_null_with_its_text(logs: Logs) -> None:
     log = by_name(logs, "odd")
     assert log.evidence is not None
     odd = {
@@ -242,7 +242,7 @@ def test_a_value_that_is_not_finite_is_null_with_its_text(logs: Logs) -> None:
     assert log.status == "success"
 
 
-def test_the_specification_names_task_data_and_model(logs: Logs, native: Json) -> None:
+def test_the_specification_contains_task_data_and_model(logs: Logs, native: Json) -> None:
     log = by_name(logs, "demo:gen")
     specification = log.specification
     assert specification.task.display_name == "demo:gen"
@@ -260,7 +260,7 @@ def test_the_specification_names_task_data_and_model(logs: Logs, native: Json) -
     assert log.execution.ended_at >= log.execution.started_at > 1_600_000_000
 
 
-def test_releases_with_and_without_suites_give_the_same_task(tmp_path: Path) -> None:
+def test_task_names_with_and_without_suites_give_the_same_task(tmp_path: Path) -> None:
     keys = set()
     for release in RELEASES:
         with zipfile.ZipFile(GOLDEN / f"{release}.zip") as archive:

@@ -57,25 +57,25 @@ def outcome(location: Path | str, out: Path) -> list[tuple[int, Any, int]]:
         f"results/*/*/results_{DATE[:10]}*",
     ],
 )
-def test_any_part_of_a_run_brings_the_rest(inside: str, tmp_path: Path) -> None:
+def test_any_file_of_a_run_finds_the_other_files(inside: str, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     assert outcome(str(run / inside), tmp_path / "out") == [(0, 1.0, 3)]
 
 
-def test_a_relative_name_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = write_run(tmp_path / "run")
     monkeypatch.chdir(results_path(run).parent)
     assert outcome(results_path(run).name, tmp_path / "out") == [(0, 1.0, 3)]
 
 
-def test_a_repository_of_the_hub_has_another_layout(tmp_path: Path) -> None:
+def test_the_hub_repository_layout_is_read(tmp_path: Path) -> None:
     write_results(tmp_path / "hub" / f"results_{DATE}.json", results_json())
     write_details(tmp_path / "hub" / DATE / f"details_demo|0_{DATE}.parquet", [row(0)])
     assert outcome(tmp_path / "hub", tmp_path / "out") == [(0, 1.0, 1)]
     assert outcome(tmp_path / "hub" / f"results_{DATE}.json", tmp_path / "out") == [(0, 1.0, 1)]
 
 
-def test_a_template_may_put_results_elsewhere(tmp_path: Path) -> None:
+def test_results_in_a_custom_folder_are_found(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     moved = run / "scores" / "model"
     moved.mkdir(parents=True)
@@ -84,13 +84,13 @@ def test_a_template_may_put_results_elsewhere(tmp_path: Path) -> None:
     assert outcome(run, tmp_path / "out") == [(0, 1.0, 3)]
 
 
-def test_files_may_lie_flat_in_one_folder(tmp_path: Path) -> None:
+def test_files_in_one_flat_folder_are_read(tmp_path: Path) -> None:
     write_results(tmp_path / "flat" / f"results_{DATE}.json", results_json())
     write_details(tmp_path / "flat" / f"details_demo|0_{DATE}.parquet", [row(0), row(1)])
     assert outcome(tmp_path / "flat" / f"results_{DATE}.json", tmp_path / "out") == [(0, 1.0, 2)]
 
 
-def test_files_that_were_renamed_are_known_by_their_content(tmp_path: Path) -> None:
+def test_renamed_files_are_recognized_by_content(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     (tmp_path / "a.json").write_bytes(results_path(run).read_bytes())
     (tmp_path / "b.parquet").write_bytes(details_path(run).read_bytes())
@@ -98,7 +98,7 @@ def test_files_that_were_renamed_are_known_by_their_content(tmp_path: Path) -> N
     assert outcome(tmp_path / "b.parquet", tmp_path / "out") == [(3, None, 3)]
 
 
-def test_signs_that_a_file_system_does_not_take_may_be_others_in_names(tmp_path: Path) -> None:
+def test_replaced_special_characters_in_file_names_are_accepted(tmp_path: Path) -> None:
     content = results_json("group:part|5")
     write_results(results_path(tmp_path / "run"), content)
     write_details(details_path(tmp_path / "run", "group_part_5"), [row(0)])
@@ -108,7 +108,7 @@ def test_signs_that_a_file_system_does_not_take_may_be_others_in_names(tmp_path:
     assert log.specification.config["num_fewshots"] == 5
 
 
-def test_names_with_colons_throughout_are_the_same_tasks(tmp_path: Path) -> None:
+def test_task_names_with_only_colons_match_their_details(tmp_path: Path) -> None:
     write_results(results_path(tmp_path / "run"), results_json("group:part:5"))
     write_details(details_path(tmp_path / "run", "group:part|5"), [row(0)])
     log = the_log(tmp_path / "run", tmp_path / "out")
@@ -116,7 +116,7 @@ def test_names_with_colons_throughout_are_the_same_tasks(tmp_path: Path) -> None
     assert log.specification.config["num_fewshots"] == 5
 
 
-def test_every_run_of_a_folder_has_a_result_of_its_own(tmp_path: Path) -> None:
+def test_every_run_in_a_folder_gets_its_own_result(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     write_results(results_path(tmp_path / "run", LATER), results_json(metrics={"em": 1}))
     write_details(details_path(tmp_path / "run", date=LATER), [row(0)])
@@ -126,14 +126,14 @@ def test_every_run_of_a_folder_has_a_result_of_its_own(tmp_path: Path) -> None:
     assert len(ended) == 2
 
 
-def test_copies_of_a_run_keep_to_their_own_details(tmp_path: Path) -> None:
+def test_copies_of_a_run_use_their_own_details(tmp_path: Path) -> None:
     one, two = tmp_path / "both" / "one", tmp_path / "both" / "two"
     write_run(one, [row(0)])
     write_run(two, [row(0), row(1)])
     assert outcome(tmp_path / "both", tmp_path / "out") == [(0, 1.0, 1), (0, 1.0, 2)]
 
 
-def test_results_without_details_say_how_to_get_them(tmp_path: Path) -> None:
+def test_results_without_details_are_reported_with_a_fix(tmp_path: Path) -> None:
     write_results(results_path(tmp_path / "run"), results_json())
     code, (report,) = imported(tmp_path / "run", tmp_path / "out")
     assert code == 3
@@ -145,7 +145,7 @@ def test_results_without_details_say_how_to_get_them(tmp_path: Path) -> None:
     assert log.evidence.metrics is not None
 
 
-def test_a_task_of_which_only_details_are_left_is_imported_with_the_others(tmp_path: Path) -> None:
+def test_a_task_with_only_details_is_imported_with_the_others(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     write_details(details_path(run, "other|1"), [row(0), row(1)])
     assert outcome(run, tmp_path / "out") == [(0, 1.0, 3), (0, None, 2)]
@@ -162,14 +162,14 @@ def test_an_empty_details_file_has_no_samples(tmp_path: Path) -> None:
     assert log.evidence.samples == []
 
 
-def test_a_location_is_read_once(tmp_path: Path, aigo: Run) -> None:
+def test_overlapping_locations_are_read_once(tmp_path: Path, aigo: Run) -> None:
     run = write_run(tmp_path / "run")
     done = aigo("import", run, run / "results", "--json")
     assert done.code == 0
     assert len(done.json) == 1
 
 
-def test_the_engine_is_found_out_from_the_files(tmp_path: Path, aigo: Run) -> None:
+def test_the_engine_is_detected_from_the_files(tmp_path: Path, aigo: Run) -> None:
     run = write_run(tmp_path / "both")
     shutil.copy(REPOSITORY / "tests" / "golden" / "inspect" / "0.3.240.eval", run)
     shutil.copy(REPOSITORY / "tests" / "golden" / "inspect" / "0.3.50.json", run / "2025-01-01.json")
@@ -187,7 +187,7 @@ def test_the_engine_is_found_out_from_the_files(tmp_path: Path, aigo: Run) -> No
     assert [report["samples"] for report in mixed] == [2, 3]
 
 
-def test_a_pattern_may_match_files_of_both_engines(tmp_path: Path, aigo: Run) -> None:
+def test_a_pattern_can_match_files_of_both_engines(tmp_path: Path, aigo: Run) -> None:
     run = write_run(tmp_path / "both")
     (run / "empty").mkdir()
     shutil.copy(REPOSITORY / "tests" / "golden" / "inspect" / "0.3.240.eval", run)
@@ -213,7 +213,7 @@ def test_a_file_that_is_not_an_engine_log_is_refused(tmp_path: Path, aigo: Run) 
     assert "known engines: inspect, lighteval" in done.err
 
 
-def test_lighteval_need_not_be_installed(tmp_path: Path, command: Run) -> None:
+def test_import_works_without_lighteval(tmp_path: Path, command: Run) -> None:
     run = write_run(tmp_path / "run")
     code = (
         "import sys\n"
@@ -233,7 +233,7 @@ def test_lighteval_need_not_be_installed(tmp_path: Path, command: Run) -> None:
     assert "3 samples" in done.out
 
 
-def test_without_pyarrow_one_line_says_what_to_install(tmp_path: Path, command: Run) -> None:
+def test_missing_pyarrow_is_reported_with_the_install_command(tmp_path: Path, command: Run) -> None:
     run = write_run(tmp_path / "run")
     code = (
         "import sys\n"
@@ -266,7 +266,7 @@ def test_a_url_of_another_file_system_is_read(tmp_path: Path) -> None:
     assert outcome(f"file://{run}", tmp_path / "out") == [(0, 1.0, 3)]
 
 
-def test_names_of_tasks_never_leave_the_folder(tmp_path: Path) -> None:
+def test_task_names_do_not_escape_the_output_folder(tmp_path: Path) -> None:
     name = "../../" + "é" * 200 + "\x1b[2J|0"
     write_results(results_path(tmp_path / "run"), results_json(name))
     imported(tmp_path / "run", tmp_path / "a" / "out")
@@ -276,7 +276,7 @@ def test_names_of_tasks_never_leave_the_folder(tmp_path: Path) -> None:
     assert load(path).specification.display_name == name
 
 
-def test_parquet_output_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_parquet_output_is_refused_before_reading(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     with pytest.raises(UsageError, match="for lighteval results"):
         imported(run, tmp_path / "out", output_format="parquet")
@@ -294,7 +294,7 @@ def test_results_can_be_compressed(output_format: str, tmp_path: Path) -> None:
     assert len(list(read_log(report.output))) == 3
 
 
-def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
+def test_importing_the_same_files_gives_identical_bytes(tmp_path: Path) -> None:
     with zipfile.ZipFile(REPOSITORY / "tests" / "golden" / "lighteval" / "0.13.0.zip") as archive:
         archive.extractall(tmp_path / "run")
     imported(tmp_path / "run", tmp_path / "one")

@@ -44,7 +44,7 @@ GOOD: Json = {"values": {"x": 1.0}, "metadata": {}}
 BAD: Json = {"failure": FAILURE, "details": {}}
 
 
-def test_failures_of_solvers_and_scorers_come_back_from_hosted_tasks(tmp_path: Path) -> None:
+def test_solver_and_scorer_failures_of_hosted_tasks_are_imported(tmp_path: Path) -> None:
     rows = [
         hosted(0, [{"output": {}}], [scored(a=GOOD, b=GOOD)]),
         hosted(1, [{"output": {}}], [scored(a=GOOD, b=BAD)]),
@@ -116,14 +116,14 @@ def test_metric_without_value_is_unscored_and_the_other_scores_are_kept(
     assert (scores["em"].metadata or {})["unscored"] is True
 
 
-def test_metrics_that_cannot_be_read_are_damage_and_no_failures(tmp_path: Path) -> None:
+def test_unreadable_metrics_are_damage_not_failures(tmp_path: Path) -> None:
     rows = [{part: found for part, found in row(n).items() if part != "metric"} for n in range(2)]
     code, (report,) = imported(write_run(tmp_path / "in", rows), tmp_path / "out")
 
     assert (code, report.summary["failed"]) == (3, 0)
 
 
-def test_the_first_line_has_the_status_of_the_file(tmp_path: Path) -> None:
+def test_the_first_report_line_contains_the_status(tmp_path: Path) -> None:
     write_run(tmp_path / "in")
     details = details_path(tmp_path / "in")
     details.write_bytes(details.read_bytes()[:-20])
@@ -149,7 +149,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, _JSON)
-def test_texts_of_strangers_under_our_names_never_raise(solved: Any, scored: Any) -> None:
+def test_foreign_text_in_aigo_fields_does_not_raise(solved: Any, scored: Any) -> None:
     found = carried_failures({"aigo": json.dumps(solved)}, {"aigo": json.dumps(scored)})
     stored_failure(json.dumps(solved))
     assert found.errors or not found.failed

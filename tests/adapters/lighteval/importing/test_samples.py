@@ -74,12 +74,12 @@ def one(
     return the_log(write_run(tmp_path / "run", rows, results_json(**content)), tmp_path / "out")
 
 
-def test_a_prompt_kept_as_text_is_one_message_of_the_user(tmp_path: Path) -> None:
+def test_a_text_prompt_becomes_one_user_message(tmp_path: Path) -> None:
     log = one(tmp_path, doc(), response("yes", input="<|user|>question<|end|>"))
     assert spoken(samples_of(log)[0]) == [("user", "<|user|>question<|end|>"), ("assistant", "yes")]
 
 
-def test_a_prompt_that_was_not_kept_is_put_together_as_lighteval_does(tmp_path: Path) -> None:
+def test_a_missing_prompt_is_rebuilt_as_in_lighteval(tmp_path: Path) -> None:
     shots = [
         doc(7, query="Be short. one?", choices=["uno"], instruction="Be short. "),
         doc(8, query="two?", choices=["dos", "due"], gold_index=1),
@@ -103,7 +103,7 @@ def test_a_prompt_that_was_not_kept_is_put_together_as_lighteval_does(tmp_path: 
 
 
 @given(st.data())
-def test_prompts_are_put_together_exactly_as_by_lighteval(data: st.DataObject) -> None:
+def test_rebuilt_prompts_equal_lighteval_prompts(data: st.DataObject) -> None:
     from lighteval.tasks.prompt_manager import PromptManager
     from lighteval.tasks.requests import Doc
 
@@ -141,7 +141,7 @@ def test_prompts_are_put_together_exactly_as_by_lighteval(data: st.DataObject) -
     assert golds_of(document) == native.get_golds()
 
 
-def test_images_are_seen_by_the_model_and_stand_in_the_data(tmp_path: Path) -> None:
+def test_images_are_in_the_model_input_and_in_the_sample_data(tmp_path: Path) -> None:
     document = doc(images=[{"bytes": PNG, "path": None}, {"bytes": None, "path": "https://x/y.png"}])
     log = one(tmp_path, document, response("a cat", input="<image><image>What is it?"))
     (sample,) = samples_of(log)
@@ -153,7 +153,7 @@ def test_images_are_seen_by_the_model_and_stand_in_the_data(tmp_path: Path) -> N
     assert sample.trials[0].sample.data["images"] == urls
 
 
-def test_parts_of_messages_keep_their_kinds(tmp_path: Path) -> None:
+def test_message_parts_keep_their_types(tmp_path: Path) -> None:
     parts = [
         {"type": "text", "text": "What is it?", "image": None},
         {"type": "image", "text": None, "image": {"bytes": PNG, "path": None}},
@@ -165,7 +165,7 @@ def test_parts_of_messages_keep_their_kinds(tmp_path: Path) -> None:
     assert [part.type for part in user.content] == ["input_text", "input_image"]
 
 
-def test_the_scored_text_is_kept_if_it_differs_from_the_answer(tmp_path: Path) -> None:
+def test_scored_text_is_kept_if_it_differs_from_the_answer(tmp_path: Path) -> None:
     answer = response("<think>hm</think> yes", text_post_processed=[" yes"], reasonings=[None])
     (sample,) = samples_of(one(tmp_path, doc(), answer))
     assert spoken(sample)[-1] == ("assistant", "<think>hm</think> yes")
@@ -186,7 +186,7 @@ def test_an_empty_answer_differs_from_a_missing_one(tmp_path: Path) -> None:
     assert solver_of(none).raw_outputs == [None]
 
 
-def test_tokens_and_logits_are_kept_unless_little_is_asked_for(tmp_path: Path) -> None:
+def test_tokens_and_logits_are_kept_except_in_minimal_imports(tmp_path: Path) -> None:
     answer = response(
         "yes", "no", input_tokens=[1, 2, 3], output_tokens=[[4], [5, 6]], logits=[[0.5], [0.25, 1.0]]
     )
@@ -215,7 +215,7 @@ def test_contexts_can_be_left_out(tmp_path: Path) -> None:
     assert spoken(sample) == [("user", "question"), ("assistant", "yes")]
 
 
-def test_fields_that_this_release_does_not_know_are_kept(tmp_path: Path) -> None:
+def test_unknown_fields_are_kept(tmp_path: Path) -> None:
     answer = response("yes") | {"latency": 0.5, "finish_reason": "stop"}
     (sample,) = samples_of(one(tmp_path, doc() | {"difficulty": "hard"}, answer))
     assert (call_of(sample).metadata or {})["lighteval"] == {"latency": 0.5, "finish_reason": "stop"}
@@ -223,7 +223,7 @@ def test_fields_that_this_release_does_not_know_are_kept(tmp_path: Path) -> None
     assert sample.trials[0].sample.data["difficulty"] == "hard"
 
 
-def test_ids_that_two_splits_share_stay_apart(tmp_path: Path) -> None:
+def test_equal_ids_in_two_splits_stay_distinct(tmp_path: Path) -> None:
     rows = [
         row(1, "b"),
         row(0, "a"),
@@ -235,12 +235,12 @@ def test_ids_that_two_splits_share_stay_apart(tmp_path: Path) -> None:
     assert found == [("0", "a", "0"), ("0-2", "c", "0"), ("0-3", "d", "0"), ("1", "b", "1")]
 
 
-def test_equal_documents_that_were_asked_the_same_stay_apart(tmp_path: Path) -> None:
+def test_repeated_documents_get_distinct_ids(tmp_path: Path) -> None:
     log = the_log(write_run(tmp_path / "run", [row(0, "a"), row(0, "b")]), tmp_path / "out")
     assert [(s.sample_id, spoken(s)[-1][1]) for s in samples_of(log)] == [("0", "a"), ("0-2", "b")]
 
 
-def test_ids_sort_as_numbers(tmp_path: Path) -> None:
+def test_numeric_ids_are_sorted_as_numbers(tmp_path: Path) -> None:
     log = the_log(write_run(tmp_path / "run", [row(n) for n in (10, 9, 2, 100)]), tmp_path / "out")
     assert [s.sample_id for s in samples_of(log)] == ["2", "9", "10", "100"]
 
@@ -260,7 +260,7 @@ def test_likelihoods_keep_infinity_as_text_and_ignore_padding(tmp_path: Path) ->
     ]
 
 
-def test_functions_of_metrics_lose_their_addresses(tmp_path: Path) -> None:
+def test_metric_functions_are_recorded_without_memory_addresses(tmp_path: Path) -> None:
     config = {
         "demo|0": {
             "name": "demo",
@@ -291,7 +291,7 @@ def test_functions_of_metrics_lose_their_addresses(tmp_path: Path) -> None:
         ({"model_name": "openai/gpt-4.1", "provider": "openai"}, "provider_connection"),
     ],
 )
-def test_weights_named_like_a_provider_are_not_a_provider_model(
+def test_local_weights_named_like_a_provider_are_not_a_provider_model(
     config: Json, kind: str, tmp_path: Path
 ) -> None:
     general = {"model_name": config["model_name"], "model_config": config}
@@ -311,7 +311,7 @@ def test_a_subset_of_samples_is_recorded_in_the_specification(tmp_path: Path) ->
 KEY = "sk-" + "a1B2" * 8
 
 
-def test_secrets_are_taken_out_of_everything_that_is_written(tmp_path: Path) -> None:
+def test_secrets_are_redacted_in_all_output_files(tmp_path: Path) -> None:
     general = {
         "model_name": "m",
         "model_config": {"api_key": "a word of a key", "eos_token": "</s>", "max_new_tokens": 5, "note": KEY},
@@ -348,7 +348,7 @@ def test_a_secret_of_digits_in_a_number_leaves_valid_json(
     assert (sample.trials[0].scores or [])[0].values == {"f1": "0.[redacted: value of MY_TOKEN]"}
 
 
-def test_patterns_are_the_users(tmp_path: Path) -> None:
+def test_user_defined_redaction_patterns_are_applied(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [row(0, "call 555-1234")])
     code, (report,) = imported(run, tmp_path / "out", patterns=(r"\d{3}-\d{4}",), redact=False)
     assert code == 0
@@ -370,7 +370,7 @@ def test_the_loss_report_counts_what_was_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_our_own_run_comes_back_as_it_was_written(aigo: Run, tmp_path: Path) -> None:
+def test_an_imported_aigo_bridge_run_equals_the_original(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"q": "2+2", "a": "4"}\n{"q": "2+3", "a": "5"}\n')
     (tmp_path / "m.jsonl").write_text('{"match": {"regex": "."}, "reply": "4"}\n')
     (tmp_path / "t.yaml").write_text(
@@ -396,7 +396,7 @@ def test_our_own_run_comes_back_as_it_was_written(aigo: Run, tmp_path: Path) -> 
     assert done.json[0]["unreadable"]
 
 
-def test_imported_answers_can_be_scored_again(aigo: Run, tmp_path: Path) -> None:
+def test_imported_answers_can_be_rescored(aigo: Run, tmp_path: Path) -> None:
     run = write_run(tmp_path / "native", [row(0, "yes"), row(1, "no")])
     aigo("import", run, "--out", "evidence")
     (log,) = (tmp_path / "evidence").glob("*.tasklog.json")
@@ -413,7 +413,7 @@ def test_imported_answers_can_be_scored_again(aigo: Run, tmp_path: Path) -> None
     assert [next(iter(value.values())) for value in values] == [1, 0]
 
 
-def test_imported_likelihoods_can_be_scored_again(aigo: Run, tmp_path: Path) -> None:
+def test_imported_likelihoods_can_be_rescored(aigo: Run, tmp_path: Path) -> None:
     def asked(number: int, *logprobs: float) -> Json:
         answer = response(
             logprobs=list(logprobs), argmax_logits_eq_gold=[True, False], output_tokens=[[1, 2], [3, -1]]
@@ -439,7 +439,7 @@ def test_imported_likelihoods_can_be_scored_again(aigo: Run, tmp_path: Path) -> 
     assert [next(iter(value.values())) for value in values] == [1, 0]
 
 
-def test_details_of_several_row_groups_are_one_table(tmp_path: Path) -> None:
+def test_details_with_several_row_groups_are_read_as_one_table(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     write_details(details_path(run), [row(n, str(n)) for n in range(1000)], row_group_size=37)
     log = the_log(run, tmp_path / "out")

@@ -116,7 +116,7 @@ QUESTIONS = ["why?", "the the the the", "how many letters has the alphabet", "é
 
 @pytest.mark.parametrize("settings", ["", ",batch_size=4"])
 @pytest.mark.parametrize("form", ["chat", "plain"])
-def test_answers_are_the_models_most_likely_tokens(
+def test_answers_are_the_most_likely_tokens(
     form: str, settings: str, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     rows = [body(("user", text), max_tokens=9) for text in QUESTIONS]
@@ -130,7 +130,7 @@ def test_answers_are_the_models_most_likely_tokens(
         assert usage(record) == (asked, written)
 
 
-def test_examples_and_system_messages_are_turns_of_the_chat(
+def test_examples_and_system_messages_become_chat_turns(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval has one system prompt per model; here every row has its own."""
@@ -147,7 +147,7 @@ def test_examples_and_system_messages_are_turns_of_the_chat(
     assert [answer(record) for record in records] == expected
 
 
-def test_stop_sequences_are_heard_with_a_chat_template_too(
+def test_stop_sequences_apply_with_a_chat_template(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval generates on to the end of the turn there."""
@@ -163,7 +163,7 @@ def test_stop_sequences_are_heard_with_a_chat_template_too(
     assert message.status.value == "completed"
 
 
-def test_a_prompt_that_does_not_fit_is_an_error_of_its_sample(
+def test_a_prompt_that_is_too_long_fails_its_sample(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval cuts its beginning away, and says nothing."""
@@ -177,7 +177,7 @@ def test_a_prompt_that_does_not_fit_is_an_error_of_its_sample(
     assert f"the prompt has {CONTEXT} tokens; the model accepts {CONTEXT}" in records[1].errors[0].message
 
 
-def test_no_prompt_of_a_batch_is_cut_to_the_length_of_another(
+def test_prompts_are_not_truncated_to_the_length_of_others_in_the_batch(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval takes the prompt with the most characters for the longest; this one has fewer tokens than the other."""
@@ -191,7 +191,7 @@ def test_no_prompt_of_a_batch_is_cut_to_the_length_of_another(
         assert (answer(record), usage(record)[0]) == (expected, asked)
 
 
-def test_the_length_of_a_model_string_does_not_cut_prompts(
+def test_a_length_in_the_model_string_does_not_truncate_prompts(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """As a setting of lighteval's own it is the length of prompts too."""
@@ -204,7 +204,7 @@ def test_the_length_of_a_model_string_does_not_cut_prompts(
     assert usage(records[1])[1] == 2
 
 
-def test_text_that_cannot_be_encoded_is_an_error_of_its_sample(
+def test_unencodable_text_fails_its_sample(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """Rows never hold any, but a template can make some; empty questions and empty stop sequences are nothing special."""
@@ -214,7 +214,7 @@ def test_text_that_cannot_be_encoded_is_an_error_of_its_sample(
     assert [bool(record.errors) for record in records] == [False, True, False]
 
 
-def test_nothing_is_cached_and_the_models_folder_is_left_alone(make_plan: MakePlan, tmp_path: Path) -> None:
+def test_nothing_is_cached_in_the_model_folder(make_plan: MakePlan, tmp_path: Path) -> None:
     """lighteval's cache of a local model lies inside the model's folder, and gives old answers."""
     folder = save_tiny_model(tmp_path / "model", chat=False)
     before = sorted(path.name for path in folder.rglob("*"))
@@ -226,7 +226,7 @@ def test_nothing_is_cached_and_the_models_folder_is_left_alone(make_plan: MakePl
     assert answer(second[0]) == greedy(folder, "why?", 9)[0] != answer(first[0])
 
 
-def test_a_temperature_draws_tokens_and_a_seed_repeats_them(
+def test_a_temperature_samples_tokens_and_a_seed_reproduces_them(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval passes a temperature on without saying that tokens are to be drawn."""
@@ -240,7 +240,9 @@ def test_a_temperature_draws_tokens_and_a_seed_repeats_them(
     assert len(set(texts)) == 3
 
 
-def test_a_request_that_the_chat_template_refuses_fails_alone(make_plan: MakePlan, tmp_path: Path) -> None:
+def test_a_request_refused_by_the_chat_template_fails_only_its_sample(
+    make_plan: MakePlan, tmp_path: Path
+) -> None:
     folder = save_tiny_model(tmp_path / "model")
     refusing = (
         "{% if 'boom' in messages[0].content %}{{ raise_exception('no booms') }}{% endif %}" + CHAT_TEMPLATE
@@ -254,7 +256,7 @@ def test_a_request_that_the_chat_template_refuses_fails_alone(make_plan: MakePla
     assert "no booms" in records[1].errors[0].message
 
 
-def test_a_document_that_breaks_its_batch_fails_alone(
+def test_a_document_that_fails_its_batch_does_not_fail_others(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One exception would end lighteval's run."""
@@ -333,7 +335,7 @@ def test_unsupported_requests_are_refused_before_loading(
         ),
     ],
 )
-def test_options_that_documents_have_no_word_for_are_refused(
+def test_options_without_a_document_field_are_refused(
     options: dict[str, Any], message: str, make_plan: MakePlan, tmp_path: Path
 ) -> None:
     (tmp_path / "no-model").mkdir()
@@ -353,7 +355,7 @@ def test_an_option_equal_to_the_model_string_is_accepted(
     assert [record.errors for record in records] == [(), ()]
 
 
-def test_without_a_chat_template_one_message_is_the_text_and_more_are_refused(
+def test_without_a_chat_template_only_one_message_is_accepted(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     model = f"transformers/{models['plain']}"
@@ -375,7 +377,7 @@ def test_without_a_chat_template_one_message_is_the_text_and_more_are_refused(
 @pytest.mark.parametrize(
     "name", ["lighteval/vllm", "lighteval/sglang", "litellm", "lighteval/litellm", "tgi"]
 )
-def test_a_missing_package_is_one_line_with_the_command(
+def test_a_missing_package_is_reported_with_the_install_command(
     name: str, make_plan: MakePlan, tmp_path: Path
 ) -> None:
     backend = BACKENDS[name.removeprefix("lighteval/")]
@@ -415,7 +417,7 @@ def test_a_missing_package_is_one_line_with_the_command(
         ("vllm/x", "set VLLM_BASE_URL; lighteval/vllm/x loads it in this process"),
     ],
 )
-def test_models_that_cannot_be_had(
+def test_models_that_cannot_be_loaded_are_reported(
     model: str, message: str, make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("VLLM_BASE_URL", raising=False)
@@ -450,7 +452,7 @@ def test_a_missing_model_is_reported_as_a_missing_folder_first(
     assert said in loading._not_here("nonexist")
 
 
-def test_keys_do_not_stand_in_model_strings() -> None:
+def test_keys_in_model_strings_are_refused() -> None:
     """The model's name is evidence."""
     from aigo_lighteval.models.loading import _config
 
@@ -473,7 +475,7 @@ def test_keys_do_not_stand_in_model_strings() -> None:
         ("tgi/http://127.0.0.1:8080", "http://127.0.0.1:8080", {}),
     ],
 )
-def test_model_strings_are_taken_apart(name: str, model: str, settings: dict[str, str]) -> None:
+def test_model_strings_are_parsed(name: str, model: str, settings: dict[str, str]) -> None:
     asked = backend_model(name)
     assert asked is not None
     assert (asked.model, asked.settings) == (model, settings)
@@ -492,7 +494,7 @@ GROUP = """
 """
 
 
-def test_a_group_of_questions_is_asked_one_by_one(
+def test_grouped_questions_are_asked_one_by_one(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     bodies = [body(("user", text), max_tokens=2)["body"] for text in ("a", "b")]
@@ -514,7 +516,7 @@ JUDGED = """
 """
 
 
-def test_a_judge_may_be_a_backend_and_is_loaded_once(
+def test_a_backend_judge_is_loaded_once(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_lighteval.models.loading import load as whole
@@ -556,7 +558,7 @@ def test_a_finished_run_loads_nothing(
     assert log.reused == 1
 
 
-def test_trials_and_limits_hold_on_backends(
+def test_trials_and_limits_apply_to_backends(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     made = replace(make_plan([body(("user", "why?"), max_tokens=5)], BODY + EQUALS), num_trials=3)
@@ -567,7 +569,7 @@ def test_trials_and_limits_hold_on_backends(
     assert [[error.error_type for error in record.errors] for record in records] == [["LimitExceeded"]] * 3
 
 
-def test_an_interrupted_run_is_finished_later(
+def test_an_interrupted_run_is_resumed(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch that is at work ends first: a model cannot be stopped in the middle of one."""
@@ -652,7 +654,7 @@ def test_a_local_model_runs_without_a_network(
     assert not list((tmp_path / "home").rglob("lighteval")) if (tmp_path / "home").exists() else True
 
 
-def test_a_time_limit_of_a_call_is_the_setting_of_the_backend_or_refused() -> None:
+def test_a_call_time_limit_sets_the_backend_timeout_or_is_refused() -> None:
     from aigo_lighteval.models.loading import prepare  # loads lighteval
 
     def prepared(name: str) -> Any:

@@ -35,7 +35,7 @@ from aigo_lighteval.models.generation import named_model, server_options, with_s
         ("m/x,min_p=0.1,repetition_penalty=1.5", "m/x", {"min_p": 0.1, "repetition_penalty": 1.5}),
     ],
 )
-def test_settings_are_read(text: str, name: str, options: dict[str, Any]) -> None:
+def test_model_settings_are_parsed(text: str, name: str, options: dict[str, Any]) -> None:
     named = named_model(text)
     assert named.name == name
     assert server_options(named) == options
@@ -74,7 +74,7 @@ def test_an_existing_file_is_not_a_setting(tmp_path: Path) -> None:
     assert (named.name, named.settings) == (f"scripted/{file}", {"seed": "2"})
 
 
-def test_a_request_of_a_task_and_the_users_settings_do_not_contradict_each_other() -> None:
+def test_task_requests_and_user_settings_must_not_conflict() -> None:
     settings = {"temperature": 0.5, "max_tokens": 9, "top_p": None}
     assert with_settings({}, settings, "solver") == {"temperature": 0.5, "max_tokens": 9}
     assert with_settings({"max_tokens": 3}, settings, "solver") == {"temperature": 0.5, "max_tokens": 3}

@@ -41,7 +41,7 @@ def answer(text: str, **fields: Any) -> ModelResponse:
     return ModelAnswer(Reply(choices=(Choice(text=text, **fields),), usage=Usage(3, None))).response()
 
 
-def test_a_call_keeps_its_conversation_when_later_turns_follow() -> None:
+def test_a_recorded_call_does_not_change_with_later_turns() -> None:
     """Conversations grow, and what an iteration added may be taken back."""
     trace = empty_trace()
     trace.append(text_item("user", "first"))
@@ -68,7 +68,7 @@ def test_a_call_keeps_its_conversation_when_later_turns_follow() -> None:
     assert tokens_used(record) == tokens_used(before) == [("m", (3, 0)), ("m", None)]
 
 
-def test_a_failed_call_keeps_its_reason_and_not_the_exception_with_all_its_frames() -> None:
+def test_a_failed_call_keeps_the_reason_without_exception_frames() -> None:
     record = CallLog("single_turn_solver", "solver")
     request = ModelRequest(
         ChatCompletionInput(messages=[ChatCompletionInputMessage(role="user", content="?")])
@@ -82,7 +82,7 @@ def test_a_failed_call_keeps_its_reason_and_not_the_exception_with_all_its_frame
     assert (call["error"], call["output"]) == ("no answer", [])
 
 
-def test_recordings_may_stand_in_one_another() -> None:
+def test_call_logs_can_be_nested() -> None:
     assert current() is None
     with CallLog("solver", "solver") as outer:
         with CallLog("judge", "scorer") as inner:
@@ -95,7 +95,7 @@ def test_recordings_may_stand_in_one_another() -> None:
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", None])
-def test_a_plain_answer_is_the_one_that_the_general_way_makes(reason: str | None) -> None:
+def test_a_plain_answer_equals_the_generally_converted_answer(reason: str | None) -> None:
     """Logprobs make an answer go the general way; without them it has to come out the same."""
     plain = answer("Oslo", finish_reason=reason)
     general = answer("Oslo", finish_reason=reason, logprobs=({"token": "Oslo", "logprob": -0.1},))
@@ -110,7 +110,7 @@ def test_a_plain_answer_is_the_one_that_the_general_way_makes(reason: str | None
     )
 
 
-def test_places_go_to_those_who_wait_and_come_back_from_those_who_are_cancelled() -> None:
+def test_cancelled_calls_release_their_capacity() -> None:
     most = 0
 
     async def main() -> int:

@@ -106,7 +106,7 @@ def by_torch(folder: Path, prompt: str, texts: Sequence[str]) -> list[tuple[floa
 
 @pytest.mark.parametrize("settings", ["", ",batch_size=32"])
 @pytest.mark.parametrize("form", ["chat", "plain"])
-def test_the_numbers_are_what_torch_computes(
+def test_likelihoods_equal_those_computed_by_torch(
     form: str, settings: str, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     made = make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}"))
@@ -128,7 +128,7 @@ def test_the_numbers_are_what_torch_computes(
         assert dict(record.scores[0].values) == {"is_correct": float(row["c"][best] == row["a"])}
 
 
-def test_the_decisions_are_those_of_lightevals_own_metric(
+def test_predicted_choices_equal_those_of_the_lighteval_metric(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """A task written for lighteval by hand, in its own pipeline with its own model and `loglikelihood_acc`."""
@@ -190,7 +190,7 @@ def test_the_decisions_are_those_of_lightevals_own_metric(
 
 
 @pytest.mark.parametrize("normalisation", ["none", "characters", "tokens"])
-def test_lengths_are_divided_by_as_the_task_says(
+def test_likelihoods_are_normalized_as_configured(
     normalisation: str, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     made = make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}", length_normalisation=normalisation))
@@ -210,7 +210,7 @@ AGAINST = ASK.replace("chat_completion,", 'chat_completion, unconditioned_query:
 
 
 @pytest.mark.parametrize("form", ["chat", "plain"])
-def test_choices_are_weighed_against_how_likely_they_are_by_themselves(
+def test_pmi_normalizes_by_unconditioned_likelihoods(
     form: str, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """Pointwise mutual information, as torch and lighteval's own formula compute it; its models ask for the first half only."""
@@ -240,7 +240,7 @@ def test_choices_are_weighed_against_how_likely_they_are_by_themselves(
     assert [len(each) for each in kept] == [3, 2, 4]
 
 
-def test_likelihoods_that_were_never_asked_alone_are_not_made_up(
+def test_missing_unconditioned_likelihoods_fail_the_sample(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """Neither are outputs of a run without them taken over, nor is a stored result scored as if it had them."""
@@ -266,9 +266,7 @@ def test_pmi_needs_an_unconditioned_query(aigo: Run, make_plan: MakePlan, tmp_pa
     assert "unconditioned_query: 'so B:'" in aigo("explain", tmp_path / "task" / "t.yaml", "-n", 1).out
 
 
-def test_an_export_does_not_offer_models_that_are_never_asked_alone(
-    aigo: Run, make_plan: MakePlan, tmp_path: Path
-) -> None:
+def test_a_pmi_export_lists_only_the_custom_backend(aigo: Run, make_plan: MakePlan, tmp_path: Path) -> None:
     make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}", length_normalisation="pmi"))
     file = tmp_path / "task" / "t.yaml"
 
@@ -281,7 +279,7 @@ def test_an_export_does_not_offer_models_that_are_never_asked_alone(
     assert "unconditioned query" in native.err
 
 
-def test_a_tie_goes_to_the_first_choice_and_is_recorded(
+def test_a_tie_selects_the_first_choice_and_is_recorded(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """As lighteval's `argmax` decides."""
@@ -321,7 +319,7 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-def test_an_incomparable_sample_fails_alone(
+def test_an_incomparable_sample_fails_without_failing_others(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """lighteval cuts prompts that do not fit, and finds a continuation without tokens the most likely of all."""
@@ -338,7 +336,7 @@ def test_an_incomparable_sample_fails_alone(
         assert (error.stage.value, message in error.message) == (stage, True), error.message
 
 
-def test_a_run_in_which_every_sample_fails_is_evidence_too(
+def test_a_run_with_only_failed_samples_has_evidence(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     rows = [{"q": "a", "a": "A", "c": ["A"]}] * 2
@@ -346,7 +344,7 @@ def test_a_run_in_which_every_sample_fails_is_evidence_too(
     assert [[error.error_type for error in record.errors] for record in records] == [["InvalidChoices"]] * 2
 
 
-def test_nothing_is_generated_where_no_other_scorer_looks_at_an_answer(
+def test_no_answer_is_generated_if_no_scorer_needs_one(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     made = make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}"))
@@ -366,7 +364,7 @@ def test_nothing_is_generated_where_no_other_scorer_looks_at_an_answer(
     assert [len(row["model_response"]["logprobs"]) for row in shown] == [3, 2, 4]
 
 
-def test_an_answer_is_generated_as_well_where_a_scorer_looks_at_it(
+def test_an_answer_is_also_generated_if_a_scorer_needs_it(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     both = (
@@ -383,7 +381,7 @@ def test_an_answer_is_generated_as_well_where_a_scorer_looks_at_it(
     assert (record.scores[1].metadata or {})["answer_pred"] == answer.choices[0].message.content
 
 
-def test_two_scorers_share_what_was_asked_once(
+def test_two_scorers_share_one_likelihood_request(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     scorer = json.loads(compared(continuations="{{ sample.t }}").split("scorers:")[1])[0]
@@ -400,7 +398,7 @@ def test_two_scorers_share_what_was_asked_once(
     assert len(record.solver.direct_ios) == 2
 
 
-def test_stored_likelihoods_are_compared_again_without_the_model(
+def test_stored_likelihoods_are_rescored_without_the_model(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = LightevalEngine()
@@ -423,14 +421,14 @@ def test_stored_likelihoods_are_compared_again_without_the_model(
             assert new["score"] == old["log_likelihood"] / old["num_tokens"]
 
 
-def test_a_run_without_likelihoods_is_not_taken_for_one_with_them(make_plan: MakePlan) -> None:
+def test_a_run_without_likelihoods_is_not_reused_for_one_with_them(make_plan: MakePlan) -> None:
     likely = make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}"))
     other = make_plan(ROWS, ASK + compared(continuations="{{ sample.c }}"))
     letters = make_plan(ROWS, ASK + compared(method="first_character"))
     assert len({likely.solver_digest, other.solver_digest, letters.solver_digest}) == 3
 
 
-def test_score_compares_the_likelihoods_of_a_result_log_again(
+def test_score_command_rescores_the_likelihoods_of_a_result_log(
     aigo: Run, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """The command line end to end: run, then score with another normalisation, on the engine that has no likelihoods."""
@@ -454,7 +452,7 @@ def test_score_compares_the_likelihoods_of_a_result_log_again(
 # Where there are none
 
 
-def test_inspect_refuses_what_compares_likelihoods(make_plan: MakePlan) -> None:
+def test_inspect_refuses_scorers_that_compare_likelihoods(make_plan: MakePlan) -> None:
     made = make_plan(ROWS, ASK + compared())
     with pytest.raises(UnsupportedPlanError) as caught:
         require_exact(InspectEngine().gaps(made), engine="inspect")
@@ -473,7 +471,7 @@ def test_inspect_refuses_what_compares_likelihoods(make_plan: MakePlan) -> None:
         ("tgi/http://127.0.0.1:9", "it does not return reliable likelihoods"),
     ],
 )
-def test_models_without_likelihoods_are_refused_before_anything_is_asked(
+def test_models_without_likelihoods_are_refused_before_model_calls(
     model: str, message: str, make_plan: MakePlan, tmp_path: Path
 ) -> None:
     with pytest.raises(UnsupportedPlanError) as caught:
@@ -555,7 +553,7 @@ def test_contradictions_are_reported_with_their_position(
     assert message in done.out + done.err
 
 
-def test_choices_are_texts_of_any_length(aigo: Run, make_plan: MakePlan, tmp_path: Path) -> None:
+def test_choices_may_have_any_length(aigo: Run, make_plan: MakePlan, tmp_path: Path) -> None:
     """Letters are needed only where answers are compared by their first character."""
     make_plan(ROWS, ASK + compared(choices=["yes", "no"]))
     assert aigo("validate", tmp_path / "task" / "t.yaml").code == 0

@@ -48,7 +48,7 @@ def scores(records: list[TrialRecord]) -> dict[Any, Any]:
     return {record.sample_id: dict(record.scores[0].values) if record.scores else None for record in records}
 
 
-def test_rows_keep_their_order_and_their_types(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_rows_keep_order_and_types(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     """lighteval shuffles documents, its loader guesses types, and Arrow refuses columns of mixed types."""
     rows: list[dict[str, Any]] = [
         {"q": f"question {number}", "a": "yes", "mixed": value}
@@ -63,7 +63,7 @@ def test_rows_keep_their_order_and_their_types(make_plan: MakePlan, script: Scri
     assert kept[:8] + kept[9:] == [row["mixed"] for row in rows[:8] + rows[9:]]
 
 
-def test_details_that_are_made_in_parts_are_those_made_at_once(
+def test_details_written_in_parts_equal_details_written_at_once(
     make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where all samples of a part have failed, and a column has nothing that tells its type."""
@@ -87,7 +87,7 @@ def test_details_that_are_made_in_parts_are_those_made_at_once(
     assert pq.read_table(parts, columns=["doc"]) == pq.read_table(once, columns=["doc"])
 
 
-def test_compressed_outcomes_give_the_same_records(
+def test_compressed_outcomes_have_the_same_records(
     make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_lighteval.running import hosted
@@ -110,7 +110,9 @@ def test_compressed_outcomes_give_the_same_records(
         assert (other.solver is None) == (one.solver is None)
 
 
-def test_scores_are_ours_not_lightevals(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_scores_come_from_aigo_bridge_not_from_lighteval(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
     """Its exact match strips both sides, scores empty answers 0, and takes reasoning tags out of texts first."""
     rows = [{"q": "padded", "a": "a"}, {"q": "empty", "a": ""}, {"q": "tags", "a": "<think>b</think>a"}]
     model = script(
@@ -123,7 +125,7 @@ def test_scores_are_ours_not_lightevals(make_plan: MakePlan, script: Script, tmp
     }  # fmt: skip
 
 
-def test_a_failed_sample_is_an_error_of_its_own(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_a_failed_sample_does_not_end_the_run(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     """One exception in a model or a metric ends lighteval's whole run."""
     rows = [{"q": "good", "n": 1}, {"q": "bad", "n": 1}, {"q": "unscorable", "n": 0}]
     model = script({"match": {"exact": "bad"}, "reply": {"error": "no"}}, ECHO)
@@ -136,7 +138,7 @@ def test_a_failed_sample_is_an_error_of_its_own(make_plan: MakePlan, script: Scr
     assert [error.stage and error.stage.value for error in records[2].errors] == ["score"]
 
 
-def test_changed_answers_are_not_taken_from_a_cache(
+def test_changed_answers_are_not_read_from_a_cache(
     make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
     made = make_plan([{"q": "same", "a": "yes"}])
@@ -151,7 +153,9 @@ def test_an_empty_dataset_is_not_an_error(make_plan: MakePlan, script: Script, t
     assert ran(replace(made, samples=()), tmp_path / "out", model=script(ECHO)) == []
 
 
-def test_a_name_of_any_length_and_kind(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_long_task_keys_and_relative_model_paths_are_accepted(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
     made = make_plan([{"q": "one", "a": "yes"}], key="a-" + "b" * 200)
     folder = tmp_path / "x" / ".." / "deep"
     (tmp_path / "x").mkdir()
@@ -162,7 +166,7 @@ def test_a_name_of_any_length_and_kind(make_plan: MakePlan, script: Script, tmp_
     assert {path.name for path in tmp_path.iterdir()} == {"task", "x", "deep", "out"}
 
 
-def test_several_trials_stand_in_one_document(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_trials_are_stored_in_one_document(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     made = replace(make_plan([{"q": "one", "a": "yes"}, {"q": "two", "a": "no"}]), num_trials=3)
     records = ran(made, tmp_path / "out", model=script(ECHO))
     assert [(record.sample_id, record.index) for record in records] == [
@@ -179,7 +183,9 @@ def test_progress_counts_every_trial(make_plan: MakePlan, script: Script, tmp_pa
     assert seen[-1].failed == 1
 
 
-def test_lightevals_own_results_show_our_metrics(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_lighteval_results_contain_aigo_bridge_metrics(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
     engine = LightevalEngine()
     made = make_plan([{"q": "good", "a": "yes"}, {"q": "also", "a": "no"}])
     log = run_job(engine, made, tmp_path / "out", model=script(ECHO))
@@ -188,7 +194,7 @@ def test_lightevals_own_results_show_our_metrics(make_plan: MakePlan, script: Sc
     assert "0x" not in json.dumps(found["config_tasks"])
 
 
-def test_details_of_a_conversation_show_what_was_asked_first(
+def test_conversation_details_contain_the_first_question(
     make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
     import pyarrow.parquet as pq
@@ -209,7 +215,7 @@ def test_details_of_a_conversation_show_what_was_asked_first(
     assert [(doc["use_logits"], doc["original_query"]) for doc in docs] == [(False, None)] * 2
 
 
-def test_limits_end_a_sample(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_limits_stop_a_sample(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     made = make_plan([{"q": "slow", "a": "yes"}, {"q": "fast", "a": "yes"}])
     slow = script({"match": {"exact": "slow"}, "reply": {"text": "yes", "delay": 30}}, ECHO)
     records = ran(made, tmp_path / "out", model=slow, time_limit=1)
@@ -221,12 +227,14 @@ def test_limits_end_a_sample(make_plan: MakePlan, script: Script, tmp_path: Path
     assert [[error.error_type for error in record.errors] for record in records] == [["LimitExceeded"]] * 2
 
 
-def test_prices_are_not_known(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_a_cost_limit_is_refused_without_known_prices(
+    make_plan: MakePlan, script: Script, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match="does not know prices"):
         ran(make_plan([{"q": "a", "a": "b"}]), tmp_path / "out", model=script(ECHO), cost_limit=1.0)
 
 
-def test_an_endpoint_is_asked_again_after_transient_failures(
+def test_requests_are_retried_after_transient_failures(
     make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aigo_bridge.execution.progress.FIRST_WAIT", 0.01)
@@ -248,7 +256,7 @@ def test_an_endpoint_is_asked_again_after_transient_failures(
     assert b"sk-a-secret-key" not in written
 
 
-def test_connections_are_limited(make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_concurrent_connections_are_limited(make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path) -> None:
     def answer(_: Any) -> tuple[int, dict[str, Any]]:
         time.sleep(0.02)
         return 200, completion("yes")
@@ -270,7 +278,7 @@ def test_connections_are_limited(make_plan: MakePlan, endpoint: Endpoint, tmp_pa
         ("openai/x", "OPENAI_API_KEY"),
     ],
 )
-def test_models_that_cannot_be_made(
+def test_invalid_models_are_refused_before_the_run(
     model: str | None, message: str, make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("VLLM_BASE_URL", "OPENAI_API_KEY"):
@@ -298,9 +306,7 @@ def test_a_finished_run_is_not_run_again(make_plan: MakePlan, script: Script, tm
     assert (third.path, third.reused) == (second.path, 2)
 
 
-def test_outputs_are_scored_again_without_the_model(
-    make_plan: MakePlan, script: Script, tmp_path: Path
-) -> None:
+def test_outputs_are_rescored_without_the_model(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     engine = LightevalEngine()
     made = make_plan([{"q": "one", "a": "yes"}])
     first = run_job(engine, made, tmp_path / "out", model=script(ECHO))
@@ -310,7 +316,7 @@ def test_outputs_are_scored_again_without_the_model(
     assert scores(list(engine.read(again.path).trials())) == {0: {"is_correct": 1.0}}
 
 
-def test_missing_details_are_an_error_not_no_samples(
+def test_missing_details_are_reported_as_an_error(
     make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
     engine = LightevalEngine()
@@ -327,13 +333,13 @@ def test_missing_details_are_an_error_not_no_samples(
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"aigo_bridge": 3}', '{"aigo_bridge": {"format": 99, "plan": {}}}']
 )
-def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_results_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "results_x.json").write_text(text)
     with pytest.raises(EvidenceError):
         block_of(tmp_path / "results_x.json")
 
 
-def test_the_command_line_runs_and_shows_the_same_tables(
+def test_the_command_line_prints_the_same_tables(
     aigo: Run, make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
     make_plan([{"q": "good", "a": "yes"}, {"q": "also", "a": "no"}])
@@ -365,7 +371,7 @@ OFFLINE = """
 """
 
 
-def test_nothing_goes_over_the_network(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
+def test_a_run_opens_no_network_connection(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
     """Neither importing lighteval nor a run: its registry would download a file, and its caches would ask the hub."""
     make_plan([{"q": "good", "a": "yes"}])
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
@@ -379,7 +385,7 @@ def test_nothing_goes_over_the_network(make_plan: MakePlan, script: Script, tmp_
     assert "1 of 1 sample scored" in done.stdout
 
 
-def test_an_interrupted_run_keeps_what_it_has_and_is_finished_later(
+def test_an_interrupted_run_keeps_its_samples_and_is_resumed(
     make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
     made = make_plan([{"q": "fast", "a": "yes"}, {"q": "slow", "a": "yes"}])
