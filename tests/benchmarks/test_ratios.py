@@ -1,4 +1,4 @@
-"""`make bench`: each benchmark runs, has the rows that are committed, and a row that got worse fails."""
+"""`make bench`: each benchmark runs and produces the committed rows, and slower rows fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS: dict[str, dict[str, float]] = json.loads(REFERENCE.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", LOADING)
-def test_a_benchmark_runs_and_has_the_committed_rows(name: str) -> None:
+def test_benchmark_produces_the_committed_rows(name: str) -> None:
     measured = run(name, BENCHMARKS[name].smoke)
     assert measured
     assert all(ratio >= 0 for ratio in measured.values())
@@ -32,8 +32,8 @@ def test_a_benchmark_runs_and_has_the_committed_rows(name: str) -> None:
     assert rows == measured.keys()
 
 
-def test_every_benchmark_is_run() -> None:
-    # Of these two the rows are shares and speed-ups of many processes, which no short run has.
+def test_every_benchmark_has_a_smoke_test() -> None:
+    # The rows of these two are speed-ups over many processes, which a short run does not have.
     of_many_processes = {"cluster", "lake"}
     without_floor = {"coverage", "ratios", "snippet_runs", *of_many_processes}
     assert {path.stem for path in FOLDER.glob("*.py")} - without_floor == set(BENCHMARKS)

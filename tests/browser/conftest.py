@@ -1,4 +1,4 @@
-"""A real browser for the pages of reports, without a network."""
+"""Offline browser fixtures for the report pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAGS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process has all of them: each has a browser of its own."""
+    """Run all browser tests in one process, because each process starts a browser."""
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.xdist_group("browser"))
@@ -50,7 +50,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A tab at 1280 pixels that is offline, and fails its test if a script fails, asks for anything beyond its files, or breaks the policy of the page."""
+    """Return an offline tab, 1280 pixels wide. A script error, external request or policy violation fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
     tab = context.new_page()
     tab.set_default_timeout(20_000)
@@ -78,6 +78,6 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def open_page(tab: Page, path: Path, place: str = "") -> None:
-    """Open a page from its file, and wait for its first view."""
+    """Open a page from its file and wait for its first view."""
     tab.goto(f"{path.as_uri()}{place}")
     tab.wait_for_selector("main")

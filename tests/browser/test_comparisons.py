@@ -1,4 +1,4 @@
-"""The page of a comparison in a browser: it is read without a script, by everyone, on paper too."""
+"""Comparison page in a browser: no scripts, accessible and printable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Two results whose samples have hostile texts, all of them changed."""
+    """Return the comparison page of two results with hostile texts."""
     texts = [text for text in HOSTILE if text.isprintable()]
     results = [
         read_columns(
@@ -48,17 +48,17 @@ def file(tmp_path: Path) -> Path:
     return page
 
 
-def test_it_is_shown_as_it_is_and_nothing_of_the_results_runs(page: Page, file: Path) -> None:
+def test_comparison_page_is_displayed_without_scripts_or_markup_of_results(page: Page, file: Path) -> None:
     open_page(page, file)
 
     assert page.locator("script, iframe, img, object, form, a, link").count() == 0
     assert page.locator("table").count() == 6
     assert "right → wrong" in page.inner_text("main")
-    # The style of the page applies: a policy that refused it would leave the browser's own.
+    # The content security policy allows the page's own style sheet.
     assert page.evaluate("getComputedStyle(document.querySelector('.number')).textAlign") == "right"
 
 
-def test_on_paper_and_on_a_telephone_nothing_is_cut_off(page: Page, file: Path) -> None:
+def test_comparison_page_fits_paper_and_phone_screens(page: Page, file: Path) -> None:
     open_page(page, file)
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -70,7 +70,7 @@ def test_on_paper_and_on_a_telephone_nothing_is_cut_off(page: Page, file: Path) 
     assert page.evaluate(cut) == 0
 
 
-def test_there_is_no_barrier(page: Page, file: Path) -> None:
+def test_comparison_page_has_no_serious_accessibility_violations(page: Page, file: Path) -> None:
     open_page(page, file)
     page.evaluate((part("axe-core") / "axe.min.js").read_text("utf-8"))
 

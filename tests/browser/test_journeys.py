@@ -1,4 +1,4 @@
-"""What people come to the pages for, from the first screen to the answer."""
+"""User journeys through report pages, from the start page to the answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def report_of(folder: Path, *logs: Path) -> Path:
 
 
 def judged(number: int, grade: float) -> Json:
-    """A question whose answer a judge has graded."""
+    """Return a sample with a judge's grade."""
     judge = {
         "model": "m/judge",
         "messages": [message("user", f"Grade answer {number}.")],
@@ -41,7 +41,7 @@ def judged(number: int, grade: float) -> Json:
     )
 
 
-def test_the_five_worst_answers_of_a_judge_task(page: Page, tmp_path: Path) -> None:
+def test_worst_answers_of_a_judge_task_are_browsable_in_order(page: Page, tmp_path: Path) -> None:
     grades = [(7 * number % 40) / 10 for number in range(40)]
     log = result([judged(number, grade) for number, grade in enumerate(grades)], title="Essays")
     path = write_result(tmp_path / "essays.tasklog.json", log)
@@ -64,7 +64,7 @@ def test_the_five_worst_answers_of_a_judge_task(page: Page, tmp_path: Path) -> N
     assert seen == [0.0, 0.1, 0.2, 0.3, 0.4]
 
 
-def test_why_samples_failed(page: Page, tmp_path: Path) -> None:
+def test_failed_samples_are_listed_by_cause(page: Page, tmp_path: Path) -> None:
     samples = [question(number, "a", "a") for number in range(30)]
     for number in (3, 8, 21):
         samples[number]["trials"][0].update(
@@ -107,7 +107,7 @@ def quiz(path: Path, model: str, wrong: range) -> Path:
     return write_result(path, content)
 
 
-def test_two_models_are_compared_in_a_report_and_ten_flips_read(page: Page, tmp_path: Path) -> None:
+def test_two_models_of_a_report_are_compared_and_flips_are_browsable(page: Page, tmp_path: Path) -> None:
     logs = [
         quiz(tmp_path / "a.tasklog.json", "m/base", range(0)),
         quiz(tmp_path / "b.tasklog.json", "m/new", range(20, 35)),
@@ -118,7 +118,7 @@ def test_two_models_are_compared_in_a_report_and_ten_flips_read(page: Page, tmp_
     assert page.get_by_role("link", name="Compare 3 models").get_attribute("href") == "#compare=0,1,2"
     charts = page.locator("details", has=page.get_by_text("Charts", exact=True))
     assert charts.locator("table", has_text="Quiz: accuracy").locator("tbody tr").count() == 3
-    for model in ("m/new", "m/base"):  # the report knows which of them comes before the other
+    for model in ("m/new", "m/base"):  # the report determines the order of the two results
         page.get_by_role("checkbox", name=f"compare Quiz, {model}").check()
     page.get_by_role("link", name="Compare", exact=True).click()
     page.get_by_text("15 right → wrong, 0 wrong → right").wait_for()
@@ -149,7 +149,7 @@ def test_two_models_are_compared_in_a_report_and_ten_flips_read(page: Page, tmp_
     page.get_by_text("There are no such results in this report.").wait_for()
 
 
-def test_a_pair_of_a_report_of_many_pages_shows_how_its_answers_begin(page: Page, tmp_path: Path) -> None:
+def test_pair_in_a_multi_page_report_shows_answer_excerpts_and_links(page: Page, tmp_path: Path) -> None:
     logs = []
     for name, letter in (("a", "x"), ("b", "y")):
         samples = [question(number, letter * 9_000, "x" * 9_000) for number in range(20)]
@@ -165,7 +165,7 @@ def test_a_pair_of_a_report_of_many_pages_shows_how_its_answers_begin(page: Page
     assert "/samples-" in page.url
 
 
-def test_printed_results_begin_with_a_summary_of_one_page(page: Page, tmp_path: Path) -> None:
+def test_each_printed_result_starts_with_a_one_page_summary(page: Page, tmp_path: Path) -> None:
     logs = [quiz(tmp_path / f"{name}.tasklog.json", f"m/{name}", range(9)) for name in "ab"]
     open_page(page, report_of(tmp_path, *logs))
     page.set_viewport_size({"width": 718, "height": 1040})  # A4 between the margins of a browser
@@ -209,7 +209,7 @@ eval(task, model=model, log_dir=sys.argv[1], display="none", log_buffer=1, max_s
 
 @pytest.fixture
 def run_in_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A process with a run of Inspect: one sample is done, and one goes on for ever."""
+    """Start an Inspect run in which one sample is complete and one never ends."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     (tmp_path / "logs").mkdir()
     with subprocess.Popen(
@@ -220,7 +220,9 @@ def run_in_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_run_in_progress_and_then_killed(browser: Browser, run_in_progress: Any, tmp_path: Path) -> None:
+def test_run_in_progress_is_displayed_and_reported_when_killed(
+    browser: Browser, run_in_progress: Any, tmp_path: Path
+) -> None:
     with serving(tmp_path / "logs") as server:
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         tab = context.new_page()

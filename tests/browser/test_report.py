@@ -1,4 +1,4 @@
-"""The page of a report in a real browser, opened from its file: what is shown is what the result has."""
+"""Report page in a browser, opened from its file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COPIED = """() => {
 
 @pytest.fixture
 def quiz(tmp_path: Path) -> Path:
-    """The page of a result of five samples, one of them failed, one excluded."""
+    """Return the report page of five samples, of which one failed and one is excluded."""
     samples = [
         question(0, "Nile", "Nile"),
         question(1, "Lyon", "Paris"),
@@ -82,7 +82,7 @@ def test_metrics_are_short_with_all_digits_on_hover_and_in_a_copy(page: Page, qu
     assert [cell.strip() for cell in cause] == ["HTTPStatusError: content policy", "1", "solver", "4"]
 
 
-def test_a_sample_is_found_and_looked_at(page: Page, quiz: Path) -> None:
+def test_sample_is_found_by_search_and_displayed(page: Page, quiz: Path) -> None:
     open_page(page, quiz)
     page.get_by_role("link", name="Samples", exact=True).click()
     assert page.locator("output").inner_text() == "5 of 5 trials"
@@ -103,14 +103,14 @@ def test_a_sample_is_found_and_looked_at(page: Page, quiz: Path) -> None:
     assert page.locator("output").inner_text() == "1 of 5 trials"
 
 
-def test_a_link_leads_to_a_sample_and_says_why_it_failed(page: Page, quiz: Path) -> None:
+def test_link_to_a_failed_sample_shows_its_error(page: Page, quiz: Path) -> None:
     open_page(page, quiz, "#sample=4")
 
     assert page.locator(".sample .error").inner_text().split("\n")[0] == "solver HTTPStatusError"
     assert "content policy" in page.locator(".sample .error").inner_text()
 
 
-def test_an_agent_is_shown_with_its_tools_images_and_spans(page: Page, tmp_path: Path) -> None:
+def test_agent_trace_shows_tool_calls_images_and_spans(page: Page, tmp_path: Path) -> None:
     span = {"span_id": "a", "timestamp": "2026-01-01T00:00:00Z"}
     events: list[dict[str, Any]] = [
         {**span, "type": "span_begin", "name": "researcher", "span_type": "agent"},
@@ -142,7 +142,7 @@ def test_an_agent_is_shown_with_its_tools_images_and_spans(page: Page, tmp_path:
     assert page.locator(".timeline .took").all_inner_texts() == ["2\xa0s", "500\xa0ms"]
 
 
-def test_a_long_agent_run_leads_to_the_call_that_failed(page: Page, tmp_path: Path) -> None:
+def test_outline_of_a_long_agent_run_links_to_the_failed_tool_call(page: Page, tmp_path: Path) -> None:
     items: list[dict[str, Any]] = [message("user", "Fix the bug.")]
     for number in range(250):
         call = {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": "bash", "arguments": f'{{"cmd": "cat {number}.py"}}', "status": "completed"}  # fmt: skip
@@ -163,7 +163,7 @@ def test_a_long_agent_run_leads_to_the_call_that_failed(page: Page, tmp_path: Pa
     page.get_by_text("1 of 11", exact=True).wait_for()
 
 
-def test_samples_are_filtered_searched_and_ordered(page: Page, tmp_path: Path) -> None:
+def test_samples_can_be_filtered_and_searched(page: Page, tmp_path: Path) -> None:
     samples = [question(number, "a" if number % 3 else "b", "a") for number in range(30)]
     samples[7]["trials"][0]["solver"]["output"]["trace"]["items"].insert(1, message("assistant", "needle"))
     log = write_result(tmp_path / "quiz.tasklog.json", result(samples, []))
@@ -189,7 +189,7 @@ def test_samples_are_filtered_searched_and_ordered(page: Page, tmp_path: Path) -
     assert barriers(page) == []
 
 
-def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page, tmp_path: Path) -> None:
+def test_multi_page_report_navigates_from_table_to_sample_and_back(page: Page, tmp_path: Path) -> None:
     noise = random.Random(1)
     samples = [question(number, noise.randbytes(20_000).hex(), "a") for number in range(20)]
     log = write_result(tmp_path / "quiz.tasklog.json", result(samples, [metric({"accuracy": 0.0})]))
@@ -205,7 +205,7 @@ def test_a_folder_of_pages_leads_from_the_table_to_a_sample_and_back(page: Page,
     assert "/index.html" in page.url
 
 
-def test_paper_is_light_and_has_every_number(page: Page, quiz: Path) -> None:
+def test_printed_report_uses_the_light_theme_and_shows_all_metrics(page: Page, quiz: Path) -> None:
     open_page(page, quiz, "#sample=1")
     page.get_by_role("button", name="Dark").click()
     page.emulate_media(media="print")
@@ -215,7 +215,7 @@ def test_paper_is_light_and_has_every_number(page: Page, quiz: Path) -> None:
     assert not page.locator(".sample").is_visible()
 
 
-def test_configuration_is_a_table_that_unfolds(page: Page, tmp_path: Path) -> None:
+def test_configuration_is_an_expandable_table(page: Page, tmp_path: Path) -> None:
     log = result([question(0, "Nile", "Nile")], [])
     log["specification"]["config"] = {
         "inspect": {

@@ -32,7 +32,7 @@ document.addEventListener("securitypolicyviolation", (event) => violations.push(
 
 
 def hostile_sample(text: str, number: int) -> dict[str, Any]:
-    """A sample with a text in every field that takes one."""
+    """Return a sample with the given text in every text field."""
     event = {"id": text, "span_id": "s", "type": "custom", "name": text, "data": {text: text}}
     call = {
         "id": f"c{number}",
@@ -90,8 +90,8 @@ def hostile_sample(text: str, number: int) -> dict[str, Any]:
 
 
 def hostile_log(of_samples: Sequence[str] = HOSTILE) -> dict[str, Any]:
-    """A result with strange texts in all its fields."""
-    # Elsewhere than in samples a log with half a character is none.
+    """Return a result with hostile texts in all fields."""
+    # Unpaired surrogates are only valid in samples.
     texts = [text for text in HOSTILE if "\ud800" not in text]
     everything = " ".join(texts)
     samples = [hostile_sample(text, number) for number, text in enumerate(of_samples)]
@@ -132,18 +132,18 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(sources_of([folder]), folder / "report.html").path
 
 
-def test_there_are_enough_of_them() -> None:
+def test_at_least_60_hostile_texts_are_tested() -> None:
     assert len(set(HOSTILE)) >= 60
 
 
 def harmless(page: Page) -> None:
-    """Nothing was refused, as nothing was tried; no element came out of a text."""
+    """Check that no request was blocked and no text created an element."""
     assert page.evaluate("violations") == []
     names = page.evaluate(f"[...document.querySelectorAll({STRANGE!r})].map((element) => element.localName)")
     assert sorted(names) == ["script", "style"]
 
 
-def test_the_summary_and_the_table_are_harmless(page: Page, hostile_page: Path) -> None:
+def test_hostile_texts_are_harmless_in_summary_and_sample_table(page: Page, hostile_page: Path) -> None:
     page.add_init_script(WATCH)
     open_page(page, hostile_page)
     assert page.locator(".metrics tbody tr").count() == len(HOSTILE) - 1
@@ -180,7 +180,7 @@ EVERY_SAMPLE = """async (number) => {
 }""".replace("STRANGE", repr(STRANGE))
 
 
-def test_every_sample_is_harmless_and_shows_its_text(page: Page, hostile_page: Path) -> None:
+def test_hostile_samples_are_harmless_and_displayed_as_text(page: Page, hostile_page: Path) -> None:
     page.add_init_script(WATCH)
     open_page(page, hostile_page, f"#{urlencode({'sample': f'0 {HOSTILE[0]}'})}")
 
@@ -195,7 +195,7 @@ def test_every_sample_is_harmless_and_shows_its_text(page: Page, hostile_page: P
     harmless(page)
 
 
-def test_rich_texts_are_rendered_and_harmless(page: Page, tmp_path: Path) -> None:
+def test_hostile_rich_text_is_rendered_and_harmless(page: Page, tmp_path: Path) -> None:
     items = [message("assistant", text) for text in RICH]
     rich = sample(
         trial("rich", items, scores=[score("exact", {"x": 1.0}, answer_gt=RICH[0], reasoning=RICH[0])])
@@ -234,7 +234,7 @@ WRAPPED = (
 """Places of a text in Markdown: text, list, code, maths, images and references."""
 
 
-def test_every_text_is_harmless_in_markdown_code_maths_and_images(page: Page, tmp_path: Path) -> None:
+def test_hostile_texts_are_harmless_in_markdown_code_math_and_images(page: Page, tmp_path: Path) -> None:
     items = [message("assistant", wrapper.format(text)) for text in HOSTILE for wrapper in WRAPPED]
     samples = [sample(trial(str(start), items[start : start + 100])) for start in range(0, len(items), 100)]
     log = tmp_path / "wrapped.tasklog.json"
@@ -250,11 +250,11 @@ def test_every_text_is_harmless_in_markdown_code_maths_and_images(page: Page, tm
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_start_page_and_a_comparison_are_harmless(page: Page, tmp_path: Path) -> None:
+def test_hostile_texts_are_harmless_on_start_page_and_in_comparison(page: Page, tmp_path: Path) -> None:
     logs = [tmp_path / f"{name}.tasklog.json" for name in "ab"]
     texts = [
         text for text in HOSTILE if "\ud800" not in text
-    ]  # with half a character, a sample is no evidence
+    ]  # samples with unpaired surrogates are not valid evidence
     for log in logs:
         content = hostile_log(texts)
         content["specification"]["evaluated_entity"]["display_name"] += log.name

@@ -66,7 +66,7 @@ policies:
 
 
 def run(folder: Path, *arguments: object) -> None:
-    """`aigo-bridge run` in another process: where a browser is driven, an event loop runs."""
+    """Call `aigo-bridge run` in another process, because Playwright runs an event loop in this one."""
     from tests.support.forked import finished
 
     done = finished(["aigo-bridge", "run", *arguments], cwd=folder, env=dict(os.environ), timeout=120)
@@ -75,7 +75,7 @@ def run(folder: Path, *arguments: object) -> None:
 
 @dataclass(frozen=True)
 class Shape:
-    """A page, and the results that it is of."""
+    """Page and the results that it shows."""
 
     page: Path
     logs: Sequence[Path]
@@ -91,7 +91,7 @@ def shape(folder: Path, *logs: Path) -> Shape:
 
 
 def agent_log() -> dict[str, Any]:
-    """An agent that asks another one, which looks at an image with a tool."""
+    """Return a log of an agent with a sub-agent that views an image with a tool."""
 
     def at(second: int, span: str, kind: str, **fields: Any) -> dict[str, Any]:
         return {"span_id": span, "timestamp": f"2026-01-01T00:00:0{second}Z", "type": kind, **fields}
@@ -122,7 +122,7 @@ def agent_log() -> dict[str, Any]:
 
 
 def failed_log() -> dict[str, Any]:
-    """A run that ended before its first sample."""
+    """Return a log of a run that ended before its first sample."""
     error = {"error_type": "ModelError", "message": "no such model", "hint": "say which", "stage": "solver"}
     return result([], None, title="Failed", status="failure", errors=[error])
 
@@ -150,7 +150,7 @@ def shaped(request: pytest.FixtureRequest, folder: Path) -> Shape:
 
 
 def matrix(folder: Path) -> Shape:
-    """Two models and three tasks of one evaluation, one of whose policies does not hold."""
+    """Write an evaluation of two models and three tasks in which one policy fails."""
     place = folder / "matrix"
     place.mkdir()
     for key in QUESTIONS:
@@ -167,7 +167,7 @@ def matrix(folder: Path) -> Shape:
 
 
 def numbers(log: Path) -> list[str]:
-    """The numbers of the metrics of a result, as they are written in it."""
+    """Return the metric values of a result, formatted as in the file."""
     evidence = json.loads(log.read_bytes(), parse_float=str, parse_int=str)["evidence"]
     return [value for metric in evidence["metrics"] or () for value in metric["values"].values()]
 
@@ -181,10 +181,10 @@ LEVELS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa")
 
 
 def barriers(page: Page) -> list[str]:
-    """Findings of axe in a view, of levels A and AA."""
+    """Return the axe violations of levels A and AA in a view."""
     if not page.evaluate("'axe' in window"):
         page.evaluate((part("axe-core") / "axe.min.js").read_text("utf-8"))
-    # What has just got another size says so in the next frame.
+    # Resize events arrive in the next frame.
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     outcome: dict[str, Any] = page.evaluate(
         "axe.run(document, {resultTypes: ['violations'], runOnly: RULES})".replace("RULES", str(list(LEVELS)))
@@ -207,7 +207,7 @@ FULL = """(selector) => [...document.querySelectorAll(selector)].map((cell) =>
   cell.querySelector("[data-full]")?.dataset.full ?? cell.textContent)"""
 
 
-def test_a_page_has_every_number_and_every_view(page: Page, shaped: Shape) -> None:
+def test_page_shows_all_metrics_and_samples_and_is_accessible(page: Page, shaped: Shape) -> None:
     open_page(page, shaped.page)
     for position, log in enumerate(shaped.logs):
         assert page.evaluate(FULL, f"#result-{position} .metrics .value") == numbers(log)
@@ -237,7 +237,7 @@ def test_a_page_has_every_number_and_every_view(page: Page, shaped: Shape) -> No
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
-def test_sub_agents_stand_within_their_agents(page: Page, folder: Path) -> None:
+def test_sub_agents_are_indented_below_their_agents(page: Page, folder: Path) -> None:
     log = write_result(folder / "agents.tasklog.json", agent_log())
     open_page(page, shape(folder, log).page, "#sample=sky&trial=1")
 
@@ -256,7 +256,7 @@ def test_sub_agents_stand_within_their_agents(page: Page, folder: Path) -> None:
     assert page.locator("#sample-title").inner_text() == "Sample sky, trial 1"
 
 
-def test_policies_are_passed_or_not(page: Page, folder: Path) -> None:
+def test_policy_rules_are_displayed_as_passed_or_not_passed(page: Page, folder: Path) -> None:
     place = folder / "policies"
     place.mkdir()
     write_result(place / "a.tasklog.json", result([question(0, "a", "a")], [metric({"accuracy": 1.0})]))

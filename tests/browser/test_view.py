@@ -1,4 +1,4 @@
-"""The pages of `aigo-bridge view` in a real browser: what they show is what the folder has, also when it changes."""
+"""Pages of `aigo-bridge view` in a browser, including updates when files change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quiz(path: Path, answers: str, accuracy: float, **fields: Any) -> Path:
     samples = [question(number, letter, "a") for number, letter in enumerate(answers)]
     content = result(samples, [metric({"accuracy": accuracy}, key="mean")], **fields)
     mean = {"type": "mean", "field": "is_correct", "name": "accuracy"}
-    # Its type declares that a score is right or wrong: flips are listed for such scores only.
+    # Flips are listed only for scores that the scorer type declares as right or wrong.
     content["specification"]["task"]["definition"]["scorers"] = [
         {"type": "string_equals", "key": "exact", "ground_truth": "{{ sample.gold }}", "metrics": [mean]}
     ]
@@ -33,7 +33,7 @@ def quiz(path: Path, answers: str, accuracy: float, **fields: Any) -> Path:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[ViewServer]:
-    """A server of a folder with two results, one of them of strange texts, and a log of Inspect."""
+    """Serve a folder with results, one of them with hostile texts, and an Inspect log."""
     folder = tmp_path / "folder"
     folder.mkdir()
     quiz(folder / "one.tasklog.json", "aabb" * 4, 0.5)
@@ -48,7 +48,7 @@ def served(tmp_path: Path) -> Iterator[ViewServer]:
 
 @pytest.fixture
 def page(browser: Browser, served: ViewServer) -> Iterator[Page]:
-    """A tab that fails its test if a script fails, asks anybody but the server, or breaks the policy of the page."""
+    """Return a tab. A script error, external request or policy violation fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     tab = context.new_page()
     tab.set_default_timeout(40_000)
@@ -76,7 +76,7 @@ def page(browser: Browser, served: ViewServer) -> Iterator[Page]:
     tab.on("request", notice)
     yield tab
     context.close()
-    # What the server refuses because it has something newer, the browser notes, too.
+    # The browser also logs requests that the server rejects as outdated.
     assert [text for text in complaints if "410 (Gone)" not in text and "404 (Not Found)" not in text] == []
 
 
@@ -88,7 +88,7 @@ def harmless(tab: Page) -> None:
     assert sorted(names) == ["script", "style"]
 
 
-def test_a_folder_is_looked_through_and_two_results_compared(page: Page, served: ViewServer) -> None:
+def test_folder_is_browsed_and_two_results_are_compared(page: Page, served: ViewServer) -> None:
     page.goto(served.guard.address)
     page.wait_for_selector("table.folder")
     assert served.guard.token not in page.url
@@ -123,7 +123,7 @@ def test_a_folder_is_looked_through_and_two_results_compared(page: Page, served:
     assert page.locator("h2:visible").inner_text() == "Sample 2"
 
 
-def test_a_page_follows_its_result_until_that_is_gone(page: Page, served: ViewServer) -> None:
+def test_page_updates_with_its_result_and_reports_deletion(page: Page, served: ViewServer) -> None:
     page.goto(served.guard.address)
     page.locator("tr", has_text="one.tasklog.json").get_by_role("link").click()
     page.wait_for_selector(".metrics")
@@ -139,7 +139,7 @@ def test_a_page_follows_its_result_until_that_is_gone(page: Page, served: ViewSe
     assert "not in the folder any more" in page.locator("[role=alert]").inner_text()
 
 
-def test_strange_texts_do_nothing(page: Page, served: ViewServer) -> None:
+def test_hostile_texts_are_harmless_in_view(page: Page, served: ViewServer) -> None:
     page.goto(served.guard.address)
     page.locator("tr", has_text="onerror=alert(1)>.tasklog").get_by_role("link").click()
     page.wait_for_selector(".metrics")

@@ -1,6 +1,6 @@
-"""The extension for VS Code: its bundle builds, its grammar colours what it should, and it speaks as the server does.
+"""VS Code extension: bundle build, grammar, and consistency with the language server.
 
-What it does inside the editor is not tried here: there is no VS Code. What it asks, `tests/extras/editor` asks.
+The extension is not run in VS Code. `tests/extras/editor` tests its requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXTENSION = REPOSITORY / "editors" / "vscode"
 
 
 def node(*parts: str) -> str:
-    """The command of Node, where npm has installed these parts."""
+    """Return the Node command if npm has installed the given packages."""
     command = shutil.which("node")
     missing = [part for part in parts if not (EXTENSION / "node_modules" / part).exists()]
     if command is None or missing:
@@ -39,7 +39,7 @@ def manifest() -> dict[str, Any]:
     return content
 
 
-def test_the_extension_is_of_this_release_and_knows_what_the_server_says() -> None:
+def test_extension_has_the_version_and_commands_of_the_server() -> None:
     source = (EXTENSION / "src" / "extension.js").read_text("utf-8")
     assert manifest()["version"] == __version__
     assert f'"{PROMPT}"' in source
@@ -47,7 +47,7 @@ def test_the_extension_is_of_this_release_and_knows_what_the_server_says() -> No
     assert f'registerCommand("{SHOW_PROMPT}"' in source
 
 
-def test_every_command_and_setting_is_there_and_used() -> None:
+def test_declared_commands_and_settings_match_the_source() -> None:
     source = (EXTENSION / "src" / "extension.js").read_text("utf-8")
     contributed = manifest()["contributes"]
     registered = set(re.findall(r'registerCommand\("([\w.]+)"', source))
@@ -56,7 +56,7 @@ def test_every_command_and_setting_is_there_and_used() -> None:
     assert {f"aigoBridge.{name}" for name in settings} == contributed["configuration"]["properties"].keys()
 
 
-def test_a_folder_of_a_stranger_cannot_choose_the_command() -> None:
+def test_untrusted_workspace_cannot_set_the_command() -> None:
     setting = manifest()["contributes"]["configuration"]["properties"]["aigoBridge.command"]
     assert setting["scope"] == "machine"
     assert (
@@ -64,7 +64,7 @@ def test_a_folder_of_a_stranger_cannot_choose_the_command() -> None:
     )
 
 
-def test_the_grammar_knows_the_variables_of_templates() -> None:
+def test_grammar_lists_all_template_variables() -> None:
     (grammar,) = manifest()["contributes"]["grammars"]
     rules = json.loads((EXTENSION / grammar["path"]).read_text("utf-8"))
     assert rules["scopeName"] == grammar["scopeName"]
@@ -76,11 +76,11 @@ def test_the_grammar_knows_the_variables_of_templates() -> None:
     assert set(re.findall(r"[a-z_]{5,}", names)) == set(VARIABLES)
 
 
-def test_the_lock_names_no_registry() -> None:
+def test_package_lock_contains_no_registry_addresses() -> None:
     assert '"resolved"' not in (EXTENSION / "package-lock.json").read_text("utf-8")
 
 
-def test_the_bundle_builds_to_the_same_bytes_with_the_licences_of_its_parts(tmp_path: Path) -> None:
+def test_bundle_build_is_reproducible_and_includes_third_party_licenses(tmp_path: Path) -> None:
     command = node("esbuild", "vscode-languageclient")
     for name in ("one", "two"):
         subprocess.run(
@@ -109,7 +109,7 @@ def grammar_test(file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_jinja_parameters_and_python_are_coloured_inside_of_yaml(tmp_path: Path) -> None:
+def test_jinja_parameters_and_python_are_highlighted_in_yaml(tmp_path: Path) -> None:
     text = (EXTENSION / "test" / "grammar" / "task.yaml").read_text("utf-8")
     done = grammar_test(EXTENSION / "test" / "grammar" / "task.yaml")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Fuzz all kinds of input for a time: `python -m tests.fuzz [--seconds 60] [--seed N] [TARGET …]`.
+"""Fuzz all kinds of input for a limited time: `python -m tests.fuzz [--seconds 60] [--seed N] [TARGET …]`.
 
 The time is shared by the targets. What crashes, hangs or takes too much memory is stored in `tests/fuzz/crashes/`, where the tests try it from
 then on, and the exit code is 1. With atheris installed (no requirement of anything) `--atheris` lets it choose the changes by coverage.
@@ -22,7 +22,7 @@ STILL = 90.0
 
 
 def main() -> int:
-    """Fuzz; 1 when something was found."""
+    """Fuzz and return 1 if a problem was found."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _fuzz(target: Target, seconds: float, seed: int) -> int:
-    """The number of crashes of one target; a process that ends is followed by another."""
+    """Return the number of crashes of one target. A process that ends is restarted."""
     end = time.monotonic() + seconds
     crashes = tried = 0
     end_of: int | str

@@ -1,6 +1,6 @@
 """The process that is fuzzed: it may crash, hang or run out of memory, and `driver` sees to what is left.
 
-Before an input is tried it stands in the file `current`; what a target raises is kept by its place in the code, once.
+Each input is written to the file `current` before it is tried. Exceptions are stored once per source position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEMORY = 6 * 1024**3
 
 
 def main() -> None:
-    """`child NAME SECONDS SEED WORK` changes inputs; `child NAME replay` tries what is kept."""
+    """Fuzz with `child NAME SECONDS SEED WORK`, or try the stored inputs with `child NAME replay`."""
     warnings.simplefilter("ignore")
     target = TARGETS[sys.argv[1]]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -85,7 +85,7 @@ def _shown(text: str) -> str:
 
 
 def keep(target: Target, data: bytes, why: str) -> Path:
-    """Store an input that crashed a target, so that it is tried from now on."""
+    """Store an input that crashed a target for later test runs."""
     path = CRASHES / target.name / hashlib.sha256(data).hexdigest()[:12]
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():

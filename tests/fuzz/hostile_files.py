@@ -1,4 +1,4 @@
-"""Targets for files that strangers hand over as a whole: recordings, bundles, and tasks that name paths.
+"""Targets for untrusted files: recordings, bundles and tasks with paths.
 
 Random bytes rarely pass a checksum or a digest. So two inputs describe a file by its lines, and the target writes that file with right checksums.
 """
@@ -25,7 +25,7 @@ _SECRET = "SECRET-51f8"
 
 
 def recording(data: bytes, folder: Path) -> str:
-    """A recording: the bytes as they are, and their lines with right checksums; `*` repeats the line before it."""
+    """Read a recording: the raw bytes, and its lines with valid checksums. `*` repeats the previous line."""
     from aigo_trust.recording.container import cassette_lines
     from aigo_trust.verification.recordings import check_cassette
 
@@ -54,7 +54,7 @@ def recording(data: bytes, folder: Path) -> str:
 
 
 def bundle(data: bytes, folder: Path) -> str:
-    """A bundle: the bytes as they are, and one with a member for each line `name=content`, of which `+name` is not in its manifest."""
+    """Read a bundle: the raw bytes, and one with a member for each line `name=content`. `+name` is not in the manifest."""
     from aigo_bridge.text.canonical_json import canonical_digest
     from aigo_trust.verification.bundling import FORMAT, MANIFEST
 
@@ -99,7 +99,7 @@ def _opened(folder: Path, name: str) -> str:
 
 
 def paths(data: bytes, folder: Path) -> str:
-    """A stranger's task in a project with secrets: each line is tried as the path in every field that takes one."""
+    """Read a hostile task in a project with secrets. Each line is used as the path in every path field."""
     stranger = _project(folder)
     outcomes = set()
     for line in data.decode("utf-8", "replace").split("\n")[:5]:

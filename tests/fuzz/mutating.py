@@ -1,4 +1,4 @@
-"""Changed inputs: bytes and words put in, taken out, repeated, mixed with another input."""
+"""Input mutations: insert, delete, repeat and mix bytes and words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBERS = (b"0", b"-1", b"1e999", b"99999999999999999999", b"0.1", b"nan", b"21
 
 
 def mutated(chance: random.Random, data: bytes, others: Sequence[bytes], words: Sequence[bytes]) -> bytes:
-    """An input that differs from `data` in a few places."""
+    """Return an input that differs from `data` in a few positions."""
     for _ in range(chance.choice((1, 1, 1, 2, 3, 6))):
         start = chance.randint(0, len(data))
         end = min(len(data), start + chance.choice((0, 1, 1, 2, 8, 40, 400)))

@@ -1,4 +1,4 @@
-"""What is fuzzed: one function for each kind of input that strangers write.
+"""Fuzz targets: one function for each kind of untrusted input.
 
 A target takes any bytes. It may raise nothing but `BridgeError` (which is caught here), and returns what came of them in a few words: inputs with a
 new outcome are kept and changed further.
@@ -34,7 +34,7 @@ _DETAILS = re.compile(r"[\d'\"`].*")
 
 @dataclass(frozen=True)
 class Target:
-    """One kind of input."""
+    """Kind of input."""
 
     name: str
     run: Callable[[bytes, Path], str]
@@ -47,15 +47,15 @@ class Target:
     """Processor time that an input may take."""
 
     def kept(self) -> list[Path]:
-        """Small inputs that every test run tries: seeds, and what once crashed it."""
+        """Return the small inputs that every test run tries: seeds and former crashes."""
         return [path for folder in (CORPUS, CRASHES) for path in sorted((folder / self.name).glob("*"))]
 
     def seeds(self) -> list[bytes]:
-        """What is changed first: what is kept, and files of the repository."""
+        """Return the initial inputs: stored inputs and files of the repository."""
         return [path.read_bytes() for path in self.kept()] + self.found()
 
     def check(self, data: bytes, folder: Path) -> str:
-        """What came of an input; an error of ours is a fine outcome."""
+        """Return the outcome of an input. A `BridgeError` is a valid outcome."""
         try:
             return self.run(data, folder)
         except BridgeError as error:
@@ -123,7 +123,7 @@ def _lighteval_files() -> dict[str, bytes]:
 
 
 def _details(data: bytes, folder: Path) -> str:
-    """A results file of lighteval, or with `PAR1` in front the details beside one."""
+    """Read a lighteval results file, or its details if the input starts with `PAR1`."""
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_lighteval.importing.importing import run_import
 
@@ -179,7 +179,7 @@ def _host() -> object:
 
 
 def _worker(data: bytes, folder: Path) -> str:
-    """A snippet that writes the input to whatever its process holds open, its own answers included."""
+    """Run a snippet that writes the input to all open files of its process, including its answers."""
     from aigo_bridge.snippets import Snippet, SnippetHost
 
     host = _host()
@@ -198,7 +198,7 @@ def _worker(data: bytes, folder: Path) -> str:
 
 
 def _foreign_tasks(data: bytes, folder: Path) -> str:
-    """A task of lm-evaluation-harness: converted, and what comes of it is a task that reads."""
+    """Convert an lm-evaluation-harness task and read the result."""
     from aigo_bridge.jsonl_spec.conversion import task_yaml
     from aigo_bridge.reading import read
     from aigo_bridge.spec.task import TaskSpec
@@ -217,7 +217,7 @@ def _foreign_tasks(data: bytes, folder: Path) -> str:
 
 
 def _hub_tasks(data: bytes, folder: Path) -> str:
-    """An `eval.yaml`: converted, and what comes of it is a task that reads."""
+    """Convert an `eval.yaml` and read the result."""
     from aigo_bridge.jsonl_spec.conversion import task_yaml
     from aigo_bridge.reading import read
     from aigo_bridge.spec.task import TaskSpec
@@ -236,7 +236,7 @@ def _hub_tasks(data: bytes, folder: Path) -> str:
 
 
 def _records(data: bytes, folder: Path) -> str:
-    """A record of Every Eval Ever, or with another beginning the instances beside one."""
+    """Import an Every Eval Ever record, or its instances if the input starts differently."""
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_formats.every_eval_ever.importing import EveryEvalEver
 
@@ -254,7 +254,7 @@ def _records(data: bytes, folder: Path) -> str:
 
 
 def _lm_eval(data: bytes, folder: Path) -> str:
-    """A results file of lm-evaluation-harness, or with another beginning the samples beside one."""
+    """Import an lm-evaluation-harness results file, or its samples if the input starts differently."""
     from tests.extras.formats.lm_eval.results import DATE, imported
 
     results = {
@@ -280,7 +280,7 @@ def _lm_eval(data: bytes, folder: Path) -> str:
 
 
 def _traces(data: bytes, folder: Path) -> str:
-    """A file of recorded traces, as each of the sources would have it."""
+    """Read a file of recorded traces with each source."""
     from aigo_formats.traces.sources import SOURCES, read_traces
 
     path = folder / ("x.jsonl" if b"\n{" in data else "x.json")
@@ -296,7 +296,7 @@ def _traces(data: bytes, folder: Path) -> str:
 
 @functools.cache
 def _lake() -> Path:
-    """A small lake, to be copied."""
+    """Return a small lake to copy."""
     from tests.support.lakes import imported, make_log
 
     folder = Path(tempfile.mkdtemp(prefix="aigo-fuzz-lake-"))
@@ -306,7 +306,7 @@ def _lake() -> Path:
 
 
 def _lakes(data: bytes, folder: Path) -> str:
-    """A commit of a table; with `PAR1` in front a data file; with `[` the results of a log."""
+    """Read a table commit, a data file (`PAR1`) or the results of a log (`[`)."""
     import pyarrow as pa  # type: ignore[import-untyped]  # has no types
     from deltalake import DeltaTable, write_deltalake
 
@@ -346,7 +346,7 @@ def _lakes(data: bytes, folder: Path) -> str:
 
 
 def _lake_files() -> list[bytes]:
-    """Commits, data files and results of a real lake."""
+    """Return commits, data files and results of a real lake."""
     from deltalake import DeltaTable
 
     lake = _lake()
@@ -374,7 +374,7 @@ def _details_files() -> list[bytes]:
 
 
 def _stored(data: dict[str, object]) -> bytes:
-    """An uncompressed log of Inspect's: a change in it is a change of what it says."""
+    """Return an uncompressed Inspect log, in which a changed byte changes the content."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in data.items():

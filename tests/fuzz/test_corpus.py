@@ -1,4 +1,4 @@
-"""Every kept seed, and every input that once crashed something, is taken or refused; nothing else comes of it."""
+"""Every stored seed and former crash is accepted or rejected with an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fuzz.targets import CORPUS, CRASHES, REPOSITORY, TARGETS
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_kept_inputs_are_taken_or_refused(name: str) -> None:
+def test_stored_inputs_are_accepted_or_rejected_without_a_crash(name: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.child", name, "replay"],
         cwd=REPOSITORY,
@@ -25,5 +25,5 @@ def test_kept_inputs_are_taken_or_refused(name: str) -> None:
     assert len(lines) > 1
 
 
-def test_every_kept_input_belongs_to_a_target() -> None:
+def test_every_stored_input_belongs_to_a_target() -> None:
     assert {path.name for folder in (CORPUS, CRASHES) for path in folder.glob("*")} <= set(TARGETS)

@@ -1,4 +1,4 @@
-"""One target under atheris: `python -m tests.fuzz.with_atheris TARGET SECONDS`. Needs `pip install atheris` (Apache-2.0)."""
+"""Fuzz one target with atheris: `python -m tests.fuzz.with_atheris TARGET SECONDS`. Needs `pip install atheris` (Apache-2.0)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fuzz.targets import CORPUS, CRASHES, TARGETS
 
 
 def main() -> None:
-    """Fuzz until something is found or the time is over."""
+    """Fuzz until a problem is found or the time is over."""
     try:
         atheris: Any = importlib.import_module("atheris")
     except ImportError:
@@ -34,7 +34,7 @@ def main() -> None:
             f"-timeout={int(target.cpu_seconds)}",
             "-rss_limit_mb=4096",
         ]
-        # Imports inside the targets are late, and so under the eyes of the instrumentation.
+        # The targets import late so that atheris instruments the imported modules.
         with atheris.instrument_imports(include=["aigo_bridge", "aigo_inspect", "aigo_lighteval"]):
             target.check(b"", Path(seeds))
         atheris.Setup([sys.argv[0], *limits, f"-artifact_prefix={crashes}/", seeds], one)

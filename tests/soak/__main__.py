@@ -39,7 +39,7 @@ SLACK = 1
 def soak(
     minutes: float, samples: int, seed: int, *, engines: Sequence[str] = ENGINES, warm: int = 6
 ) -> list[str]:
-    """Run rounds until the time is over; returns what is wrong, and tells what is held after each."""
+    """Run rounds until the time is over and return the problems. Print resource usage after each round."""
     exec(QUICK)  # as for the processes
     chance = random.Random(seed)  # no secret
     held: list[Held] = []
@@ -74,7 +74,7 @@ def soak(
 
 
 def growth(held: Sequence[Held]) -> list[str]:
-    """What has grown over the rounds; of a few of them nothing can be told."""
+    """Return the resources that grew over the rounds. A few rounds are not enough to detect growth."""
     third = len(held) // 3
     if third < FEWEST:
         return []
@@ -91,7 +91,7 @@ def growth(held: Sequence[Held]) -> list[str]:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--samples", type=int, default=1000)

@@ -1,4 +1,4 @@
-"""Rounds of a soak: each runs a task on bad days, and holds what came out against what must come out."""
+"""Rounds of a soak test: each runs a task with injected faults and compares the result with the expected one."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ MAIN = "from aigo_bridge.cli import main; main()"
 
 
 class LossError(AssertionError):
-    """Something was lost, or is not what it must be."""
+    """A sample is lost or has a wrong value."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """Where rounds take place."""
+    """Folder and model server of the rounds."""
 
     folder: Path
     server: BadDays
     samples: int
 
     def prepare(self) -> None:
-        """The task, its rows, and the model."""
+        """Write the task, its rows and the model."""
         rows = [{"q": f"q{n}", "right": "even" if n % 3 else "odd"} for n in range(self.samples)]
         (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         (self.folder / "task.yaml").write_text(TASK)
@@ -77,21 +77,21 @@ class Ground:
         )
 
     def words(self, engine: str, *more: str) -> list[str]:
-        """Arguments of a run."""
+        """Return the arguments of a run."""
         words = ["run", str(self.folder / "task.yaml"), "--model", str(self.folder / "model.yaml"), "--json"]
         limits = ["--max-connections", str(CONNECTIONS), "--max-samples", str(CONNECTIONS)]
         return [*words, *limits, "--engine", engine, "--out", str(self.folder / "out"), *more]
 
     def begin(self) -> None:
-        """A new round."""
+        """Begin a new round."""
         shutil.rmtree(self.folder / "out", ignore_errors=True)
         self.server.forget()
 
     def check(self) -> None:
-        """Every sample is in the evidence once, with the scores that it must have.
+        """Check that every sample is in the evidence once, with the expected scores.
 
         Raises:
-            LossError: it is not so.
+            LossError: A sample is lost or wrong.
         """
         found = json.loads((self.folder / "out" / "t.tasklog.json").read_bytes())
         if found["status"] != "success":
@@ -115,7 +115,7 @@ class Ground:
 
 
 def here(ground: Ground, engine: str, chance: random.Random) -> None:
-    """A run in this process, whose snippet workers are killed now and then; what fails by that is asked again."""
+    """Run in this process while snippet workers are killed from time to time, and retry the failed samples."""
     from typer.testing import CliRunner
 
     from aigo_bridge.cli import app
@@ -133,7 +133,7 @@ def here(ground: Ground, engine: str, chance: random.Random) -> None:
 
 
 def killed(ground: Ground, engine: str, chance: random.Random) -> None:
-    """A run that is killed twice, and resumed; no answer is paid for twice but those that were under way."""
+    """Run, kill and resume twice. Only calls in progress at a kill may be repeated."""
     ground.begin()
     for number in range(2):
         wanted = (number + 1) * ground.samples // 3 + chance.randrange(ground.samples // 6)
@@ -150,7 +150,7 @@ def killed(ground: Ground, engine: str, chance: random.Random) -> None:
 
 
 def jumping(ground: Ground, engine: str, chance: random.Random) -> None:
-    """A run while the clock is set back and forth."""
+    """Run while the clock is set back and forth."""
     ground.begin()
     process = _started(ground.words(engine), QUICK + CLOCK)
     out, _ = process.communicate(timeout=600)
@@ -160,7 +160,7 @@ def jumping(ground: Ground, engine: str, chance: random.Random) -> None:
 
 
 def full(ground: Ground, engine: str, chance: random.Random) -> None:
-    """A run that may not write files of the size it needs, as on a full disk; it says so, and is resumed when there is room."""
+    """Run with a file size limit, as on a full disk. The run reports the error and is resumed without the limit."""
     ground.begin()
     most = chance.choice([20_000, 60_000])
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
@@ -198,7 +198,7 @@ def _finish(ground: Ground, engine: str) -> None:
 
 @contextmanager
 def killed_workers(chance: random.Random) -> Iterator[None]:
-    """Kill a snippet worker of this process now and then."""
+    """Kill a snippet worker of this process from time to time."""
     ended = threading.Event()
 
     def kill() -> None:
@@ -217,11 +217,11 @@ def killed_workers(chance: random.Random) -> Iterator[None]:
         thread.join()
 
 
-# What a process holds
+# Resource usage
 
 
 def children() -> list[tuple[int, str]]:
-    """Children of this process that have not ended, with their commands."""
+    """Return the running child processes with their commands."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -235,7 +235,7 @@ def children() -> list[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class Held:
-    """What this process holds at one moment."""
+    """Resource usage of this process at one moment."""
 
     mebibytes: float
     """Resident memory."""
@@ -248,7 +248,7 @@ class Held:
 
     @staticmethod
     def now(place: Path) -> Held:
-        """At this moment; `place` is the folder for temporary files."""
+        """Return the current usage. `place` is the folder for temporary files."""
         import gc
 
         gc.collect()
@@ -262,5 +262,5 @@ class Held:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For the report."""
+        """Return the values for the report."""
         return {**vars(self), "mebibytes": round(self.mebibytes, 1)}

@@ -1,4 +1,4 @@
-"""A model endpoint that does what endpoints do on bad days, and remembers what it has answered."""
+"""Model endpoint that injects faults and records its answers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ODD_WAITS = ("-5", "nan", "inf", "1e999", "soon", "Wed, 21 Oct 1992 07:28:00 GMT
 
 
 def right_answer(question: str) -> str:
-    """What the model says to a question; the oracle of all rounds."""
+    """Return the model's answer to a question. All rounds compare with it."""
     return "odd" if int(question.removeprefix("q")) % 2 else "even"
 
 
 class BadDays:
-    """Answers of an endpoint, a share of which are faults.
+    """Answers of an endpoint, a proportion of which are faults.
 
     Args:
-        seed: of the faults.
-        share: of requests that meet one.
+        seed: Random seed of the faults.
+        share: Proportion of requests that fail.
     """
 
     def __init__(self, seed: int, share: float):
@@ -38,7 +38,7 @@ class BadDays:
         self._lock = threading.Lock()
 
     def forget(self) -> None:
-        """Begin a round: what the server keeps must not look like a leak of the runner."""
+        """Clear the recorded answers, which would look like a memory leak of the runner."""
         with self._lock:
             self.answered.clear()
             for kept in (

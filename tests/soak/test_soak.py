@@ -1,4 +1,4 @@
-"""The soak itself: a short one, and that it sees what it is there for."""
+"""Short soak test, and detection of growth and lost samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELD = Held(mebibytes=500, descriptors=12, threads=3, processes=0, temporary=1)
 
 
 def test_a_short_soak_loses_nothing() -> None:
-    """A run in one process, one that is killed twice, one more: `make soak` does the same for hours."""
+    """Run three rounds, one of them killed twice. `make soak` repeats this for hours."""
     words = ["--minutes", "0", "--samples", "48", "--seed", "1", "--engines", "inspect", "--warm", "1"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak", *words],

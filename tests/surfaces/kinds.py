@@ -1,4 +1,4 @@
-"""Results of every origin, each with the facts that every surface must show.
+"""Results of every origin with the facts that every surface must show.
 
 A kind consists of a function that creates a result in a folder, and of `Facts` counted by hand. To add a
 kind, add a row to `KINDS`.

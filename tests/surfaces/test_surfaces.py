@@ -97,9 +97,7 @@ def test_a_surface_shows_the_counts_and_metrics_of_the_evidence(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.facts.metrics], ids=lambda kind: kind.name)
-def test_the_metrics_of_the_evidence_are_those_counted_by_hand(
-    kind: Kind, result_of: Callable[[Kind], Path]
-) -> None:
+def test_evidence_metrics_equal_the_hand_counted_ones(kind: Kind, result_of: Callable[[Kind], Path]) -> None:
     metrics = {name: round(value, 4) for name, value in metrics_of(result_of(kind)).items()}
     assert metrics == kind.facts.metrics
 

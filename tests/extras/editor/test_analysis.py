@@ -1,4 +1,4 @@
-"""The processes that read: they answer, are ended when they do not, and begin anew."""
+"""Analysis processes of the language server: answers, deadlines and restarts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def problems(file: Path, text: str) -> dict[str, Any]:
     return {"job": "problems", "file": str(file), "texts": {str(file): text}, "planned": False}
 
 
-def test_valid_requests_are_answered_and_invalid_ones_do_no_harm(tmp_path: Path) -> None:
+def test_analysis_process_survives_an_invalid_request(tmp_path: Path) -> None:
     async def work() -> None:
         process = Process(tmp_path, SECONDS)
         with pytest.raises(AnalysisStoppedError, match="no such job"):
@@ -36,7 +36,7 @@ def test_valid_requests_are_answered_and_invalid_ones_do_no_harm(tmp_path: Path)
     asyncio.run(work())
 
 
-def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
+def test_killed_analysis_process_is_restarted(tmp_path: Path) -> None:
     async def work() -> None:
         process = Process(tmp_path, SECONDS)
         await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
@@ -50,7 +50,7 @@ def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_a_slow_request_is_ended_and_the_next_one_answered(tmp_path: Path) -> None:
+def test_slow_request_is_killed_and_the_next_one_is_answered(tmp_path: Path) -> None:
     async def work() -> None:
         process = Process(tmp_path, SECONDS)
         assert await within(process.ask(**problems(tmp_path / "task.yaml", "key: [")))
@@ -89,7 +89,7 @@ def test_a_cancelled_request_does_not_delay_the_next_one(
     asyncio.run(work())
 
 
-def test_a_question_that_is_dropped_does_not_answer_the_next_one(
+def test_answer_to_a_cancelled_request_is_not_used_for_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis, "GRACE", SECONDS)
@@ -108,7 +108,7 @@ def test_a_question_that_is_dropped_does_not_answer_the_next_one(
     asyncio.run(work())
 
 
-def test_modules_of_the_project_are_not_imported(tmp_path: Path) -> None:
+def test_project_modules_are_not_imported(tmp_path: Path) -> None:
     (tmp_path / "yaml.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n", encoding="utf-8")
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""What is offered, by the specifications and by what is around."""
+"""Completion suggestions from the specifications and the project."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def offered(marked: str, root: Any = TaskSpec, **known: Any) -> dict[str, Sugges
     return {each.label: each for each in complete(context, Knowledge(root, **known))}
 
 
-def test_keys_of_a_file_are_offered_but_for_those_that_are_there() -> None:
+def test_completion_offers_only_missing_keys() -> None:
     labels = list(offered("key: a\nd█\ndescription: b"))
     assert labels[:2] == ["display_name", "long_description"]
     assert "definition" in labels
     assert not {"key", "description"} & set(labels)
 
 
-def test_a_key_says_what_the_reference_says_and_brings_its_colon() -> None:
+def test_key_completion_includes_reference_text_and_colon() -> None:
     suggestion = offered("definition:\n  scorers:\n    - type: string_equals\n      gr█")["ground_truth"]
     assert suggestion.text == "ground_truth: "
     assert suggestion.is_urgent
     assert suggestion.notes.startswith("**ground_truth** of `string_equals`: text; required\n\n")
 
 
-def test_the_type_decides_which_keys_there_are() -> None:
+def test_completion_offers_keys_of_the_declared_type() -> None:
     judge = offered("definition:\n  scorers:\n    - type: model_as_a_judge_scorer\n      █")
     bleu = offered("definition:\n  scorers:\n    - type: bleu\n      █")
     assert "user_prompt" in judge
@@ -49,20 +49,20 @@ def test_the_type_decides_which_keys_there_are() -> None:
 
 
 @pytest.mark.parametrize("marked", ["definition:\n  scorers:\n    - █", "definition: {scorers: [{█}]}"])
-def test_where_no_type_is_chosen_types_come_first(marked: str) -> None:
+def test_completion_offers_types_first_if_type_is_missing(marked: str) -> None:
     first = next(iter(offered(marked).values()))
     assert first.text == "type: string_equals"
     assert "is_correct" in first.notes
 
 
-def test_values_of_a_closed_list_are_offered() -> None:
+def test_completion_offers_enumerated_values() -> None:
     assert set(offered("definition:\n  solver:\n    type: █")) >= {"single_turn_solver", "agent_solver"}
     roles = "definition:\n  solver:\n    type: multi_turn_solver\n    message_builders:\n      - type: chat_message\n        role: █"
     assert set(offered(roles)) == {"user", "system", "assistant"}
     assert set(offered("config_spec:\n  - type: int\n    nullable: █")) == {"true", "false"}
 
 
-def test_parameters_are_offered_in_markers_and_in_place_of_values() -> None:
+def test_completion_offers_parameters_in_markers_and_as_values() -> None:
     parameters = (PARAMETER,)
     assert offered("definition:\n  a: << config.█", parameters=parameters)["lang"].text == "lang"
     assert offered("definition:\n  a: << █", parameters=parameters)["config.lang"].text == "config.lang"
@@ -71,7 +71,7 @@ def test_parameters_are_offered_in_markers_and_in_place_of_values() -> None:
     assert "default `en`" in whole["<< config.lang >>"].notes
 
 
-def test_columns_have_an_example_of_the_rows() -> None:
+def test_column_completion_includes_an_example_value() -> None:
     text = 'definition:\n  scorers:\n    - type: bleu\n      ground_truth: "{{ sample.█ }}"'
     assert offered(text, columns={"answer": "Oslo\nor  Bergen"})["answer"].detail == "Oslo or Bergen"
     assert set(offered(text, nested={"left": {"a": "1"}, "right": {}})) == {"left", "right"}
@@ -79,7 +79,7 @@ def test_columns_have_an_example_of_the_rows() -> None:
     assert set(offered(passed, columns={"trace": ""})) >= {"trace"}
 
 
-def test_keys_of_models_data_sets_and_tasks_are_offered_where_they_are_named() -> None:
+def test_completion_offers_keys_of_models_datasets_and_tasks() -> None:
     models, datasets, tasks = (("judge", "The judge"),), (("rows", ""),), (("quiz", "Quiz"),)
     judge = "definition:\n  scorers:\n    - type: model_as_a_judge_scorer\n      model_key: █"
     assert offered(judge, models=models)["judge"].detail == "The judge"
@@ -88,7 +88,7 @@ def test_keys_of_models_data_sets_and_tasks_are_offered_where_they_are_named() -
     assert "quiz" in offered(specified, RunSpec, tasks=tasks)
 
 
-def test_names_of_a_template_are_those_that_there_are_at_its_place() -> None:
+def test_template_completion_offers_variables_in_scope() -> None:
     head = "definition:\n  solver: {type: single_turn_solver}\n  "
     asked = head.replace("}", ', input_builder: {type: generic, template: "{{ █ }}"}}')
     scored = head + 'scorers:\n    - type: bleu\n      ground_truth: "{{ █ }}"'
@@ -105,7 +105,7 @@ def test_names_of_a_template_are_those_that_there_are_at_its_place() -> None:
     assert "tojson" in offered(scored.replace("█", "sample.a | █"))
 
 
-def test_scores_are_those_of_the_scorers() -> None:
+def test_completion_offers_score_names_of_declared_scorers() -> None:
     text = "definition:\n  scorers:\n    - {type: string_equals, key: eq, metrics: [{type: mean, field: █}]}"
     assert set(offered(text)) == {"is_correct"}
     rule = (
@@ -116,7 +116,7 @@ def test_scores_are_those_of_the_scorers() -> None:
     assert set(offered(rule.replace("scores.", "scores.eq."))) == {"is_correct"}
 
 
-def test_files_of_the_project_are_offered_and_no_others(tmp_path: Path) -> None:
+def test_completion_offers_project_files_only(tmp_path: Path) -> None:
     task = tmp_path / "project" / "task"
     task.mkdir(parents=True)
     for name in (
@@ -135,13 +135,13 @@ def test_files_of_the_project_are_offered_and_no_others(tmp_path: Path) -> None:
     assert set(offered(snippet, **known)) == {"code.py"}
 
 
-def test_sources_of_rows_are_offered_in_data_sets() -> None:
+def test_completion_offers_dataset_source_types() -> None:
     assert "local" in offered("key: a\nsource:\n  type: █", DatasetSpec)
     assert "file_path" in offered("source:\n  type: local\n  █", DatasetSpec)
 
 
 @pytest.mark.parametrize("marked", ["a: b # █", "█: [", "x: !include", "definition:\n  solver: [█"])
-def test_odd_places_offer_nothing_wrong(marked: str) -> None:
+def test_completion_at_unusual_positions_does_not_fail(marked: str) -> None:
     for suggestion in offered(marked if CURSOR in marked else marked + CURSOR).values():
         assert suggestion.label
 
@@ -152,7 +152,7 @@ TASKS = [
 
 
 @given(st.data())
-def test_an_incomplete_task_gets_completions_that_fit_the_text(
+def test_completions_in_an_incomplete_task_replace_text_at_the_cursor(
     data: st.DataObject,
 ) -> None:
     text = data.draw(st.sampled_from(TASKS))
@@ -165,7 +165,7 @@ def test_an_incomplete_task_gets_completions_that_fit_the_text(
         assert context.replaced.start <= suggestion.replaced.start <= suggestion.replaced.end == offset
 
 
-def test_long_lines_and_open_expressions_take_no_time_that_grows_with_their_square() -> None:
+def test_long_lines_and_unclosed_expressions_are_parsed_in_linear_time() -> None:
     for text in (
         "a" + " " * 300_000,
         "a: " + "{{" * 150_000,
@@ -176,7 +176,7 @@ def test_long_lines_and_open_expressions_take_no_time_that_grows_with_their_squa
         assert context_at(text, len(text)) is not None
 
 
-def test_a_specification_is_offered_the_parameters_of_its_task() -> None:
+def test_completion_offers_task_parameters_in_a_task_specification() -> None:
     text = "evaluation:\n  task_specifications:\n    - task_key: quiz\n      task_config: {other: 1, █}"
     known: dict[str, Any] = {"task_parameters": {"quiz": (PARAMETER,)}}
     assert offered(text, RunSpec, **known)["lang"].text == "lang: "

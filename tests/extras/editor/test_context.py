@@ -1,4 +1,4 @@
-"""What is being written at the cursor, in texts that are not YAML yet."""
+"""Completion context at the cursor in incomplete YAML."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def at(marked: str) -> Context:
         ("a: |\n  plain words█\n", "nothing", (), ""),
     ],
 )
-def test_the_word_before_the_cursor_is_found(
+def test_context_has_the_subject_path_and_prefix_at_the_cursor(
     marked: str, subject: str, path: tuple[object, ...], prefix: str
 ) -> None:
     context = at(marked)
@@ -59,13 +59,13 @@ def test_completion_replaces_the_typed_word() -> None:
     assert text[context.replaced.start : context.replaced.end] == "scor"
 
 
-def test_the_rest_of_the_document_is_known_without_the_word() -> None:
+def test_context_contains_the_document_without_the_typed_word() -> None:
     context = at("key: a\ndefinition:\n  scorers:\n    - type: str█\n      key: s\n")
     assert context.data == {"key": "a", "definition": {"scorers": [{"type": "str", "key": "s"}]}}
     assert at("a:\n  b: c\n  d█").siblings == {"b"}
 
 
-def test_a_key_that_has_its_colon_gets_no_second_one() -> None:
+def test_completed_key_gets_a_colon_only_if_it_has_none() -> None:
     assert at("de█").needs_colon
     assert not at("de█: {}").needs_colon
 
@@ -79,11 +79,11 @@ def test_a_key_that_has_its_colon_gets_no_second_one() -> None:
         ("limit = << config.li", "parameter", "li"),
     ],
 )
-def test_prompts_and_snippets_are_texts_too(text: str, subject: str, prefix: str) -> None:
+def test_context_is_found_in_prompts_and_snippets(text: str, subject: str, prefix: str) -> None:
     context = in_text(text, len(text), (), None)
     assert context is not None
     assert (context.subject, context.prefix) == (subject, prefix)
 
 
-def test_plain_words_ask_for_nothing() -> None:
+def test_plain_text_has_no_completion_context() -> None:
     assert in_text("Answer in {{ sample.language }} only, pl", 40, (), None) is None

@@ -1,4 +1,4 @@
-"""What mends a problem: the problems are those that reading gives."""
+"""Quick fixes for the problems that reading a task reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ definition:
 
 
 def mended(folder: Path, text: str) -> str:
-    """The text after the first fix of each problem, until there are none."""
+    """Return the text after applying the first fix of each problem until no problem is left."""
     (folder / "rows.jsonl").write_text('{"question": "a", "answer": "b"}\n', encoding="utf-8")
     file = folder / "task.yaml"
     file.write_text(text, encoding="utf-8")
@@ -49,7 +49,7 @@ def mended(folder: Path, text: str) -> str:
     return text
 
 
-def test_the_task_is_right_as_it_is(tmp_path: Path) -> None:
+def test_valid_task_has_no_problems_and_no_fixes(tmp_path: Path) -> None:
     assert mended(tmp_path, TASK) == TASK
     file = tmp_path / "task.yaml"
     assert problems(file, {}, planned=True) == []
@@ -68,16 +68,16 @@ def test_the_task_is_right_as_it_is(tmp_path: Path) -> None:
         ("dataset: {key", "datset: {key"),
     ],
 )
-def test_a_slip_is_mended_by_its_hint(tmp_path: Path, right: str, wrong: str) -> None:
+def test_misspelled_value_is_fixed_with_the_suggestion(tmp_path: Path, right: str, wrong: str) -> None:
     assert mended(tmp_path, TASK.replace(right, wrong)) == TASK
 
 
-def test_a_number_that_should_be_text_gets_quotes(tmp_path: Path) -> None:
+def test_number_in_a_text_field_is_fixed_with_quotes(tmp_path: Path) -> None:
     text = mended(tmp_path, TASK.replace('"𝄞 Quiz"', "12"))
     assert 'display_name: "12"\n' in text
 
 
-def test_a_key_that_is_missing_is_added_in_its_column(tmp_path: Path) -> None:
+def test_missing_key_is_added_with_the_right_indentation(tmp_path: Path) -> None:
     text = TASK.replace('\n      ground_truth: "{{ sample.answer }}"', "")
     file = tmp_path / "task.yaml"
     (issue,) = [
@@ -88,7 +88,7 @@ def test_a_key_that_is_missing_is_added_in_its_column(tmp_path: Path) -> None:
     assert "    - ground_truth: \n      type: string_equals\n" in added
 
 
-def test_a_path_that_is_meant_as_its_text_becomes_an_include(tmp_path: Path) -> None:
+def test_path_in_a_code_field_is_fixed_with_include(tmp_path: Path) -> None:
     text = TASK.replace(
         'compute_scores_snippet: |\n        def compute_scores(sample, solver_output):\n            return {"score": 1.0}\n',
         'compute_scores_snippet: "score.py"\n',

@@ -1,4 +1,4 @@
-"""What is seen of a YAML text: all of it where it is YAML, and the rest of it where it is not yet."""
+"""Outlines of complete and incomplete YAML texts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _ALIAS = re.compile(r"[:\-\[,] \*\w")
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes included texts for texts."""
+    """YAML loader that reads includes as plain text."""
 
 
 _Loader.add_constructor("!include", lambda loader, node: node.value)
 
 
 def shape(value: Any) -> Any:
-    """Keys and lists; whatever is no collection is a text, or nothing."""
+    """Return mappings and lists with scalars converted to text or `None`."""
     if isinstance(value, dict):
         return {str(key): shape(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -42,9 +42,9 @@ def shape(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
-def test_a_file_has_the_structure_that_yaml_gives_it(path: Path) -> None:
-    for text in path.read_text("utf-8").split("\n---\n"):  # one document is one file of ours
-        if not _ALIAS.search(text):  # what stands elsewhere is not put in
+def test_outline_of_a_file_matches_the_yaml_parser(path: Path) -> None:
+    for text in path.read_text("utf-8").split("\n---\n"):  # one document per file
+        if not _ALIAS.search(text):  # aliases are not resolved
             assert shape(data_of(outline(text))) == shape(yaml.load(text, _Loader))
 
 
@@ -60,13 +60,13 @@ _values = st.recursive(
 
 
 @given(_values.filter(lambda value: isinstance(value, dict)), st.sampled_from([None, True, False]))
-def test_any_yaml_has_the_intended_structure(value: Any, flow: bool | None) -> None:
+def test_outline_of_generated_yaml_matches_its_data(value: Any, flow: bool | None) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True, width=10_000, sort_keys=False)
     assert shape(data_of(outline(text))) == shape(value)
 
 
 @given(st.text("ab: -{}[],'\"|>#&*!\n\t<%ö𝄞", max_size=60))
-def test_any_text_has_an_outline_whose_parts_lie_in_it(text: str) -> None:
+def test_outline_positions_are_nested_for_any_text(text: str) -> None:
     def check(node: Any, start: int, end: int) -> None:
         assert start <= node.start <= node.end <= end
         if isinstance(node, Mapping):
@@ -102,11 +102,11 @@ def test_any_text_has_an_outline_whose_parts_lie_in_it(text: str) -> None:
         ("# nothing\n\n", None),
     ],
 )
-def test_incomplete_lines_do_not_hide_their_surroundings(text: str, data: object) -> None:
+def test_incomplete_lines_do_not_affect_surrounding_data(text: str, data: object) -> None:
     assert data_of(outline(text)) == data
 
 
-def test_nesting_without_end_is_read_to_an_end() -> None:
+def test_extremely_deep_nesting_is_parsed() -> None:
     for text in (
         "[" * 10_000,
         "{a: " * 10_000,
@@ -116,7 +116,7 @@ def test_nesting_without_end_is_read_to_an_end() -> None:
         assert outline(text) is not None
 
 
-def test_an_offset_leads_to_the_key_or_the_value_that_it_touches() -> None:
+def test_offset_resolves_to_the_key_or_value_at_that_position() -> None:
     text = "a:\n  - b: 𝄞 c\n  - d"
     root = outline(text)
 

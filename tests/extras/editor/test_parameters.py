@@ -1,4 +1,4 @@
-"""Parameters: where they are used, and another name for one everywhere."""
+"""Task parameters: references and renaming."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def rename(folder: Path, name: str) -> dict[str, str]:
     return texts
 
 
-def test_a_parameter_has_its_new_name_everywhere(folder: Path) -> None:
+def test_renamed_parameter_is_replaced_in_all_files(folder: Path) -> None:
     texts = rename(folder, "tongue")
     assert set(texts) == {"task.yaml", "parts/solver.yaml", "prompt.md", "run.yaml"}
     assert "key: tongue," in texts["task.yaml"]
@@ -71,18 +71,18 @@ def test_a_parameter_has_its_new_name_everywhere(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["other", "1st", "a b", "", "a.b", "ä"])
-def test_a_name_that_cannot_be_given_is_refused(folder: Path, name: str) -> None:
+def test_invalid_or_duplicate_parameter_name_is_rejected(folder: Path, name: str) -> None:
     with pytest.raises(RenameError, match=r"has a parameter|cannot be a parameter"):
         rename(folder, name)
 
 
-def test_a_text_that_others_include_is_not_changed_under_them(folder: Path) -> None:
+def test_renaming_in_a_text_shared_with_another_task_is_rejected(folder: Path) -> None:
     (folder / "second.yaml").write_text("definition:\n  a: !include prompt.md\n", encoding="utf-8")
     with pytest.raises(RenameError, match=r"prompt\.md also uses it and belongs to second\.yaml"):
         rename(folder, "tongue")
 
 
-def test_a_part_sees_the_parameters_of_its_task(folder: Path) -> None:
+def test_parameters_of_a_task_are_visible_in_its_included_files(folder: Path) -> None:
     assert [each.key for each in visible(folder / "prompt.md", project(folder))] == ["lang", "other"]
     assert [each.key for each in visible(folder / "parts" / "solver.yaml", project(folder))] == [
         "lang",
@@ -91,7 +91,7 @@ def test_a_part_sees_the_parameters_of_its_task(folder: Path) -> None:
     assert visible(folder / "run.yaml", project(folder)) == ()
 
 
-def test_a_marker_is_found_from_anywhere_in_it() -> None:
+def test_parameter_marker_is_found_at_every_offset_within_it() -> None:
     line = "a << config.lang >> b"
     for offset in range(2, 20):
         used = at(line, offset)

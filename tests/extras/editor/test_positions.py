@@ -1,4 +1,4 @@
-"""Columns in bytes, in halves of pairs and in characters; what is underlined."""
+"""Columns in UTF-8, UTF-16 and UTF-32, and the underlined ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = "a𝄞b\nöx\n"
 
 
 @pytest.mark.parametrize(("unit", "column"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
-def test_a_character_beyond_the_first_plane_counts_as_the_unit_says(unit: Unit, column: int) -> None:
+def test_column_of_a_non_bmp_character_depends_on_the_position_encoding(unit: Unit, column: int) -> None:
     lines = Lines(TEXT)
 
     assert lines.place(TEXT.index("b"), unit) == (0, column)
@@ -22,12 +22,12 @@ def test_a_character_beyond_the_first_plane_counts_as_the_unit_says(unit: Unit, 
     assert lines.place(TEXT.index("x"), unit) == (1, 2 if unit == "utf-8" else 1)
 
 
-def test_a_column_inside_of_a_character_is_in_front_of_it() -> None:
+def test_column_inside_a_character_maps_to_its_start() -> None:
     assert Lines(TEXT).offset(0, 2, "utf-16") == 1
     assert Lines(TEXT).offset(0, 3, "utf-8") == 1
 
 
-def test_places_that_do_not_exist_are_the_nearest() -> None:
+def test_positions_outside_the_text_map_to_the_nearest_offset() -> None:
     lines = Lines(TEXT)
 
     assert lines.offset(0, 99) == 3
@@ -37,7 +37,7 @@ def test_places_that_do_not_exist_are_the_nearest() -> None:
 
 
 @given(st.text("aö€𝄞\n", max_size=30), st.sampled_from(UNITS))
-def test_every_offset_comes_back(text: str, unit: Unit) -> None:
+def test_offsets_survive_a_round_trip_through_positions(text: str, unit: Unit) -> None:
     lines = Lines(text)
     for offset in range(len(text) + 1):
         assert lines.offset(*lines.place(offset, unit), unit) == offset
@@ -59,5 +59,5 @@ def test_diagnostics_underline_the_word_or_value(line: str, column: int, underli
     assert text[span.start : span.end] == underlined
 
 
-def test_an_issue_of_a_whole_file_underlines_its_first_line() -> None:
+def test_file_level_issue_underlines_the_first_line() -> None:
     assert Lines("one\ntwo").span_of(Issue("wrong")).end == 3

@@ -1,4 +1,4 @@
-"""What the files of a project declare, and which belong together."""
+"""Entities that project files declare, and relations between files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def around(folder: Path, **texts: str) -> Project:
     )
 
 
-def test_keys_are_known_of_files_and_of_what_run_files_hold(folder: Path) -> None:
+def test_entity_keys_are_collected_from_entity_and_run_files(folder: Path) -> None:
     found = around(folder)
     assert {each.key for each in found.entities("model")} == {"openai$gpt-4-1-nano", "own"}
     assert {each.key for each in found.entities("task")} == {"quiz", "inline"}
@@ -51,7 +51,7 @@ def test_keys_are_known_of_files_and_of_what_run_files_hold(folder: Path) -> Non
     assert rows.file.read_text("utf-8")[rows.span.start : rows.span.end] == "rows"
 
 
-def test_a_part_belongs_to_files_at_any_depth(folder: Path) -> None:
+def test_nested_include_belongs_to_its_task(folder: Path) -> None:
     found = around(folder)
     code = folder / "parts" / "code.py"
     assert [source.file.name for source, _ in found.owners(code)] == ["solver.yaml"]
@@ -60,7 +60,7 @@ def test_a_part_belongs_to_files_at_any_depth(folder: Path) -> None:
     assert found.holders(folder / "parts" / "gone.py") == []
 
 
-def test_parts_that_refer_to_each_other_have_an_end(folder: Path) -> None:
+def test_circular_references_do_not_loop(folder: Path) -> None:
     circle = around(folder, one="type: a\nb: {$ref: two.yaml}\n", two="type: a\nb: {$ref: one.yaml}\n")
     assert circle.holders(folder / "one.yaml") == []
 
@@ -73,7 +73,7 @@ def test_unsaved_text_overrides_the_saved_file(folder: Path) -> None:
     assert "new" in {each.key for each in around(folder, new="key: new\ndefinition: {}\n").entities("task")}
 
 
-def test_a_file_is_read_again_when_it_has_changed(folder: Path) -> None:
+def test_changed_file_is_reread(folder: Path) -> None:
     projects = Projects()
     task = folder / "task.yaml"
     first = projects.around(task, {}).sources
@@ -86,12 +86,12 @@ def test_a_file_is_read_again_when_it_has_changed(folder: Path) -> None:
     assert again.sources[folder / "run.yaml"] is first[folder / "run.yaml"]
 
 
-def test_a_project_without_end_is_looked_at_in_part(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_indexed_project_files_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(project, "MOST_FILES", 2)
     assert len(around(folder).sources) == 2
 
 
-def test_links_out_of_the_project_are_not_followed(
+def test_symlinks_out_of_the_project_are_not_followed(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "secret.yaml"

@@ -1,4 +1,4 @@
-"""What only reading tells, and what it never does: run code, or reach for what is not at hand."""
+"""Diagnostics from reading files, without code execution or network access."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return file
 
 
-def test_code_of_a_task_is_looked_at_and_not_run(tmp_path: Path) -> None:
+def test_task_code_is_analyzed_without_execution(tmp_path: Path) -> None:
     write(tmp_path, "rows.jsonl", '{"question": "a", "answer": "b"}\n')
     task = write(tmp_path, "task.yaml", TASK)
     assert problems(task, {}, planned=True) == []
@@ -56,7 +56,7 @@ def test_code_of_a_task_is_looked_at_and_not_run(tmp_path: Path) -> None:
     assert not Path("ran").exists()
 
 
-def test_a_template_that_never_ends_ends(tmp_path: Path) -> None:
+def test_endless_template_is_stopped(tmp_path: Path) -> None:
     write(tmp_path, "rows.jsonl", '{"question": "a", "answer": "b"}\n')
     task = write(
         tmp_path,
@@ -66,7 +66,7 @@ def test_a_template_that_never_ends_ends(tmp_path: Path) -> None:
     assert "This prompt will fail" in prompt(task, {}, 1)
 
 
-def test_rows_that_lie_elsewhere_are_not_asked_for(tmp_path: Path) -> None:
+def test_remote_rows_are_not_downloaded(tmp_path: Path) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -84,7 +84,7 @@ def test_rows_that_lie_elsewhere_are_not_asked_for(tmp_path: Path) -> None:
         assert select.select([server], [], [], 0)[0] == []
 
 
-def test_columns_are_known_of_a_task_that_is_broken_and_of_texts_that_are_not_saved(tmp_path: Path) -> None:
+def test_columns_are_found_for_invalid_tasks_and_unsaved_datasets(tmp_path: Path) -> None:
     write(tmp_path, "rows.csv", "question,answer\nWhy?,So.\n,No.\n")
     task = write(tmp_path, "task.yaml", "key: [")
     entity = tmp_path / "others.yaml"
@@ -94,11 +94,11 @@ def test_columns_are_known_of_a_task_that_is_broken_and_of_texts_that_are_not_sa
     beside = columns(task, texts, ["rows", "others", "gone"])
     assert of_file.values == {"question": "Why?", "answer": "So."}
     assert of_file.files == {"rows": str(tmp_path / "rows.csv")}
-    assert of_entity.values == {}  # a file that is not there is not found by its key
+    assert of_entity.values == {}  # an unsaved file is not found by its key
     assert set(beside.nested) == {"rows"}
     entity.write_text("nothing yet", encoding="utf-8")
     assert columns(task, texts, ["others"]).values == of_file.values
 
 
-def test_a_fence_is_longer_than_any_in_the_text() -> None:
+def test_code_fence_is_longer_than_any_fence_in_the_text() -> None:
     assert fenced("a ``` b ```` c").startswith("`````text\n")

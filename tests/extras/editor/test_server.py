@@ -1,4 +1,4 @@
-"""The server as an editor sees it: a real client that talks to `aigo-bridge lsp`."""
+"""Language server tests with a real client for `aigo-bridge lsp`."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def none(problems: list[lsp.Diagnostic]) -> bool:
     return not problems
 
 
-def test_problems_are_those_of_the_text_in_the_editor_through_parts_and_rows(folder: Path) -> None:
+def test_diagnostics_reflect_unsaved_text_included_files_and_rows(folder: Path) -> None:
     async def work() -> None:
         async with editor(folder) as opened:
             await opened.open(TASK)
             await opened.until(TASK, none)
-            # Unsaved, and half-written.
+            # Unsaved and incomplete text.
             await opened.type(TASK, TEXT.replace("type: string_equals", "type: string_equal"))
             assert any(
                 "did you mean 'string_equals'?" in each
@@ -77,14 +77,14 @@ def test_problems_are_those_of_the_text_in_the_editor_through_parts_and_rows(fol
             )
             await opened.type(TASK, TEXT + "  trials: {num_tri")
             await opened.messages(TASK, "not YAML")
-            # Of the rows.
+            # Problems found with the rows.
             await opened.type(TASK, TEXT.replace("sample.answer", "sample.anwser"))
             assert await opened.messages(TASK, "is not a column") == [
                 "`sample.anwser` is not a column of the dataset\ndid you mean 'answer'?"
             ]
             await opened.type(TASK, TEXT)
             await opened.until(TASK, none)
-            # In a part and in an included text, neither of them saved.
+            # Unsaved included files.
             await opened.open("quiz/scorer.yaml", SCORER.replace("def compute_scores", "def compute"))
             await opened.messages("quiz/scorer.yaml", "does not define 'compute_scores'")
             await opened.open("quiz/prompt.md", "Answer in << config.lnag >>.")
@@ -99,7 +99,9 @@ def test_problems_are_those_of_the_text_in_the_editor_through_parts_and_rows(fol
 
 
 @pytest.mark.parametrize(("encoding", "start"), [("utf-8", 45), ("utf-32", 39), (None, 41)])
-def test_columns_are_in_the_unit_that_was_agreed_on(folder: Path, encoding: str | None, start: int) -> None:
+def test_diagnostic_columns_use_the_negotiated_encoding(
+    folder: Path, encoding: str | None, start: int
+) -> None:
     encodings = None if encoding is None else (encoding,)
 
     async def work() -> None:
@@ -116,7 +118,7 @@ def test_columns_are_in_the_unit_that_was_agreed_on(folder: Path, encoding: str 
     in_editor(work)
 
 
-def test_completions_are_fast_also_in_invalid_text(folder: Path) -> None:
+def test_completions_work_in_invalid_text_and_included_files(folder: Path) -> None:
     async def work() -> None:
         async with editor(folder) as opened:
             await opened.open(TASK)
@@ -138,7 +140,7 @@ def test_completions_are_fast_also_in_invalid_text(folder: Path) -> None:
             assert list(whole) == ["lang"]
             files = await opened.complete(TASK, TEXT.replace("!include prompt.md", "!include █"))
             assert "prompt.md" in files
-            # In a part and a prompt of the task.
+            # Included files and prompts.
             await opened.open("quiz/scorer.yaml")
             part = await opened.complete("quiz/scorer.yaml", "type: python\n█")
             assert {"compute_scores_snippet", "metrics"} <= set(part)
@@ -178,7 +180,7 @@ def test_hover_shows_reference_parameter_column_and_prompt(folder: Path) -> None
     assert not list(folder.rglob("ran"))
 
 
-def test_names_lead_to_what_they_name(folder: Path) -> None:
+def test_go_to_definition_opens_the_referenced_file(folder: Path) -> None:
     (folder / "models.yaml").write_text(
         "key: judge\ndisplay_name: J\nrate_limit: 3\nconfig: {}\n", encoding="utf-8"
     )
@@ -219,7 +221,7 @@ async def rename(opened: Editor, name: str, marked: str, new_name: str) -> Any:
     return await opened.ask(opened.client.text_document_rename_async(params))
 
 
-def test_a_parameter_gets_another_name_in_all_files(folder: Path) -> None:
+def test_rename_changes_a_parameter_in_all_files(folder: Path) -> None:
     text = TEXT.replace('"𝄞𝄞 {{', '"𝄞𝄞 << config.lang >> {{')
 
     async def work() -> None:
@@ -250,7 +252,7 @@ async def actions(opened: Editor, name: str, problem: lsp.Diagnostic) -> list[ls
     return list(await opened.ask(opened.client.text_document_code_action_async(params)) or ())
 
 
-def test_a_problem_is_mended_by_its_hint_and_old_forms_are_rewritten(folder: Path) -> None:
+def test_code_actions_fix_typos_and_deprecated_syntax(folder: Path) -> None:
     old = TEXT.replace("definition:\n", "definition:\n  type: declarative_task\n")
 
     async def work() -> None:
@@ -273,7 +275,7 @@ def test_a_problem_is_mended_by_its_hint_and_old_forms_are_rewritten(folder: Pat
 
 
 @pytest.mark.parametrize("prompts", [True, False])
-def test_prompts_of_rows_are_a_lens_where_the_editor_can_show_them(folder: Path, prompts: bool) -> None:
+def test_prompt_lens_is_offered_only_if_the_editor_supports_it(folder: Path, prompts: bool) -> None:
     async def work() -> None:
         async with editor(folder, options={"prompts": prompts}) as opened:
             await opened.open(TASK)
@@ -297,7 +299,7 @@ async def _prompts(opened: Editor) -> None:
     assert shown.markdown == "Row 7 does not exist: the dataset has 1 row."
 
 
-def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) -> None:
+def test_unrelated_files_are_ignored_and_closed_files_are_cleared(folder: Path) -> None:
     (folder / "compose.yaml").write_text("services: {web: {image: x}}\n", encoding="utf-8")
     shutil.copy(folder / "quiz" / "rows.jsonl", folder / "quiz" / "more.jsonl")
 
@@ -318,7 +320,7 @@ def test_files_of_others_are_left_alone_and_closed_ones_forgotten(folder: Path) 
     in_editor(work)
 
 
-def test_problems_of_a_text_that_has_changed_meanwhile_are_not_shown(folder: Path) -> None:
+def test_diagnostics_of_outdated_text_are_not_published(folder: Path) -> None:
     async def work() -> None:
         async with editor(folder) as opened:
             await opened.open(TASK)
@@ -331,7 +333,7 @@ def test_problems_of_a_text_that_has_changed_meanwhile_are_not_shown(folder: Pat
     in_editor(work)
 
 
-def test_snippets_in_files_of_their_own_are_parts_of_the_task_and_models_are_offered(folder: Path) -> None:
+def test_included_snippets_are_analyzed_and_model_keys_are_offered(folder: Path) -> None:
     text = TEXT + "    - {type: python, compute_scores_snippet: !include score.py}\n"
     judged = text + "    - {type: model_as_a_judge_scorer, model_key: █}\n"
     (folder / "models.yaml").write_text(
@@ -361,8 +363,8 @@ def test_snippets_in_files_of_their_own_are_parts_of_the_task_and_models_are_off
     in_editor(work)
 
 
-def test_a_key_stroke_in_a_thousand_lines_costs_less_than_a_tenth_of_a_second(folder: Path) -> None:
-    """Of a processor, in the process that answers; what the clock says is in `benchmarks/editing.py`."""
+def test_completion_in_a_thousand_lines_takes_under_a_tenth_of_a_second(folder: Path) -> None:
+    """Measure the CPU time of the server. `benchmarks/editing.py` measures elapsed time."""
     scorer = SCORER.replace("\n", "\n      ").rstrip()
     text = TEXT + "".join(f"    - key: code-{number}\n      {scorer}\n" for number in range(160))
     assert text.count("\n") > 950
@@ -388,8 +390,8 @@ def test_a_key_stroke_in_a_thousand_lines_costs_less_than_a_tenth_of_a_second(fo
     ["[" * 300_000, "".join(f"k{number}: 1\n" for number in range(90_000)), "a: " + "[{" * 150_000],
     ids=["brackets", "keys", "mixed"],
 )
-def test_a_hostile_text_blocks_neither_its_own_file_nor_others(hostile: str, folder: Path) -> None:
-    """The last good text of the file still counts for the task that refers to it."""
+def test_hostile_text_does_not_block_the_server(hostile: str, folder: Path) -> None:
+    """The task still uses the last valid text of the included file."""
 
     async def work() -> None:
         async with editor(folder) as opened:

@@ -1,4 +1,4 @@
-"""`aigo-bridge lsp` as a command: it ends with its editor, leaves nothing behind, and says which extra it needs."""
+"""`aigo-bridge lsp` command: exit, cleanup and missing extras."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = [str(Path(sys.executable).parent / "aigo-bridge"), "lsp"]
 
 
 def processes_in(folder: Path) -> list[str]:
-    """Processes that work in a folder."""
+    """Return the processes whose working directory is a folder."""
     here = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -40,7 +40,7 @@ def wait_until_none(folder: Path) -> None:
         time.sleep(0.05)
 
 
-def test_without_its_extra_it_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_lsp_extra_is_reported_with_the_install_command(tmp_path: Path) -> None:
     (done,) = verbs_without(tmp_path, ["pygls"], ["lsp"])
     assert (done.code, done.out) == (2, "")
     assert done.err.split("\n")[0].startswith(
@@ -49,7 +49,7 @@ def test_without_its_extra_it_says_what_to_install(tmp_path: Path) -> None:
     assert "pygls<3,>=2.1" in done.err
 
 
-def test_without_an_editor_it_ends(tmp_path: Path) -> None:
+def test_lsp_exits_with_0_if_stdin_is_closed(tmp_path: Path) -> None:
     done = subprocess.run(
         COMMAND, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
     )
@@ -69,7 +69,7 @@ def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_the_server_leaves_no_processes(tmp_path: Path, is_killed: bool) -> None:
+def test_lsp_server_leaves_no_processes(tmp_path: Path, is_killed: bool) -> None:
     folder = tmp_path.resolve()
     (folder / "task.yaml").write_text("key: quiz\ndefinition: {}\n", encoding="utf-8")
 
@@ -81,7 +81,7 @@ def test_the_server_leaves_no_processes(tmp_path: Path, is_killed: bool) -> None
             if is_killed:
                 server = opened.client._server
                 assert server is not None
-                opened.client.capabilities = None  # there is nobody to say goodbye to
+                opened.client.capabilities = None  # the killed server cannot shut down properly
                 server.kill()
                 await asyncio.wait_for(server.wait(), SECONDS)
 
@@ -90,13 +90,13 @@ def test_the_server_leaves_no_processes(tmp_path: Path, is_killed: bool) -> None
 
 
 def workers_in(folder: Path) -> list[int]:
-    """The processes that read for a server that works in a folder."""
+    """Return the analysis processes of a server in a folder."""
     commands = {process: Path("/proc", process, "cmdline").read_bytes() for process in processes_in(folder)}
     return [int(process) for process, command in commands.items() if b"aigo_editor.worker" in command]
 
 
 @pytest.mark.slow
-def test_a_cancelled_request_is_ended_even_if_it_hangs(tmp_path: Path) -> None:
+def test_hanging_request_is_stopped_when_cancelled(tmp_path: Path) -> None:
     folder = tmp_path.resolve()
     text = (
         "key: quiz\ndisplay_name: Quiz\ndescription: ''\ndefinition:\n  dataset: {key: rows}\n"
@@ -110,7 +110,7 @@ def test_a_cancelled_request_is_ended_even_if_it_hangs(tmp_path: Path) -> None:
     async def work() -> None:
         async with editor(folder) as opened:
             await opened.open("task.yaml")
-            await opened.messages("task.yaml", "`sample.b` is not a column")  # both have answered, and rest
+            await opened.messages("task.yaml", "`sample.b` is not a column")  # both processes are idle
             stopped = workers_in(folder)
             assert len(stopped) == 2
             for worker in stopped:
@@ -119,11 +119,11 @@ def test_a_cancelled_request_is_ended_even_if_it_hangs(tmp_path: Path) -> None:
             params = lsp.HoverParams(at.text_document, at.position)
             protocol = opened.client.protocol
             answer = protocol.send_request("textDocument/hover", params, msg_id="taken-back")
-            await asyncio.sleep(1)  # so that it mostly hangs by then; the test holds where it does not
+            await asyncio.sleep(1)  # usually long enough for the request to hang; the test passes otherwise
             opened.client.cancel_request(lsp.CancelParams("taken-back"))
             with pytest.raises((JsonRpcRequestCancelled, asyncio.CancelledError)):
                 await asyncio.wait_for(asyncio.wrap_future(answer), SECONDS)
-            # Nothing that hangs is waited for: neither by what needs no rows, nor by what does.
+            # No later request waits for a stopped process, with or without rows.
             assert "tags" in await opened.complete("task.yaml", text + "ta█")
             end = time.monotonic() + SECONDS
             while "Oslo" not in str(await opened.hover("task.yaml", marked)):

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def checked(root: Path) -> list[tuple[Json, list[Json]]]:
-    """Every aggregate file below a folder with its instances; all of it is valid."""
+    """Return every aggregate file in a folder with its instances after schema validation."""
     pairs = []
     files = sorted(path for path in root.rglob("*.json*") if not path.name.endswith(".loss.json"))
     for path in files:
@@ -57,6 +57,6 @@ def _checked(root: Path, path: Path) -> tuple[Json, list[Json]]:
 
 
 def results_of(release: str, folder: Path) -> list[Path]:
-    """Result logs made of files that a release of lm-evaluation-harness wrote, those with metrics."""
+    """Return result logs with metrics, imported from the files of an lm-evaluation-harness release."""
     _, reports = imported(unpacked(release, folder / "run"), folder / "evidence")
     return [report.output for report in reports if report.output is not None and report.loss.kept["metric"]]

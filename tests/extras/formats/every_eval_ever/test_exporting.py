@@ -1,4 +1,4 @@
-"""Results as files of Every Eval Ever: valid by its schema, with the numbers of the result, and nothing made up."""
+"""Export to Every Eval Ever: valid files with the numbers of the result."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def sample(trials: list[Json], scores: list[Json] | None = None) -> Json:
 
 
 def exported(tmp_path: Path, samples: list[Json], **frame: Any) -> tuple[Json, list[Json], Json]:
-    """The aggregate file, the instances, the loss report."""
+    """Return the aggregate file, the instances and the loss report."""
     written = export_result(
         result(tmp_path / "r.tasklog.json", samples, **frame), tmp_path / "out", force=True
     )
@@ -105,7 +105,7 @@ def exported(tmp_path: Path, samples: list[Json], **frame: Any) -> tuple[Json, l
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_real_results_are_valid_and_keep_their_numbers(release: str, tmp_path: Path) -> None:
+def test_exported_results_are_valid_and_keep_their_numbers(release: str, tmp_path: Path) -> None:
     paths = results_of(release, tmp_path)
     for number, path in enumerate(paths):
         export_result(path, tmp_path / "out" / str(number), force=False)
@@ -131,7 +131,7 @@ def test_real_results_are_valid_and_keep_their_numbers(release: str, tmp_path: P
         assert sorted(told) == sorted(expected)
 
 
-def test_a_question_and_its_answer(tmp_path: Path) -> None:
+def test_single_turn_sample_is_exported_as_an_instance(tmp_path: Path) -> None:
     usage = {"num_prompt_tokens": 7, "num_completion_tokens": 2}
     event = {
         "type": "model_call_event",
@@ -159,7 +159,7 @@ def test_a_question_and_its_answer(tmp_path: Path) -> None:
     assert list(loss["dropped"]) == ["definition of the task"]
 
 
-def test_tools_and_turns(tmp_path: Path) -> None:
+def test_tool_calls_and_turns_are_exported(tmp_path: Path) -> None:
     call = {
         "type": "function_call",
         "id": "f",
@@ -195,7 +195,7 @@ def test_tools_and_turns(tmp_path: Path) -> None:
     assert loss["changed"]["score between correct and wrong: is_correct is false"] == 1
 
 
-def test_unscored_samples_are_not_zero(tmp_path: Path) -> None:
+def test_unscored_samples_are_not_exported_as_zero(tmp_path: Path) -> None:
     failed = trial([message("user", "?")], [])
     failed["errors"] = [{"error_type": "TimeoutError", "message": "too slow"}]
     odd = trial([message("user", "?"), message("assistant", "!")], [score(None), score("A", "grade")])
@@ -237,13 +237,13 @@ def test_the_direction_of_a_metric_is_exported_or_marked_as_assumed(tmp_path: Pa
         ({"evidence": {"runs": [{"index": 0, "metrics": [], "samples": []}]}}, "several runs"),
     ],
 )
-def test_unsupported_results_are_refused(frame: Json, expected: str, tmp_path: Path) -> None:
+def test_unsupported_results_are_not_exported(frame: Json, expected: str, tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match=expected):
         exported(tmp_path, [], **frame)
     assert not (tmp_path / "out").exists()
 
 
-def test_names_lead_nowhere_else(tmp_path: Path) -> None:
+def test_exported_files_stay_in_the_output_folder(tmp_path: Path) -> None:
     config = {
         "connection_type": "custom_connection",
         "adapter_id": "x",
@@ -256,7 +256,7 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
 
 
-def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
+def test_export_command_writes_files_and_reports_losses(aigo: Run, tmp_path: Path) -> None:
     path = result(tmp_path / "r.tasklog.json", [sample([trial([message("user", "?")], [score(0.5)])])])
     done = aigo("export", path, "--to", "every-eval-ever", "--out", tmp_path / "out")
     assert done.code == 0, done.err
@@ -271,7 +271,7 @@ def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
         export_result(path, tmp_path / "out", force=False)
 
 
-def test_grades_of_inspect_are_numbers_as_in_its_metrics(tmp_path: Path) -> None:
+def test_inspect_grades_are_exported_as_numbers(tmp_path: Path) -> None:
     items = [message("user", "?"), message("assistant", "it is 7")]
     graded = [{**score(grade), "metadata": {"answer": "7"}} for grade in ("C", "P", "I", "?")]
     samples = [sample([trial(items, [one])]) for one in graded]

@@ -1,4 +1,4 @@
-"""Files of Every Eval Ever become evidence; what was exported comes back with its numbers; what is hostile costs itself."""
+"""Import of Every Eval Ever: round trips, records of other tools and hostile files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load(report: ImportReport) -> TaskResultLog:
 
 
 def numbers(log: TaskResultLog) -> list[tuple[Any, ...]]:
-    """Every number of a result that a record has a place for: metrics, and scores by sample and trial."""
+    """Return the metrics and scores of a result that a record can contain."""
     assert log.evidence is not None
     metrics = [
         ("metric", metric.scorer_key, metric.metric_key, metric.metric_type, name, value)
@@ -62,7 +62,7 @@ def numbers(log: TaskResultLog) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_real_results_go_out_and_come_back(release: str, tmp_path: Path) -> None:
+def test_exported_results_are_imported_with_equal_numbers(release: str, tmp_path: Path) -> None:
     for number, path in enumerate(results_of(release, tmp_path)):
         out = tmp_path / str(number)
         written = export_result(path, out, force=False)
@@ -99,7 +99,7 @@ scored = st.dictionaries(keys, points, max_size=2).map(
     ),
     values=st.dictionaries(keys, st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=3),
 )
-def test_no_number_changes_on_the_way_out_and_back(
+def test_numbers_survive_an_export_and_import_round_trip(
     trials: list[list[tuple[list[Json], list[Json]]]],
     values: dict[str, float],
     tmp_path_factory: pytest.TempPathFactory,
@@ -124,13 +124,13 @@ def test_no_number_changes_on_the_way_out_and_back(
     code, (report,) = imported(written.path, folder / "again")
     assert code == 0, report.lines
     before, after = numbers(read_log(path).load()), numbers(load(report))
-    # A trial alone needs no number there.
+    # A single trial has no index.
     assert [number for number in after if number[0] == "metric"] == [n for n in before if n[0] == "metric"]
     told = sorted(((n[1], n[3], n[4], n[5]) for n in after if n[0] == "score"), key=repr)
     assert told == sorted(((n[1], n[3], n[4], n[5]) for n in before if n[0] == "score"), key=repr)
 
 
-def test_conversations_come_back(tmp_path: Path) -> None:
+def test_conversations_survive_an_export_and_import_round_trip(tmp_path: Path) -> None:
     call = {
         "type": "function_call",
         "id": "f",
@@ -164,7 +164,7 @@ def test_conversations_come_back(tmp_path: Path) -> None:
 
 
 def foreign(folder: Path, instances: list[Any] | bytes | None = None, **fields: Any) -> Path:
-    """A record as others write it, without a word of ours."""
+    """Write a record as other tools do, without fields of aigo-bridge."""
     entry = {
         "evaluation_result_id": "b#acc",
         "evaluation_name": "bench",
@@ -203,7 +203,7 @@ def instance(number: int, score: float = 1.0, **fields: Any) -> Json:
     }  # fmt: skip
 
 
-def test_a_record_of_others(tmp_path: Path) -> None:
+def test_record_of_another_tool_is_imported(tmp_path: Path) -> None:
     code, (report,) = imported(foreign(tmp_path / "in", [instance(0), instance(1, 0.0)]), tmp_path / "out")
     assert (code, report.samples) == (0, 2)
     log = load(report)
@@ -220,7 +220,7 @@ def test_a_record_of_others(tmp_path: Path) -> None:
     assert log.execution.ended_at == 1700000000
 
 
-def test_files_find_each_other_and_nothing_else(tmp_path: Path) -> None:
+def test_record_and_instances_are_matched_within_their_folder(tmp_path: Path) -> None:
     (tmp_path / "secret_samples.jsonl").write_text(json.dumps(instance(7)) + "\n")
     companion = {"format": "jsonl", "file_path": "data/../../secret_samples.jsonl"}
     folder = foreign(tmp_path / "in", None, detailed_evaluation_results=companion)
@@ -236,7 +236,7 @@ def test_files_find_each_other_and_nothing_else(tmp_path: Path) -> None:
         imported(tmp_path / "out", tmp_path / "again")
 
 
-def test_instances_of_another_record_are_damage(tmp_path: Path) -> None:
+def test_instances_of_another_record_are_reported(tmp_path: Path) -> None:
     companion = {"format": "jsonl", "file_path": "x", "checksum": "0" * 64, "total_rows": 3}
     folder = foreign(tmp_path / "in", [instance(0)], detailed_evaluation_results=companion)
     code, (report,) = imported(folder, tmp_path / "out")
@@ -263,7 +263,7 @@ def test_instances_of_another_record_are_damage(tmp_path: Path) -> None:
         (json.dumps(instance(1, messages=["x"], output=None)).encode(), "message 0 is str"),
     ],
 )
-def test_a_bad_instance_costs_itself(line: bytes, expected: str, tmp_path: Path) -> None:
+def test_invalid_instance_is_skipped_and_reported(line: bytes, expected: str, tmp_path: Path) -> None:
     data = json.dumps(instance(0)).encode() + b"\n" + line + b"\n" + json.dumps(instance(2)).encode() + b"\n"
     code, (report,) = imported(foreign(tmp_path / "in", data), tmp_path / "out")
     assert (code, report.samples) == (3, 2)
@@ -284,7 +284,7 @@ def test_a_bad_instance_costs_itself(line: bytes, expected: str, tmp_path: Path)
         ),
     ],
 )  # fmt: skip
-def test_a_bad_record_leaves_its_instances(data: bytes, expected: str, tmp_path: Path) -> None:
+def test_instances_of_an_invalid_record_are_imported(data: bytes, expected: str, tmp_path: Path) -> None:
     folder = foreign(tmp_path / "in", [instance(0)])
     (folder / "r.json").write_bytes(data)
     code, (report,) = imported(folder, tmp_path / "out")
@@ -292,7 +292,7 @@ def test_a_bad_record_leaves_its_instances(data: bytes, expected: str, tmp_path:
     assert expected in report.damage[0].reason
 
 
-def test_bounds_secrets_and_odd_numbers(tmp_path: Path) -> None:
+def test_secrets_and_non_finite_numbers_are_handled_within_bounds(tmp_path: Path) -> None:
     key = "sk-" + "aB3" * 10
     lines = [instance(0, float("nan"), output={"raw": [f"key {key}"]}), instance(1)]
     folder = foreign(tmp_path / "in", lines)
@@ -308,7 +308,7 @@ def test_bounds_secrets_and_odd_numbers(tmp_path: Path) -> None:
     assert "'string_bytes'" in str(report.damage[-1])
 
 
-def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
+def test_import_command_imports_an_every_eval_ever_folder(aigo: Run, tmp_path: Path) -> None:
     folder = foreign(tmp_path / "in", [instance(0)])
     done = aigo("import", folder, "--out", tmp_path / "out", "--provenance")
     assert done.code == 0, done.err
@@ -316,7 +316,7 @@ def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
     assert aigo("import", folder, "--out", tmp_path / "out", "--format", "parquet").code == 2
 
 
-def test_any_changed_bytes(tmp_path: Path) -> None:
+def test_records_with_corrupted_bytes_are_handled(tmp_path: Path) -> None:
     folder = foreign(tmp_path / "in", [instance(0), instance(1, 0.0)])
     rng = random.Random(3)
     codes = set()

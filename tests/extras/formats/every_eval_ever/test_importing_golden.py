@@ -1,4 +1,4 @@
-"""Records in the shapes of many collectors, each with the evidence that comes of it; renewed with AIGO_GOLDEN=update."""
+"""Records of many collectors with their golden evidence. `AIGO_GOLDEN=update` rewrites it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDERS = sorted(path for path in (GOLDEN / "records").iterdir() if path.is_dir(
 
 
 def told(log: TaskResultLog) -> Json:
-    """What a result says of its record, without what every result says."""
+    """Return the record-specific content of a result."""
     content: Json = log.model_dump(mode="json")
     return {
         "entity": content["specification"].get("evaluated_entity"),
@@ -28,7 +28,7 @@ def told(log: TaskResultLog) -> Json:
 
 
 def item_ids(log: TaskResultLog) -> list[list[str]]:
-    """The ids of the items of each conversation."""
+    """Return the item ids of each conversation."""
     content = log.model_dump(mode="json")
     outputs = [
         trial["solver"]["output"]
@@ -39,22 +39,22 @@ def item_ids(log: TaskResultLog) -> list[list[str]]:
     return [[item["id"] for item in output["trace"]["items"] if "id" in item] for output in outputs]
 
 
-def test_there_are_records_of_many_kinds() -> None:
+def test_at_least_20_kinds_of_records_are_covered() -> None:
     assert len(FOLDERS) >= 20
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
-def test_a_record_is_valid_by_the_schema(folder: Path) -> None:
+def test_records_are_valid_against_the_schema(folder: Path) -> None:
     for path in folder.glob("*-*.json"):
         assert [error.message for error in AGGREGATE.iter_errors(json.loads(path.read_text()))] == []
     for path in folder.glob("*.jsonl"):
-        # Not `splitlines` of a text: a separator of lines may stand in a question.
+        # Split bytes, because `str.splitlines` also splits at separators within a question.
         for line in path.read_bytes().splitlines():
             assert [error.message for error in INSTANCE.iter_errors(json.loads(line))] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
-def test_a_record_becomes_the_evidence_that_is_written_down(folder: Path, tmp_path: Path) -> None:
+def test_imported_record_matches_the_golden_evidence(folder: Path, tmp_path: Path) -> None:
     code, reports = imported(folder, tmp_path / "evidence")
     assert code == 0, [report.lines for report in reports]
     for report in reports:
@@ -62,7 +62,7 @@ def test_a_record_becomes_the_evidence_that_is_written_down(folder: Path, tmp_pa
             assert len(ids) == len(set(ids)), ids
     evidence = {report.output.name: told(load(report)) for report in reports if report.output is not None}
     text = json.dumps(evidence, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-    # A trace names the file that it comes from, wherever the project lies.
+    # Traces contain the path of their file, which depends on the project folder.
     text = text.replace(str(GOLDEN), "<golden>")
     golden = GOLDEN / "evidence" / f"{folder.name}.json"
     if os.environ.get("AIGO_GOLDEN") == "update":
@@ -72,7 +72,7 @@ def test_a_record_becomes_the_evidence_that_is_written_down(folder: Path, tmp_pa
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
-def test_its_evidence_goes_out_and_comes_back(folder: Path, tmp_path: Path) -> None:
+def test_golden_records_survive_an_export_and_import_round_trip(folder: Path, tmp_path: Path) -> None:
     _, reports = imported(folder, tmp_path / "evidence")
     for number, report in enumerate(reports):
         assert report.output is not None

@@ -1,4 +1,4 @@
-"""Files in the shapes of `eval.yaml` on the Hub, each with what becomes of it; renewed with AIGO_GOLDEN=update."""
+"""`eval.yaml` files as on the Hub with their golden conversions. `AIGO_GOLDEN=update` rewrites them."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def told(task: ConvertedTask) -> str:
     return "\n".join([*parts, *(f"{issue.severity}: {issue}" for issue in task.issues)])
 
 
-def test_there_are_files_of_many_kinds() -> None:
+def test_at_least_20_hub_files_are_covered() -> None:
     assert len(FILES) >= 20
     assert sum(path.stem.startswith("hostile") for path in FILES) >= 5
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_becomes_what_is_written_down(path: Path) -> None:
+def test_converted_file_matches_the_golden_output(path: Path) -> None:
     strict, allowed = outcome_of(path, allow=False), outcome_of(path, allow=True)
     outcome = strict if strict == allowed else f"{strict}\n\nwith --allow-gaps:\n\n{allowed}"
     outcome = outcome.replace(f"{path.parent}/", "").rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""Small files as lm-evaluation-harness writes them, for tests; and what an import makes of files."""
+"""Helpers that write small lm-evaluation-harness files and import them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Json = dict[str, Any]
 
 
 def unpacked(release: str, folder: Path) -> Path:
-    """The golden files of a release."""
+    """Return the folder with the golden files of a release."""
     with zipfile.ZipFile(GOLDEN / f"{release}.zip") as archive:
         archive.extractall(folder)
     return folder
 
 
 def row(number: int, score: float = 1.0, **fields: Any) -> Json:
-    """A line of samples."""
+    """Return a line of a samples file."""
     return {
         "doc_id": number,
         "doc": {"q": f"question {number}", "a": "yes"},
@@ -44,7 +44,7 @@ def row(number: int, score: float = 1.0, **fields: Any) -> Json:
 
 
 def header(value: float = 1.0, **fields: Any) -> Json:
-    """A results file."""
+    """Return the content of a results file."""
     metric = {"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}
     return {
         "results": {"demo": {"alias": "demo", "exact_match,none": value, "exact_match_stderr,none": "N/A"}},
@@ -61,7 +61,7 @@ def header(value: float = 1.0, **fields: Any) -> Json:
 
 
 def write(folder: Path, results: Any, lines: list[Any] | bytes | None, task: str = "demo") -> Path:
-    """A run of one task; returns its folder."""
+    """Write a run of one task and return its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     if results is not None:
         data = results if isinstance(results, bytes) else json.dumps(results).encode()
@@ -77,13 +77,13 @@ def write(folder: Path, results: Any, lines: list[Any] | bytes | None, task: str
 
 
 def imported(location: Path, out: Path, **options: Any) -> tuple[int, list[ImportReport]]:
-    """The worst exit code, and the reports."""
+    """Import files and return the worst exit code and the reports."""
     reports: list[ImportReport] = []
     code = LmEvalResults().import_logs([str(location)], out, ImportOptions(**options), reports.append)
     return code, reports
 
 
 def load(report: ImportReport) -> TaskResultLog:
-    """The result log that was written."""
+    """Return the written result log."""
     assert report.output is not None
     return read_log(report.output).load()

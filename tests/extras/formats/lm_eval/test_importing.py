@@ -1,4 +1,4 @@
-"""Files of lm-evaluation-harness that are damaged, hostile, incomplete or contradict each other."""
+"""Damaged, hostile, incomplete and contradictory files of lm-evaluation-harness."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from aigo_bridge.results.validating import validate_log
 
 
 def reasons(folder: Path, out: Path, **options: Any) -> list[str]:
-    """What is wrong with a run of one task; the result that is written is valid all the same."""
+    """Import a run of one task, check that the result is valid, and return the damage reasons."""
     code, (report,) = imported(folder, out, **options)
     assert code == (3 if report.damage else 0)
     if report.output is not None:
@@ -37,12 +37,12 @@ def reasons(folder: Path, out: Path, **options: Any) -> list[str]:
     return [damage.reason for damage in report.damage]
 
 
-def test_a_sound_run(tmp_path: Path) -> None:
+def test_valid_run_is_imported_without_damage(tmp_path: Path) -> None:
     assert reasons(write(tmp_path / "run", header(0.5), [row(0), row(1, 0.0)]), tmp_path / "out") == []
 
 
 @pytest.mark.parametrize("asked", ["", f"results_{DATE}.json", f"samples_demo_{DATE}.jsonl"])
-def test_results_and_samples_find_each_other(asked: str, tmp_path: Path) -> None:
+def test_results_and_samples_files_are_matched(asked: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "run", header(0.5), [row(0), row(1, 0.0)])
     assert set(logs_at(str(folder / asked))) == {"lm-eval"}
     code, (report,) = imported(folder / asked, tmp_path / "out")
@@ -50,7 +50,7 @@ def test_results_and_samples_find_each_other(asked: str, tmp_path: Path) -> None
     assert len(native_files("lm-eval", folder / f"results_{DATE}.json")) == 2
 
 
-def test_samples_that_are_named_are_imported_alone(tmp_path: Path) -> None:
+def test_only_the_named_samples_file_is_imported(tmp_path: Path) -> None:
     content = header()
     for table in ("results", "configs"):
         content[table]["other"] = content[table]["demo"]
@@ -62,19 +62,19 @@ def test_samples_that_are_named_are_imported_alone(tmp_path: Path) -> None:
     assert [report.log.rpartition(" ")[2] for report in reports] == ["(other)"]
 
 
-def test_numbers_that_contradict_the_samples_are_damage(tmp_path: Path) -> None:
+def test_metric_that_contradicts_the_samples_is_reported(tmp_path: Path) -> None:
     (reason,) = reasons(write(tmp_path / "run", header(0.75), [row(0), row(1, 0.0)]), tmp_path / "out")
     assert "'exact_match' is 0.75, its 2 documents result in 0.5" in reason
 
 
-def test_documents_that_are_gone_are_damage(tmp_path: Path) -> None:
+def test_missing_documents_are_reported(tmp_path: Path) -> None:
     content = header(1.0, **{"n-samples": {"demo": {"original": 5, "effective": 3}}})
     (reason,) = reasons(write(tmp_path / "run", content, [row(0), row(1)]), tmp_path / "out")
     assert reason == "the results cover 3 documents, but the samples file has 2"
 
 
-def test_a_digest_counts_more_than_a_number_of_documents(tmp_path: Path) -> None:
-    """With `--samples` the harness says how many documents there are, not how many it took."""
+def test_matching_digest_overrides_the_document_count(tmp_path: Path) -> None:
+    """With `--samples`, the harness writes the total number of documents instead of the evaluated number."""
     folder = unpacked(RELEASES[-1], tmp_path / "run") / "first"
     (path,) = folder.rglob("results_*.json")
     content = json.loads(path.read_text())
@@ -88,7 +88,7 @@ def test_a_digest_counts_more_than_a_number_of_documents(tmp_path: Path) -> None
     assert code == 3
 
 
-def test_samples_of_another_run_are_seen_by_their_digest(tmp_path: Path) -> None:
+def test_samples_of_another_run_are_detected_by_checksum(tmp_path: Path) -> None:
     release = RELEASES[-1]
     folder = unpacked(release, tmp_path / "run") / "all"
     (path,) = folder.rglob("samples_tiny_once_*.jsonl")
@@ -102,7 +102,7 @@ def test_samples_of_another_run_are_seen_by_their_digest(tmp_path: Path) -> None
     ]
 
 
-def test_without_results_and_without_samples(tmp_path: Path) -> None:
+def test_missing_results_or_samples_file_is_reported(tmp_path: Path) -> None:
     (reason,) = reasons(write(tmp_path / "a", None, [row(0)]), tmp_path / "out")
     assert reason == "no results file: metrics and configuration are unknown"
     (reason,) = reasons(write(tmp_path / "b", header(), None), tmp_path / "out")
@@ -125,7 +125,9 @@ def test_without_results_and_without_samples(tmp_path: Path) -> None:
         (b'{"results": [], "configs": {}, "versions": {}}', "no object 'results'"),
     ],
 )
-def test_results_that_cannot_be_read_leave_the_samples(data: bytes, expected: str, tmp_path: Path) -> None:
+def test_samples_are_imported_if_the_results_file_is_unreadable(
+    data: bytes, expected: str, tmp_path: Path
+) -> None:
     folder = write(tmp_path / "run", data, [row(0)])
     code, (report,) = imported(folder, tmp_path / "out")
     assert code == 3
@@ -153,13 +155,13 @@ def test_results_that_cannot_be_read_leave_the_samples(data: bytes, expected: st
         (b"x" * 3_000, "no JSON"),
     ],
 )
-def test_a_bad_line_costs_itself(line: bytes, expected: str, tmp_path: Path) -> None:
+def test_invalid_line_is_skipped_and_reported(line: bytes, expected: str, tmp_path: Path) -> None:
     data = json.dumps(row(0)).encode() + b"\n" + line + b"\n" + json.dumps(row(2)).encode() + b"\n"
     (reason,) = reasons(write(tmp_path / "run", header(), data), tmp_path / "out")
     assert expected in reason
 
 
-def test_a_huge_line_is_refused_by_its_bound(tmp_path: Path) -> None:
+def test_line_over_the_size_limit_is_rejected(tmp_path: Path) -> None:
     data = json.dumps(row(0, resps=[["y" * 5_000]])).encode()
     bounds = DEFAULT_BOUNDS.changed({"string_bytes": 1_000})
     (reason,) = reasons(write(tmp_path / "run", header(), data), tmp_path / "out", bounds=bounds)
@@ -169,7 +171,7 @@ def test_a_huge_line_is_refused_by_its_bound(tmp_path: Path) -> None:
     assert "the limit is 2,000 (raise the bound 'member_bytes'" in reason
 
 
-def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
+def test_non_finite_metrics_are_reported_as_errors(tmp_path: Path) -> None:
     folder = write(tmp_path / "run", header(float("nan")), [row(0, float("nan")), row(1)])
     code, (report,) = imported(folder, tmp_path / "out")
     log = load(report)
@@ -183,7 +185,7 @@ def test_numbers_that_are_not_finite(tmp_path: Path) -> None:
     assert score.metadata == {"unscored": True, "values": {"exact_match": "NaN"}}
 
 
-def test_a_document_without_a_score_is_not_zero(tmp_path: Path) -> None:
+def test_document_without_a_score_is_failed_instead_of_zero(tmp_path: Path) -> None:
     second = row(1, metrics=[])
     del second["exact_match"]
     code, (report,) = imported(write(tmp_path / "run", header(), [row(0), second]), tmp_path / "out")
@@ -208,14 +210,14 @@ def test_metric_without_value_is_unscored_and_the_other_scores_are_kept(
     assert (found["acc"].metadata or {})["unscored"] is True
 
 
-def test_documents_of_one_id_stay_two(tmp_path: Path) -> None:
+def test_documents_with_duplicate_ids_are_numbered(tmp_path: Path) -> None:
     code, (report,) = imported(write(tmp_path / "run", header(), [row(0), row(0)]), tmp_path / "out")
     assert code == 0
     assert report.loss.changed == {"document with a duplicate id: numbered": 1}
     assert [sample.sample_id for sample in load(report).evidence.samples] == ["0", "0-2"]  # type: ignore[union-attr]
 
 
-def test_names_that_lead_elsewhere_stay_in_the_folder(tmp_path: Path) -> None:
+def test_path_traversal_in_names_stays_in_the_output_folder(tmp_path: Path) -> None:
     name = "../../../elsewhere"
     content = header()
     for table in ("results", "configs"):
@@ -228,7 +230,7 @@ def test_names_that_lead_elsewhere_stay_in_the_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "run"]
 
 
-def test_a_function_in_a_task_is_text(tmp_path: Path) -> None:
+def test_function_in_a_task_is_imported_as_text(tmp_path: Path) -> None:
     content = header()
     code = f"!function os.system('touch {tmp_path / 'ran'}')"
     content["configs"]["demo"] |= {"process_results": code, "doc_to_text": "{{ self.__class__ }}" + code}
@@ -238,7 +240,7 @@ def test_a_function_in_a_task_is_text(tmp_path: Path) -> None:
     assert (load(report).specification.config or {})["lm_eval"]["task"]["process_results"] == code
 
 
-def test_secrets_are_taken_out(tmp_path: Path) -> None:
+def test_secrets_are_redacted_in_imported_runs(tmp_path: Path) -> None:
     key = "sk-" + "aB3" * 10
     content = header()
     content["config"]["model_args"] = {"model": "m", "api_key": "my-own-password-77"}
@@ -254,7 +256,7 @@ def test_secrets_are_taken_out(tmp_path: Path) -> None:
     assert key in report.output.read_text()
 
 
-def test_messages_for_an_api_are_messages(tmp_path: Path) -> None:
+def test_chat_messages_are_imported_with_their_roles(tmp_path: Path) -> None:
     chat = [{"role": "system", "content": "be short"}, {"role": "user", "content": "hi", "type": "text"}]
     arguments = {"gen_args_0": {"arg_0": [json.dumps(chat)], "arg_1": {}}}
     _, (report,) = imported(
@@ -266,7 +268,7 @@ def test_messages_for_an_api_are_messages(tmp_path: Path) -> None:
     assert [str(getattr(role, "value", role)) for role in roles] == ["system", "user", "assistant"]
 
 
-def test_tables_and_recomputing_are_refused(tmp_path: Path) -> None:
+def test_parquet_output_and_recomputation_are_rejected(tmp_path: Path) -> None:
     folder = write(tmp_path / "run", header(), [row(0)])
     with pytest.raises(UsageError, match="found --format parquet"):
         imported(folder, tmp_path / "out", output_format="parquet")
@@ -275,7 +277,7 @@ def test_tables_and_recomputing_are_refused(tmp_path: Path) -> None:
     assert "not written by aigo-bridge" in report.reason
 
 
-def test_a_folder_with_logs_of_several_kinds(tmp_path: Path) -> None:
+def test_folder_with_logs_of_several_engines_is_recognized(tmp_path: Path) -> None:
     write(tmp_path / "run", header(), [row(0)])
     (tmp_path / "run" / "results_2026-05-05T01-01-01.json").write_text(
         '{"config_general": {}, "results": {}}'
@@ -285,7 +287,7 @@ def test_a_folder_with_logs_of_several_kinds(tmp_path: Path) -> None:
     assert "lm-evaluation-harness" in load_logs("lm-eval").expected
 
 
-def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
+def test_import_command_imports_an_lm_eval_folder(aigo: Run, tmp_path: Path) -> None:
     folder = write(tmp_path / "run", header(0.5), [row(0), row(1, 0.0)])
     done = aigo("import", folder, "--out", tmp_path / "out", "--provenance")
     assert done.code == 0, done.err
@@ -297,7 +299,7 @@ def test_the_command_line(aigo: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["samples_tiny_choice", "results"])
-def test_any_changed_bytes(name: str, tmp_path: Path) -> None:
+def test_files_with_corrupted_bytes_are_handled(name: str, tmp_path: Path) -> None:
     folder = unpacked(RELEASES[-1], tmp_path / "run") / "first"
     (path,) = (path for path in folder.rglob("*.json*") if path.name.startswith(name))
     whole = path.read_bytes()
@@ -320,8 +322,8 @@ def test_any_changed_bytes(name: str, tmp_path: Path) -> None:
     assert 3 in codes
 
 
-def test_files_of_releases_before_043(tmp_path: Path) -> None:
-    """One JSON list, arguments and answers as they are, filters without names, and no date."""
+def test_files_of_releases_before_0_4_3_are_imported(tmp_path: Path) -> None:
+    """The samples file is one JSON list without a date, and filters have no names."""
     content = header(0.5)
     content["configs"]["demo"]["filter_list"] = [{"name": "strict"}, {"name": "loose"}]
     content["results"]["demo"] = {"exact_match,strict": 0.5, "exact_match,loose": 1.0}
@@ -365,7 +367,9 @@ OLD: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", ["results.json", "m-arc.json"])
 @pytest.mark.parametrize("order", [("results", "versions", "config"), ("config", "results", "versions")])
-def test_results_before_04_are_read(name: str, order: tuple[str, ...], aigo: Run, tmp_path: Path) -> None:
+def test_results_of_releases_before_0_4_are_imported(
+    name: str, order: tuple[str, ...], aigo: Run, tmp_path: Path
+) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / name).write_text(json.dumps({part: OLD[part] for part in order}, indent=2))
     done = aigo("import", "logs", "--out", "out", "--json")
@@ -389,7 +393,7 @@ def test_results_before_04_are_read(name: str, order: tuple[str, ...], aigo: Run
     assert "releases of the harness before 0.4 do not write samples" in text
 
 
-def test_many_tasks_before_04_are_recognised(tmp_path: Path) -> None:
+def test_large_results_file_before_0_4_is_recognized(tmp_path: Path) -> None:
     results = {f"hendrycksTest-{number}": {"acc": 0.5, "acc_stderr": 0.1} for number in range(3000)}
     (tmp_path / "big.json").write_text(json.dumps({**OLD, "results": results}))
     assert set(logs_at(str(tmp_path / "big.json"))) == {"lm-eval"}

@@ -1,4 +1,4 @@
-"""What releases of lm-evaluation-harness wrote arrives whole: compared with the files read in the plainest way."""
+"""Complete import of lm-evaluation-harness files, compared with their plain JSON content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def output_of(trial: SampleTrialEvidence) -> SolverTrace:
     return trial.solver.output
 
 
-def test_there_are_files_of_many_kinds(tmp_path: Path) -> None:
+def test_at_least_20_files_of_two_releases_are_covered(tmp_path: Path) -> None:
     files = [path for release in RELEASES for path in unpacked(release, tmp_path / release).rglob("*.json*")]
     assert len(files) >= 20
     assert len(RELEASES) >= 2
@@ -32,7 +32,7 @@ def test_there_are_files_of_many_kinds(tmp_path: Path) -> None:
 def logs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[TaskResultLog, Json, list[Json]]]:
-    """Each result log, with its results file and its lines of samples."""
+    """Return each result log with its results file and its sample lines."""
     folder = unpacked(request.param, tmp_path_factory.mktemp("lm_eval"))
     code, reports = imported(folder, tmp_path_factory.mktemp("evidence"))
     assert code == 0, [report.lines for report in reports]
@@ -55,7 +55,7 @@ def logs(
     return joined
 
 
-def test_every_document_and_score_is_there(logs: list[tuple[TaskResultLog, Json, list[Json]]]) -> None:
+def test_all_documents_and_scores_are_imported(logs: list[tuple[TaskResultLog, Json, list[Json]]]) -> None:
     for log, _, lines in logs:
         assert log.evidence is not None
         samples = {sample.sample_id: sample for sample in log.evidence.samples or []}
@@ -77,7 +77,7 @@ def test_every_document_and_score_is_there(logs: list[tuple[TaskResultLog, Json,
                 assert is_corpus == isinstance(line[metric], list)
 
 
-def test_prompts_and_answers_are_those_of_the_samples(
+def test_imported_prompts_and_answers_equal_the_samples_file(
     logs: list[tuple[TaskResultLog, Json, list[Json]]],
 ) -> None:
     for log, content, lines in logs:
@@ -104,7 +104,7 @@ def test_prompts_and_answers_are_those_of_the_samples(
             assert output_of(trials[0]).trace.get_last_user_text() == calls[0][0]
 
 
-def test_metrics_are_those_of_the_results(logs: list[tuple[TaskResultLog, Json, list[Json]]]) -> None:
+def test_imported_metrics_equal_the_results_file(logs: list[tuple[TaskResultLog, Json, list[Json]]]) -> None:
     seen: set[str] = set()
     for log, content, _ in logs:
         task = log.specification.display_name

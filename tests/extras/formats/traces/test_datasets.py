@@ -1,4 +1,4 @@
-"""Datasets of traces: rows for `pass_through_solver` and `load_trace`, read from files below the root alone."""
+"""Trace datasets: rows for `pass_through_solver` and `load_trace` from files in the root folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("source", ANSWERS)
-def test_rows_are_passed_on_as_they_are(root: Path, source: str) -> None:
+def test_trace_rows_are_passed_to_the_solver_unchanged(root: Path, source: str) -> None:
     rows = load(root, type=source, path=source)
     (row,) = rows.rows
     output = PassThrough(PassThroughSolver(type="pass_through_solver", trace_column="trace")).output(row.data)
@@ -64,7 +64,7 @@ def test_rows_do_not_contain_the_project_path(root: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("source", ["claude_code", "langsmith", "phoenix"])
-def test_nothing_is_read_that_is_not_named(root: Path, source: str) -> None:
+def test_trace_dataset_without_a_path_is_rejected(root: Path, source: str) -> None:
     with pytest.raises(DatasetError, match="'path' is missing") as caught:
         load(root, type=source)
     assert caught.value.issues[0].hint
@@ -85,14 +85,14 @@ def test_unsupported_sources_are_reported(root: Path, source: dict[str, Any], pr
         load(root, type="langsmith", **source)
 
 
-def test_a_link_out_of_the_root_is_refused(root: Path, tmp_path: Path) -> None:
+def test_symlink_out_of_the_root_is_rejected(root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.jsonl").write_text("{}")
     (root / "langsmith" / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
     with pytest.raises(DatasetError, match="outside the root folder"):
         load(root, type="langsmith", path="langsmith")
 
 
-def test_damage_refuses_the_whole_data_set(root: Path) -> None:
+def test_damaged_file_rejects_the_whole_dataset(root: Path) -> None:
     file = next((root / "claude_code").glob("*.jsonl"))
     file.write_text(file.read_text() + '{"type": "user", "mess')
     with pytest.raises(DatasetError) as caught:
@@ -101,7 +101,7 @@ def test_damage_refuses_the_whole_data_set(root: Path) -> None:
     assert "line 5" in caught.value.issues[0].message
 
 
-def test_sessions_are_chosen(root: Path) -> None:
+def test_sessions_can_be_filtered_by_id_limit_and_time(root: Path) -> None:
     other = next((GOLDEN / "claude_code/question/files").glob("*.jsonl"))
     shutil.copy(other, root / "claude_code")
     assert len(load(root, type="claude_code", path="claude_code").rows) == 2

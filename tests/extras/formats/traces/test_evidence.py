@@ -1,4 +1,4 @@
-"""The import of traces: result logs that AI GO reads, with what was lost beside them."""
+"""Trace import: valid AI GO result logs and loss reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def imported(location: Path, source: str, out: Path, **options: Any) -> tuple[in
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_results_are_valid_and_hold_the_traces(source: str, tmp_path: Path) -> None:
+def test_imported_results_are_valid_and_contain_the_traces(source: str, tmp_path: Path) -> None:
     for case in (
         "secrets",
         "ids-twice",
@@ -51,7 +51,7 @@ def test_results_are_valid_and_hold_the_traces(source: str, tmp_path: Path) -> N
         assert loss["redacted"] == expected["redacted"]
 
 
-def test_a_trace_that_failed_is_a_failed_sample(tmp_path: Path) -> None:
+def test_failed_trace_is_imported_as_a_failed_sample(tmp_path: Path) -> None:
     code, (report,) = imported(GOLDEN / "langsmith/errors/files", "langsmith", tmp_path)
     assert (code, report.samples, report.failed) == (0, 1, 1)
     assert report.output is not None
@@ -59,14 +59,14 @@ def test_a_trace_that_failed_is_a_failed_sample(tmp_path: Path) -> None:
     assert sample["trials"][0]["errors"][0]["error_type"] == "FailedTrace"
 
 
-def test_damage_is_reported_and_the_rest_is_imported(tmp_path: Path) -> None:
+def test_damaged_lines_are_reported_and_the_others_are_imported(tmp_path: Path) -> None:
     code, (report,) = imported(GOLDEN / "claude_code/damaged-lines/files", "claude_code", tmp_path)
     assert (code, report.samples, len(report.damage), report.status) == (3, 1, 5, "failure")
     assert report.output is not None
     assert len(json.loads(report.output.read_text())["errors"]) == 5
 
 
-def test_nothing_is_written_of_files_without_traces(tmp_path: Path) -> None:
+def test_no_result_is_written_for_files_without_traces(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for location in (empty, tmp_path / "gone", GOLDEN / "phoenix/cut-off/files"):
@@ -81,7 +81,7 @@ def test_a_wrong_source_is_reported_with_the_right_one(tmp_path: Path) -> None:
     assert "--from opentelemetry" in report.reason
 
 
-def test_options_leave_out_and_count(tmp_path: Path) -> None:
+def test_content_excluded_by_options_is_counted_as_loss(tmp_path: Path) -> None:
     files = GOLDEN / "opentelemetry/agent-with-tool/files"
     _, (none,) = imported(files, "opentelemetry", tmp_path / "none", context="none")
     _, (minimal,) = imported(files, "opentelemetry", tmp_path / "minimal", events="minimal")
@@ -94,7 +94,7 @@ def test_options_leave_out_and_count(tmp_path: Path) -> None:
     assert "events" not in sample["trials"][0]["solver"]["output"]["trace"]
 
 
-def test_all_events_keep_what_only_repeats(tmp_path: Path) -> None:
+def test_events_all_keeps_repeated_events(tmp_path: Path) -> None:
     files = GOLDEN / "claude_code/queued-prompt/files"
     _, (default,) = imported(files, "claude_code", tmp_path / "default")
     _, (everything,) = imported(files, "claude_code", tmp_path / "all", events="all")
@@ -122,7 +122,9 @@ def test_traces_with_equal_ids_are_distinguished(tmp_path: Path) -> None:
         ({"provenance": True}, "not supported for traces"),
     ],
 )
-def test_options_that_are_not_for_traces(options: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_unsupported_options_are_rejected_for_traces(
+    options: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=problem):
         imported(GOLDEN / "phoenix/question/files", "phoenix", tmp_path, **options)
     with pytest.raises(UsageError, match="expected one of claude_code"):

@@ -1,4 +1,4 @@
-"""Ids, times and values as OTLP and those who write it have them."""
+"""Ids, times and values in OTLP files and their variants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIME = 1_772_359_200_123_000_000
         ("x" * 1000, None),
     ],
 )
-def test_ids(written: Any, key: str | None) -> None:
+def test_span_ids_are_converted(written: Any, key: str | None) -> None:
     assert span_id_of(written) == key
 
 
@@ -54,7 +54,7 @@ def test_ids(written: Any, key: str | None) -> None:
         ({"a": 1}, None),
     ],
 )
-def test_times(written: Any, time: int | None) -> None:
+def test_timestamps_are_converted(written: Any, time: int | None) -> None:
     assert time_of(written) == time
 
 
@@ -76,5 +76,5 @@ def test_times(written: Any, time: int | None) -> None:
         ({}, {}),
     ],
 )
-def test_values(written: Any, value: Any) -> None:
+def test_attribute_values_are_converted(written: Any, value: Any) -> None:
     assert any_value(written) == value

@@ -1,4 +1,4 @@
-"""Spans in tables: Parquet as Phoenix's data frames and LangSmith's bulk export write it."""
+"""Span tables: Parquet files of Phoenix data frames and LangSmith's bulk export."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def read(location: Path, source: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "case"), [("phoenix", "data-frame-records"), ("langsmith", "bulk-export-rows")]
 )
-def test_a_parquet_file_gives_what_its_rows_give_as_json(source: str, case: str, tmp_path: Path) -> None:
+def test_parquet_and_json_rows_result_in_equal_traces(source: str, case: str, tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     names = dict.fromkeys(name for row in rows_of(source, case) for name in row)
-    # Columns that are empty, or hold lists of no type, have none in Parquet.
+    # Parquet has no type for columns with only empty values.
     rows = [
         {name: row.get(name) for name in names if row.get(name) not in ([], {})}
         for row in rows_of(source, case)
@@ -53,14 +53,14 @@ def test_a_parquet_file_gives_what_its_rows_give_as_json(source: str, case: str,
     ]
 
 
-def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
+def test_damaged_parquet_file_is_rejected(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "traces.parquet").write_bytes(b"PAR1" + b"x" * 50 + b"PAR1")
     with pytest.raises(EvidenceError):
         list(read_traces(tmp_path, "phoenix", ReadContext(redaction=NO_REDACTION)))
 
 
-def test_spans_of_one_trace_may_stand_in_several_files(tmp_path: Path) -> None:
+def test_spans_of_one_trace_are_joined_across_files(tmp_path: Path) -> None:
     (file,) = (GOLDEN / "opentelemetry" / "collector-lines" / "files").iterdir()
     for number, line in enumerate(reversed(file.read_text().splitlines())):
         (tmp_path / f"{number}.json").write_text(line)

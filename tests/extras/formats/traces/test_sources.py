@@ -1,4 +1,4 @@
-"""All sources against goldens: what comes of each file is held whole, and obeys the laws of traces."""
+"""All trace sources, compared with golden outputs and checked for trace invariants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reading() -> ReadContext:
 
 
 def result_of(case: Path) -> dict[str, Any]:
-    """Everything that comes of a case's files, with places that do not depend on where they lie."""
+    """Return the traces and losses of a case with relative file paths."""
     notes = reading()
     files = case / "files"
     traces = list(read_traces(files, case.parent.name, notes))
@@ -47,7 +47,7 @@ def result_of(case: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_goldens(case: Path) -> None:
+def test_traces_match_the_golden_output(case: Path) -> None:
     text = json.dumps(result_of(case), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     golden = case / "expected.json"
     if os.environ.get("AIGO_GOLDEN") == "update":
@@ -55,7 +55,7 @@ def test_goldens(case: Path) -> None:
     assert golden.read_text(encoding="utf-8") == text
 
 
-def test_there_are_enough_of_each_source() -> None:
+def test_each_source_has_at_least_20_cases() -> None:
     assert {
         name: len([c for c in CASES if c.parent.name == name]) >= 20 for name in SOURCES
     } == dict.fromkeys(SOURCES, True)
@@ -68,30 +68,28 @@ def all_traces() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def bare(item: Any) -> Any:
-    """An item without the id that `from_events` makes anew each time."""
+    """Return an item without the random id that `from_events` creates."""
     data = item.model_dump(mode="json", exclude_unset=False)
     if isinstance(item, FunctionCall | FunctionCallOutput):
         data.pop("id")
     return data
 
 
-def test_every_trace_is_one_of_ai_go() -> None:
+def test_every_trace_is_a_valid_ai_go_trace() -> None:
     for name, data in all_traces():
         trace = Trace.model_validate(data)
         assert json.loads(trace.model_dump_json()) == json.loads(json.dumps(data).replace(".000000Z", "Z")), (
             name
         )
         again = Trace.from_events(trace.events or [], span_id=trace.span_id)
-        assert [e.id for e in again.events or []] == [e.id for e in trace.events or []], (
-            name
-        )  # in their one order
+        assert [e.id for e in again.events or []] == [e.id for e in trace.events or []], name
         ids = [event.id for event in trace.events or []]
         assert len(set(ids)) == len(ids), name
         if any(isinstance(event, MessageEvent) for event in trace.events or []):
             assert [bare(item) for item in again.items] == [bare(item) for item in trace.items], name
 
 
-def test_totals_are_those_of_the_calls() -> None:
+def test_trace_totals_equal_the_sums_over_model_calls() -> None:
     for name, data in all_traces():
         trace = Trace.model_validate(data)
         calls = [
@@ -108,7 +106,7 @@ def test_totals_are_those_of_the_calls() -> None:
             assert trace.metadata.total_tokens == expected, name
 
 
-def test_the_same_files_give_the_same_rows(tmp_path: Path) -> None:
+def test_reading_the_same_files_twice_results_in_equal_rows(tmp_path: Path) -> None:
     case = GOLDEN / "claude_code" / "sub-agent" / "files"
     one, other = ([row_of(t, case) for t in read_traces(case, "claude_code", reading())] for _ in range(2))
     assert one == other
@@ -119,7 +117,7 @@ def test_the_same_files_give_the_same_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_files_tell_whose_they_are(case: Path) -> None:
+def test_source_of_each_file_is_detected(case: Path) -> None:
     files = [
         p
         for p in (case / "files").rglob("*")
@@ -131,7 +129,7 @@ def test_files_tell_whose_they_are(case: Path) -> None:
         assert source.name == case.parent.name, file.name
 
 
-def test_unknown_sources_and_files_are_named(tmp_path: Path) -> None:
+def test_unknown_sources_and_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="expected one of claude_code, opentelemetry"):
         list(read_traces(tmp_path, "langfuse"))
     for source in SOURCES:
@@ -174,11 +172,11 @@ def trace(**metadata: Any) -> dict[str, Any]:
         (TraceQuery(project="q"), False),
     ],
 )
-def test_filters(wanted: TraceQuery, is_wanted: bool) -> None:
+def test_trace_filters_select_matching_traces(wanted: TraceQuery, is_wanted: bool) -> None:
     extra = {"session.id": "s", "metadata": '{"k": 1}', "resource": {"openinference.project.name": "p"}}
     assert wanted(trace(tags=["a"], extra=extra)) is is_wanted
 
 
-def test_a_trace_without_a_time_cannot_be_filtered_by_it() -> None:
+def test_time_filter_on_a_trace_without_time_is_rejected() -> None:
     with pytest.raises(EvidenceError, match="has no time"):
         TraceQuery(start=date(2026, 1, 1))(trace(created_at=None))

@@ -1,4 +1,4 @@
-"""Files that somebody spoiled: whatever stands in them, what comes of them is a trace of AI GO, or a refusal."""
+"""Mutated trace files: the outcome is a valid AI GO trace or an error."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spoiled(value: Any, path: tuple[Any, ...], odd: Any) -> None:
 
 
 def spoil(source: str, random: Random, folder: Path) -> Path:
-    """Copies of a case's files, each with some values that were put there, or taken out."""
+    """Copy the files of a case and insert, replace or delete some values."""
     case = random.choice(SEEDS[source])
     files = GOLDEN / source / case / "files"
     for original in sorted(files.rglob("*.json*")):
@@ -68,7 +68,7 @@ def spoil(source: str, random: Random, folder: Path) -> Path:
             try:
                 spoiled(documents, random.choice(every), deepcopy(random.choice([*ODD, ...])))
             except (KeyError, IndexError, TypeError):
-                continue  # spoiled before, further up
+                continue  # already mutated in a parent
         target = folder / original.relative_to(files)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text("\n".join(json.dumps(document) for document in documents), encoding="utf-8")
@@ -76,8 +76,8 @@ def spoil(source: str, random: Random, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_spoiled_files_give_traces_or_are_refused(source: str, tmp_path: Path) -> None:
-    """The same eighty each time: a failure names its number."""
+def test_mutated_files_result_in_valid_traces_or_an_error(source: str, tmp_path: Path) -> None:
+    """The random seed is the number of the mutation, so each failure is reproducible."""
     for number in range(80):
         folder = spoil(source, Random(f"{source} {number}"), tmp_path / str(number))
         try:
@@ -91,7 +91,7 @@ def test_spoiled_files_give_traces_or_are_refused(source: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_files_that_end_in_the_middle_are_damage(source: str, tmp_path: Path) -> None:
+def test_truncated_files_are_reported_as_damaged(source: str, tmp_path: Path) -> None:
     (original,) = sorted((GOLDEN / source / SEEDS[source][0] / "files").glob("*.json*"))
     data = original.read_bytes()
     for length in range(1, len(data) - 2, max(1, len(data) // 60)):
@@ -119,8 +119,8 @@ def written(folder: Path, *spans: Any) -> Path:
     return file
 
 
-def test_a_chain_of_three_thousand_agents(tmp_path: Path) -> None:
-    """Neither the depth of the stack nor its square is needed."""
+def test_chain_of_3000_agents_is_read(tmp_path: Path) -> None:
+    """Reading needs neither recursion nor quadratic time."""
     many = 3_000
     chain = [span(n + 1, n or None, gen_ai__operation__name="invoke_agent") for n in range(many)]
     calls = [span(many + n + 1, n + 1, gen_ai__operation__name="chat") for n in range(many)]
@@ -129,7 +129,7 @@ def test_a_chain_of_three_thousand_agents(tmp_path: Path) -> None:
     assert trace["span_id"] == f"{1:016x}"
 
 
-def test_a_circle_of_all_spans_keeps_them(tmp_path: Path) -> None:
+def test_circular_spans_are_kept(tmp_path: Path) -> None:
     notes = reading()
     (trace,) = read_traces(
         written(tmp_path, *(span(n + 1, (n + 1) % 500 + 1) for n in range(500))), "opentelemetry", notes
@@ -138,7 +138,7 @@ def test_a_circle_of_all_spans_keeps_them(tmp_path: Path) -> None:
     assert notes.loss.changed["span inside itself: moved to the top"] == 1
 
 
-def test_thousands_of_tools_of_one_name_without_ids(tmp_path: Path) -> None:
+def test_thousands_of_tool_calls_without_ids_are_matched(tmp_path: Path) -> None:
     calls = [{"function": {"name": "f", "arguments": json.dumps({"n": n})}} for n in range(5_000)]
     message = json.dumps([{"role": "assistant", "tool_calls": calls}])
     tools = [
@@ -158,8 +158,8 @@ def test_thousands_of_tools_of_one_name_without_ids(tmp_path: Path) -> None:
     assert all(event["model_call_id"] == f"{20_000:016x}" for event in named)
 
 
-def test_sub_agents_that_start_each_other(tmp_path: Path) -> None:
-    """Spans in a circle would vanish with all they hold."""
+def test_sub_agents_that_call_each_other_are_kept(tmp_path: Path) -> None:
+    """Circular spans would otherwise be lost with their content."""
     lines = []
     for own, other in (("a", "b"), ("b", "a")):
         base = {"isSidechain": True, "agentId": own, "sessionId": "s", "timestamp": "2026-03-01T10:00:00Z"}
@@ -208,8 +208,8 @@ def test_sub_agents_that_start_each_other(tmp_path: Path) -> None:
     assert notes.loss.changed["span inside itself: moved to the top"] == 1
 
 
-def test_a_long_session_grows_with_its_lines(tmp_path: Path) -> None:
-    """No call repeats what was said before it: a session of a thousand calls is a thousand calls long."""
+def test_trace_size_is_linear_in_session_length(tmp_path: Path) -> None:
+    """Model calls do not repeat the previous conversation."""
     lines: list[str] = []
     for n in range(4_000):
         role = "assistant" if n % 2 else "user"
@@ -237,7 +237,7 @@ def test_a_long_session_grows_with_its_lines(tmp_path: Path) -> None:
     assert len(json.dumps(trace)) < 12 * len(text)
 
 
-def test_bounds_are_named(tmp_path: Path) -> None:
+def test_exceeded_bounds_are_named_in_the_error(tmp_path: Path) -> None:
     file = written(tmp_path, span(1, None, a="x" * 1000))
     with pytest.raises(LogTooLargeError, match="'member_bytes'"):
         list(read_traces(file, "opentelemetry", reading(bounds=replace(DEFAULT_BOUNDS, member_bytes=100))))
@@ -247,7 +247,7 @@ def test_bounds_are_named(tmp_path: Path) -> None:
         list(read_traces(file, "opentelemetry", reading(bounds=replace(DEFAULT_BOUNDS, events=0))))
 
 
-def test_deep_values_are_cut_and_counted(tmp_path: Path) -> None:
+def test_deeply_nested_values_are_truncated_and_counted(tmp_path: Path) -> None:
     deep = "[" * 300 + "]" * 300
     (tmp_path / "r.jsonl").write_text(
         '{"id": "1", "name": "n", "run_type": "tool", "inputs": {"x": '
@@ -260,7 +260,7 @@ def test_deep_values_are_cut_and_counted(tmp_path: Path) -> None:
     assert sum(count for what, count in notes.loss.changed.items() if "nested deeper" in what) == 1
 
 
-def test_too_deep_for_any_parser_is_damage(tmp_path: Path) -> None:
+def test_value_too_deep_to_parse_is_reported_as_damage(tmp_path: Path) -> None:
     (tmp_path / "r.jsonl").write_text(
         '{"id": "1", "run_type": "tool", "inputs": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
     )
@@ -269,7 +269,7 @@ def test_too_deep_for_any_parser_is_damage(tmp_path: Path) -> None:
     assert len(notes.damage) == 1
 
 
-def test_pipes_and_links_out_are_refused(tmp_path: Path) -> None:
+def test_pipes_and_symlinks_out_of_the_root_are_rejected(tmp_path: Path) -> None:
     outside = written(tmp_path, span(1, None))
     root = tmp_path / "root"
     root.mkdir()
@@ -282,7 +282,7 @@ def test_pipes_and_links_out_are_refused(tmp_path: Path) -> None:
         list(read_traces(root / "pipe.json", "opentelemetry", reading(root=root)))
 
 
-def test_secrets_are_nowhere_in_what_is_read(tmp_path: Path) -> None:
+def test_secrets_are_redacted_in_all_sources(tmp_path: Path) -> None:
     notes = reading()
     for source in SOURCES:
         traces = list(read_traces(GOLDEN / source / "secrets" / "files", source, notes))

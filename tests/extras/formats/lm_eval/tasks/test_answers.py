@@ -1,4 +1,4 @@
-"""Answers are scored as the harness scores them; each expectation was read off its own code."""
+"""Answer scores, compared with values derived from the harness's code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def score(answer: str, row: dict[str, Any], **settings: Any) -> float:
     settings = {"target": "{{a}}", "choices": None, "filters": [FIRST], "metrics": [{}], **settings}
     settings["metrics"] = [{"metric": "exact_match", **metric} for metric in settings["metrics"]]
     names: dict[str, Any] = {}
-    exec(compile(snippet(settings), "scorer", "exec", dont_inherit=True), names)  # our own code
+    exec(compile(snippet(settings), "scorer", "exec", dont_inherit=True), names)  # aigo-bridge's own code
     message = SimpleNamespace(content=answer)
     output = SimpleNamespace(output=SimpleNamespace(choices=[SimpleNamespace(message=message)]))
     scores: dict[str, float] = names["compute_scores"](row, output)["scores"]
@@ -35,23 +35,23 @@ REGEX = {"function": "regex", "regex_pattern": "(-?[$0-9.,]{2,})|(-?[0-9]+)", "g
         ("Yes!", {"a": "yes"}, {"metrics": [{"ignore_case": True, "ignore_punctuation": True}]}, 1.0),
         ("Yes!", {"a": "yes"}, {"metrics": [{"ignore_case": True}]}, 0.0),
         ("a1", {"a": "a2"}, {"metrics": [{"ignore_numbers": True}]}, 1.0),
-        # Patterns are taken out of both.
+        # Ignored patterns are removed from answer and target.
         ("1,000", {"a": "sum\n#### 1000."}, {"metrics": [{"regexes_to_ignore": [",", "(?s).*#### ", r"\.$"]}]}, 1.0),
-        # The last match, and of several groups the one that is not empty.
+        # The last match; of several groups, the one that is not empty.
         ("first 12, then 7", {"a": "7"}, {"filters": [REGEX, FIRST]}, 1.0),
         ("no number", {"a": "[invalid]"}, {"filters": [REGEX, FIRST]}, 1.0),
-        # A column by its name; a number becomes a text where the answer is one.
+        # Column name as target; a number is compared as text with a text answer.
         ("3", {"a": 3}, {"target": "a"}, 1.0),
-        # A text that is a list is several targets.
+        # A list literal consists of several targets.
         ("b", {"a": ["a", "b"]}, {}, 1.0),
         ("b", {"a": ["a", "b"]}, {"target": "a"}, 1.0),
         ("c", {"a": ["a", "b"]}, {}, 0.0),
         ("[no list", {"a": "[no list"}, {}, 1.0),
-        # Choices beside a generated answer are counted.
+        # Choices of a generated answer are counted.
         (" no", {"a": 0}, {"choices": [" no", " yes"]}, 1.0),
         (" no", {"a": 0}, {"target": "a", "choices": {"x": " no", "y": " yes"}}, 1.0),
         ("q", {"a": 1, "c": ["p", "q"]}, {"choices": "c"}, 1.0),
-        # Filters may make numbers of answers.
+        # Filters may convert answers to numbers.
         (
             "POSITIVE",
             {"a": 1},
@@ -62,17 +62,17 @@ REGEX = {"function": "regex", "regex_pattern": "(-?[$0-9.,]{2,})|(-?[0-9]+)", "g
         ("", {"a": ""}, {}, 1.0),
     ],
 )  # fmt: skip
-def test_an_answer_has_the_score_of_the_harness(
+def test_answer_score_equals_the_harness_score(
     answer: str, row: dict[str, Any], settings: dict[str, Any], expected: float
 ) -> None:
     assert score(answer, row, **settings) == expected
 
 
-def test_a_target_of_a_missing_column_is_an_error() -> None:
+def test_target_with_a_missing_column_is_rejected() -> None:
     with pytest.raises(Exception, match="'a' is undefined"):
         score("x", {"b": 1})
 
 
-def test_a_target_that_reaches_for_python_is_an_error() -> None:
+def test_target_with_unsafe_template_access_is_rejected() -> None:
     with pytest.raises(Exception, match="unsafe"):
         score("x", {"a": 1}, target="{{ ''.__class__.__mro__ }}")

@@ -1,4 +1,4 @@
-"""Tasks in the shapes of those of lm-evaluation-harness, each with what becomes of it; renewed with AIGO_GOLDEN=update."""
+"""lm-evaluation-harness tasks with their golden conversions. `AIGO_GOLDEN=update` rewrites them."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def line(issue: Issue) -> str:
     return f"{issue.severity}: {issue}"
 
 
-def test_there_are_tasks_of_many_kinds() -> None:
+def test_at_least_20_tasks_are_covered() -> None:
     assert len(FILES) >= 20
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_task_becomes_what_is_written_down(path: Path) -> None:
+def test_converted_task_matches_the_golden_output(path: Path) -> None:
     strict, allowed = outcome_of(path, allow=False), outcome_of(path, allow=True)
     outcome = strict if strict == allowed else f"{strict}\n\nwith --allow-gaps:\n\n{allowed}"
     outcome = outcome.replace(f"{path.parent}/", "").rstrip() + "\n"
@@ -80,9 +80,9 @@ def test_converted_tasks_are_valid(path: Path, tmp_path: Path) -> None:
             assert list(read(DatasetSpec, file).issues) == []
 
 
-def test_the_code_of_a_scorer_holds_its_settings() -> None:
+def test_generated_scorer_code_contains_its_settings() -> None:
     code = snippet({"target": "{{x}}", "choices": None, "filters": [], "metrics": []})
     names: dict[str, object] = {}
-    exec(compile(code, "scorer", "exec", dont_inherit=True), names)  # our own code
+    exec(compile(code, "scorer", "exec", dont_inherit=True), names)  # aigo-bridge's own code
     assert names["SETTINGS"] == {"target": "{{x}}", "choices": None, "filters": [], "metrics": []}
     assert yaml.safe_load(task_yaml({"code": code}))["code"] == code

@@ -1,4 +1,4 @@
-"""Files of tasks come from strangers: what they include stays in the folder, and nothing of them is run."""
+"""Untrusted task files: includes stay in the folder, and no code is executed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def problem(path: Path) -> str:
     return "\n".join(str(issue) for issue in error.value.issues).replace(f"{path.parent}/", "")
 
 
-def test_own_keys_take_the_place_of_included_ones(tmp_path: Path) -> None:
+def test_keys_of_a_task_override_included_keys(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         task="include: [one.yaml, two.yaml]\ntask: t\ntarget_delimiter: ''\n",
@@ -42,21 +42,21 @@ def test_own_keys_take_the_place_of_included_ones(tmp_path: Path) -> None:
     assert definition.places[("target_delimiter",)].line == 3
 
 
-def test_a_function_is_a_name(tmp_path: Path) -> None:
+def test_function_tag_is_read_as_a_name_without_execution(tmp_path: Path) -> None:
     (tmp_path / "utils.py").write_text(f"open({str(tmp_path / 'run')!r}, 'w')\n")
     path = written(tmp_path, task="task: t\nprocess_docs: !function utils.process_docs\n")
     assert read_definition(path, tmp_path).values["process_docs"] == Function("utils.process_docs")
     assert not (tmp_path / "run").exists()
 
 
-def test_includes_stay_in_the_folder(tmp_path: Path) -> None:
+def test_includes_outside_the_root_folder_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "secret.yaml").write_text("task: secret\n")
     inner = tmp_path / "inner"
     inner.mkdir()
     (inner / "link.yaml").symlink_to(tmp_path / "secret.yaml")
     for name in ("../secret.yaml", str(tmp_path / "secret.yaml"), "link.yaml"):
         assert "is outside the root folder" in problem(written(inner, task=f"include: {name}\ntask: t\n"))
-        # A wider root is the user's to name.
+        # The user may name a wider root.
         assert read_definition(inner / "task.yaml", tmp_path).values["task"] == "t"
 
 

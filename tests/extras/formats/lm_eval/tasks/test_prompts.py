@@ -1,4 +1,4 @@
-"""What a translated template prints is what the harness prints of the same row."""
+"""Translated templates render the same text as the harness's templates."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ ROW: dict[str, Any] = {
         "{{ choices['text'][n] }}{{ choices.text | map('upper') | join('|') }}",
     ],
 )
-def test_the_same_is_printed(template: str) -> None:
+def test_translated_template_renders_like_the_harness_template(template: str) -> None:
     assert SampleTemplate(text_of(template)).render(sample=ROW) == HARNESS.from_string(template).render(**ROW)
 
 
-def test_a_name_alone_is_a_column() -> None:
+def test_bare_name_is_translated_as_a_column() -> None:
     assert text_of("question") == "{{ sample.question }}"
     assert expression_of("question") == "sample.question"
 
@@ -59,13 +59,13 @@ def test_a_name_alone_is_a_column() -> None:
         ("{{ n if x > 1 else x }}", 1),
     ],
 )
-def test_a_value_is_that_of_the_one_expression(template: str, value: Any) -> None:
+def test_translated_expression_has_the_expected_value(template: str, value: Any) -> None:
     expression = expression_of(template)
     assert SampleTemplate(f"{{{{ {expression} }}}}").evaluate(sample=ROW) == value
 
 
 @pytest.mark.parametrize("template", ["['a', '{{n}}']", "{{n}}{{x}}", "text", "{% if n %}{{x}}{% endif %}"])
-def test_templates_that_print_text_have_no_value(template: str) -> None:
+def test_template_with_literal_text_has_no_expression(template: str) -> None:
     assert expression_of(template if template != "text" else "some text") is None
 
 
@@ -80,6 +80,6 @@ def test_templates_that_print_text_have_no_value(template: str) -> None:
         ("{{n}}" * 40_000, "characters"),
     ],
 )
-def test_templates_without_a_form_give_a_reason(template: str, why: str) -> None:
+def test_untranslatable_template_is_rejected_with_a_reason(template: str, why: str) -> None:
     with pytest.raises(UntranslatableError, match=why):
         text_of(template)
