@@ -53,7 +53,7 @@ def in_shells(
     return done
 
 
-def test_it_validates_runs_checks_and_reports(aigo: Run, tmp_path: Path) -> None:
+def test_action_validates_runs_checks_and_reports(aigo: Run, tmp_path: Path) -> None:
     aigo("init", ".")
 
     done = carried_out(tmp_path, rules="Accuracy >= 0.5\n\nAccuracy >= 0.1", out="my results")
@@ -65,7 +65,7 @@ def test_it_validates_runs_checks_and_reports(aigo: Run, tmp_path: Path) -> None
     assert {"capitals.tasklog.json", "report.html", "junit.xml"} <= {path.name for path in results.iterdir()}
 
 
-def test_a_mistake_is_an_annotation_and_nothing_is_run(aigo: Run, tmp_path: Path) -> None:
+def test_invalid_task_is_annotated_and_not_run(aigo: Run, tmp_path: Path) -> None:
     aigo("init", ".")
     task = tmp_path / "tasks" / "capitals" / "task.yaml"
     task.write_text(task.read_text().replace("sample.capital ", "sample.capitol "))
@@ -76,7 +76,7 @@ def test_a_mistake_is_an_annotation_and_nothing_is_run(aigo: Run, tmp_path: Path
     assert "::error file=tasks/capitals/task.yaml,line=" in done["Validate"].stdout
 
 
-def test_a_rule_that_does_not_hold_fails_it_and_the_report_is_there(aigo: Run, tmp_path: Path) -> None:
+def test_failed_rule_fails_the_action_and_keeps_the_report(aigo: Run, tmp_path: Path) -> None:
     aigo("init", ".")
     words = "--model\nscripted/tasks/capitals/answers.jsonl"
 
@@ -92,7 +92,7 @@ def test_a_rule_that_does_not_hold_fails_it_and_the_report_is_there(aigo: Run, t
     assert (tmp_path / "out" / "report.html").is_file()
 
 
-def test_action_inputs_are_not_commands(tmp_path: Path) -> None:
+def test_action_inputs_are_not_run_as_commands(tmp_path: Path) -> None:
     hostile = '$(touch made); "; touch made; `touch made`'
 
     carried_out(
@@ -106,7 +106,7 @@ def test_action_inputs_are_not_commands(tmp_path: Path) -> None:
         assert "${{" not in step.get("run", ""), "an input would be a part of a command"
 
 
-def test_the_page_has_every_input_with_its_default() -> None:
+def test_page_lists_every_input_and_default() -> None:
     table = page(REPOSITORY / "docs" / "reference" / "pipelines.md").section("GitHub").body
     rows = dict(re.findall(r"^\| `([\w-]+)` \|\s*([^|]*?)\s*\|", table, re.MULTILINE))
 
@@ -117,7 +117,7 @@ def test_the_page_has_every_input_with_its_default() -> None:
             assert default.strip().strip("`") == ACTION["inputs"][name]["default"]
 
 
-def test_the_action_always_keeps_the_folder() -> None:
+def test_action_always_uploads_the_output_folder() -> None:
     (keep,) = [step for step in STEPS if "upload-artifact" in step.get("uses", "")]
 
     assert keep["if"].startswith("always()")
@@ -125,5 +125,5 @@ def test_the_action_always_keeps_the_folder() -> None:
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if "uses" in step], ids=lambda step: step["name"])
-def test_actions_of_others_are_pinned(step: dict[str, Any]) -> None:
+def test_third_party_actions_are_pinned(step: dict[str, Any]) -> None:
     assert re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"])

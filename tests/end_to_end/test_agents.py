@@ -86,7 +86,7 @@ def traces(result: dict[str, Any]) -> list[Trace]:
     ]
 
 
-def test_an_agent_works_in_its_files_until_it_answers_or_reaches_a_limit(
+def test_agent_works_until_it_answers_or_reaches_a_limit(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And its outputs are scored again without a sandbox."""
@@ -159,7 +159,7 @@ def test_two_agents_are_nested_spans(aigo: Run, tmp_path: Path, result_of: Load)
     assert by_span == [first.span_id, analyst.span_id, analyst.span_id, first.span_id]
 
 
-def test_without_a_sandbox_it_is_refused(
+def test_agent_without_a_sandbox_is_refused(
     aigo: Run, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "available", lambda: (None, "no docker; namespaces are forbidden"))
@@ -174,7 +174,7 @@ def test_without_a_sandbox_it_is_refused(
 
 
 @pytest.mark.parametrize("name", ["ctf-small", "handoff-small", "repair-small"])
-def test_lighteval_refuses_it(aigo: Run, tmp_path: Path, name: str) -> None:
+def test_agent_task_is_refused_by_lighteval(aigo: Run, tmp_path: Path, name: str) -> None:
     answers = TASKS / name / "answers.jsonl"
     run = ("run", f"aigo_tasks/{name}", "--model", f"scripted/{answers}", "-o", "out")
     done = aigo(*run, "--engine", "lighteval")
@@ -185,7 +185,7 @@ def test_lighteval_refuses_it(aigo: Run, tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_platform_has_no_such_solver(aigo: Run, task: Path) -> None:
+def test_agent_solver_is_invalid_in_the_platform_dialect(aigo: Run, task: Path) -> None:
     assert aigo("validate", task).code == 0
     strict = aigo("validate", task, "--dialect", "aigo-3.17")
     assert strict.code == 1

@@ -563,9 +563,7 @@ def test_unmodified_results_have_no_findings(sources: list[Source]) -> None:
             assert verdicts["scores"] == verdicts["digests"] == "proved", source.name
 
 
-def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
-    sources: list[Source], tmp_path: Path
-) -> None:
+def test_bundle_contains_only_the_judge_cassette(sources: list[Source], tmp_path: Path) -> None:
     run, judged = (source for source in sources if source.cassette is not None)
     verification = verify_any(judged.bundle, Materials(str(judged.task), rerun_scorers=True))
     scores = next(item for item in verification.levels if item.name == "scores")
@@ -591,7 +589,7 @@ def test_a_bundle_brings_the_replies_of_judges_and_no_other_cassette(
     assert not (tmp_path / "b.zip").exists()
 
 
-def test_another_spelling_of_an_equal_number_is_located(sources: list[Source], tmp_path: Path) -> None:
+def test_respelled_equal_number_is_located(sources: list[Source], tmp_path: Path) -> None:
     source = next(source for source in sources if source.name == "run")
     result = _copied(source, tmp_path)
     content = result.read_bytes()
@@ -607,7 +605,7 @@ def test_another_spelling_of_an_equal_number_is_located(sources: list[Source], t
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_every_change_is_found_and_its_place_named(part: int, sources: list[Source], tmp_path: Path) -> None:
+def test_every_change_is_detected_and_located(part: int, sources: list[Source], tmp_path: Path) -> None:
     chance = random.Random(part)
     for number in range(CHANGES // 4):
         source = sources[number % len(sources)]

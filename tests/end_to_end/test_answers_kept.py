@@ -70,7 +70,7 @@ def values_of(result: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_killed_run_asks_for_no_answer_again(
+def test_resumed_killed_run_repeats_no_model_call(
     folder: Path, endpoint: Endpoint, aigo: Run, command: Run, result_of: Load, engine: str
 ) -> None:
     """`kill -9` in the middle; what the server had answered by then is not asked for again, and the result is that of a run in one go."""
@@ -155,7 +155,7 @@ def numbered(endpoint: Endpoint) -> Any:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_trials_and_scorers_keep_their_own_answers(
+def test_answers_are_stored_by_trial_and_scorer(
     folder: Path, endpoint: Endpoint, aigo: Run, killed: Callable[..., None], result_of: Load, engine: str
 ) -> None:
     """The same is asked in each of three trials, and by two judges."""
@@ -184,7 +184,7 @@ def test_trials_and_scorers_keep_their_own_answers(
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_trial_that_failed_is_asked_again(
+def test_failed_trial_calls_the_model_again(
     folder: Path, endpoint: Endpoint, aigo: Run, killed: Callable[..., None], engine: str
 ) -> None:
     """All of it: whatever the failure came from would else stay for ever."""
@@ -203,7 +203,7 @@ def test_a_trial_that_failed_is_asked_again(
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_run_that_is_not_resumed_asks_for_everything(
+def test_run_without_resume_repeats_all_model_calls(
     endpoint: Endpoint, aigo: Run, killed: Callable[..., None], engine: str
 ) -> None:
     endpoint.answer = lambda _: (200, completion("1"))
@@ -213,15 +213,13 @@ def test_a_run_that_is_not_resumed_asks_for_everything(
     assert len(endpoint.requests) == FEW * 3
 
 
-def test_a_finished_run_leaves_no_answers_next_to_its_log(
-    folder: Path, endpoint: Endpoint, aigo: Run
-) -> None:
+def test_finished_run_deletes_its_stored_answers(folder: Path, endpoint: Endpoint, aigo: Run) -> None:
     endpoint.answer = lambda _: (200, completion("odd"))
     aigo("run", "task.yaml", "--model", "openai-api/local/m", "-n", 3)
     assert {path.suffix for path in (folder / "out").iterdir()} == {".eval", ".json"}
 
 
-def test_an_answer_with_a_secret_is_not_kept(
+def test_answer_with_a_secret_is_not_stored(
     folder: Path, endpoint: Endpoint, killed: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL_API_KEY", "sk-Zq81kkQ0vbB7ehx2M4tyWc")
@@ -232,7 +230,7 @@ def test_an_answer_with_a_secret_is_not_kept(
     assert all(b"Zq81kkQ0vbB7" not in path.read_bytes() for path in (folder / "out").rglob(".answers-*"))
 
 
-def test_a_full_disk_ends_no_run(
+def test_full_disk_does_not_stop_the_run(
     folder: Path,
     endpoint: Endpoint,
     aigo: Run,

@@ -46,7 +46,9 @@ def task(tmp_path: Path) -> Path:
     return tmp_path / "t.yaml"
 
 
-def test_answers_are_run_with_their_tests(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
+def test_code_answers_are_run_with_their_tests(
+    aigo: Run, task: Path, tmp_path: Path, result_of: Load
+) -> None:
     name, reason = sandbox.available()
     assert name == "aigo_local" or name == "docker", reason
 
@@ -72,7 +74,7 @@ def test_answers_are_run_with_their_tests(aigo: Run, task: Path, tmp_path: Path,
     ] == [0.2]
 
 
-def test_without_a_sandbox_it_is_refused(
+def test_code_execution_without_a_sandbox_is_refused(
     aigo: Run, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox, "available", lambda: (None, "no docker; namespaces are forbidden"))
@@ -84,14 +86,14 @@ def test_without_a_sandbox_it_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_platform_has_no_such_scorer(aigo: Run, task: Path) -> None:
+def test_code_scorer_is_invalid_in_the_platform_dialect(aigo: Run, task: Path) -> None:
     assert aigo("validate", "t.yaml").code == 0
     strict = aigo("validate", "t.yaml", "--dialect", "aigo-3.17")
     assert strict.code == 1
     assert "'code_exec' is an aigo-bridge extension" in strict.out + strict.err
 
 
-def test_snippets_in_this_process_for_debugging(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_snippets_run_in_process_for_debugging(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """The author's code sees this process; the default is that it does not."""
     import os
 

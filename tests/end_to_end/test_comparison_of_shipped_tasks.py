@@ -10,7 +10,7 @@ from tests.support.commands import REPOSITORY, Run
 
 
 @pytest.mark.parametrize("task", ["gsm8k", "mmlu"])
-def test_a_model_that_knows_nothing_loses_every_right_answer(aigo: Run, tmp_path: Path, task: str) -> None:
+def test_model_without_right_answers_loses_every_point(aigo: Run, tmp_path: Path, task: str) -> None:
     """Of k lost and none gained, McNemar's p is 2 · (1/2)ᵏ."""
     silent = tmp_path / "silent.jsonl"
     silent.write_text(json.dumps({"default": True, "reply": {"text": "I do not know."}}))

@@ -113,7 +113,7 @@ def test_failed_trials_have_the_same_counts_everywhere(aigo: Run, tmp_path: Path
     assert page["metrics"][0]["values"][0]["bounds"] == ["0.25", "0.8333333333333334"]
 
 
-def test_failed_trials_are_tolerated_as_those_of_so_many_samples(aigo: Run, tmp_path: Path) -> None:
+def test_fail_on_error_counts_samples_and_not_trials(aigo: Run, tmp_path: Path) -> None:
     options = ("run", write_capitals(tmp_path), "--model", write_answers(tmp_path))
 
     assert aigo(*options, "--fail-on-error", 3, "--out", "three").code == 0
@@ -144,7 +144,9 @@ def refusing(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
     return endpoint
 
 
-def test_refused_and_cut_answers_are_named_everywhere(aigo: Run, tmp_path: Path, refusing: Endpoint) -> None:
+def test_refused_and_truncated_answers_are_reported_everywhere(
+    aigo: Run, tmp_path: Path, refusing: Endpoint
+) -> None:
     done = aigo("run", write_capitals(tmp_path, 1), "--model", "openai-api/local/m", "--out", "out")
 
     assert "4 of 4 samples scored" in done.out

@@ -105,7 +105,7 @@ def test_planning_warnings_are_not_repeated(aigo: Run, tmp_path: Path, result_of
     assert [each.get("ground_truth_is_choice") for each in metadata] == [None, False]
 
 
-def test_rows_of_a_post_processor_are_known_in_the_run(aigo: Run, tmp_path: Path) -> None:
+def test_post_processor_rows_are_checked_during_the_run(aigo: Run, tmp_path: Path) -> None:
     solver = TASK.replace(
         "  scorers:\n",
         "    postprocessor:\n      type: python\n      postprocess_snippet: |\n"
@@ -123,7 +123,7 @@ def test_rows_of_a_post_processor_are_known_in_the_run(aigo: Run, tmp_path: Path
     ]
 
 
-def test_run_files_tell_it_of_each_specification(aigo: Run, tmp_path: Path) -> None:
+def test_warnings_are_printed_for_each_specification(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path, EQUALS, {"q": "q", "a": "x"}, {"q": "r", "a": "x "}, model={"default": ""})
     (tmp_path / "run.yaml").write_text(
         "tasks: [{$ref: t.yaml}]\ndatasets: [{key: d, display_name: D, description: '', source: {type: local, file_path: d.jsonl}}]\n"
@@ -162,7 +162,7 @@ def test_a_rule_over_a_score_that_never_occurred_is_reported(aigo: Run, tmp_path
     ]
 
 
-def test_samples_that_a_rule_leaves_out_are_not_doubted(aigo: Run, tmp_path: Path) -> None:
+def test_excluded_samples_have_no_warnings(aigo: Run, tmp_path: Path) -> None:
     rule = (
         "  actions:\n    - key: silent\n      action: exclude_from_metrics\n"
         '      filter: {op: equals, expression: "{{ solver_output.output }}", value: ""}\n'
@@ -203,7 +203,7 @@ def test_only_blank_answers_count_as_empty(items: list[Any], raw: Any, empty: bo
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_answers_that_a_secret_was_taken_out_of(
+def test_redacted_answers_are_a_warning(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     """A value of the environment that happens to be an answer: what is scored is not what the model said, and that is no secret."""
@@ -221,7 +221,7 @@ def test_answers_that_a_secret_was_taken_out_of(
     assert [warning["message"] for warning in summary["warnings"]] == [line]
 
 
-def test_a_sound_run_leaves_no_doubt() -> None:
+def test_correct_run_has_no_warnings() -> None:
     output = SolverTrace(trace=Trace(items=[]), raw_outputs=[chat_output("x")], direct_ios=[])
     doubts = Doubts()
     doubts.note(TrialRecord(0, 0, {}, output, ()))

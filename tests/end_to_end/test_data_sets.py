@@ -68,7 +68,7 @@ def beside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_several_data_sets_stand_side_by_side(aigo: Run, beside: Path, echo: str, engine: str) -> None:
+def test_datasets_are_combined_by_row(aigo: Run, beside: Path, echo: str, engine: str) -> None:
     """`keys`: row n of each makes sample n, each under the key of its dataset."""
     done = aigo("run", "t.yaml", "--model", echo, "--out", "out", "--engine", engine)
 
@@ -83,7 +83,7 @@ def test_several_data_sets_stand_side_by_side(aigo: Run, beside: Path, echo: str
     assert result["evidence"]["metrics"][0]["values"] == {"accuracy": 0.5}
 
 
-def test_rows_side_by_side_are_selected_together(aigo: Run, beside: Path, echo: str) -> None:
+def test_combined_rows_are_selected_together(aigo: Run, beside: Path, echo: str) -> None:
     """With ids that all datasets have in common, those are the samples'."""
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\nno,y\n")
 
@@ -95,7 +95,7 @@ def test_rows_side_by_side_are_selected_together(aigo: Run, beside: Path, echo: 
     assert data["questions"]["sample_id"] == data["my-answers"]["sample_id"] == sample["sample_id"]
 
 
-def test_rows_side_by_side_that_do_not_fit(aigo: Run, beside: Path, echo: str) -> None:
+def test_combined_datasets_of_different_length_are_refused(aigo: Run, beside: Path, echo: str) -> None:
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,y\nno,x\n")
     swapped = aigo("run", "t.yaml", "--model", echo)
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\n")
@@ -120,7 +120,7 @@ def test_empty_cells_of_combined_rows_are_reported(aigo: Run, beside: Path, echo
     assert "column 'questions.q' is null in 1 of 2 samples (first: sample 1)" in done.err
 
 
-def test_a_task_on_several_data_sets_is_exported(aigo: Run, beside: Path, echo: str) -> None:
+def test_task_with_several_datasets_is_exported(aigo: Run, beside: Path, echo: str) -> None:
     done = aigo("export", "t.yaml", "--to", "inspect", "--out", "exported")
 
     assert done.code == 0, done.out + done.err
@@ -146,7 +146,7 @@ def test_data_files_stay_below_their_root(aigo: Run, tmp_path: Path, echo: str) 
     assert allowed.code == 0, allowed.err
 
 
-def test_random_subsampling_is_always_the_same(aigo: Run, tmp_path: Path, echo: str) -> None:
+def test_random_subsampling_is_deterministic(aigo: Run, tmp_path: Path, echo: str) -> None:
     (tmp_path / "t.yaml").write_text(TASK.format(dataset="{key: d}"))
     rows(tmp_path / "d.jsonl", *["yes"] * 50)
 
@@ -200,7 +200,7 @@ definition:
     return tmp_path
 
 
-def test_generated_rows_become_a_file_and_are_run(aigo: Run, generated: Path, echo: str) -> None:
+def test_generated_rows_are_written_and_run(aigo: Run, generated: Path, echo: str) -> None:
     done = aigo("generate", "d.yaml", "--out", "rows.jsonl", "--model-map", "w=scripted/w.jsonl")
     assert done.code == 0, done.err
     assert [json.loads(line) for line in (generated / "rows.jsonl").read_text().splitlines()] == [
@@ -214,7 +214,7 @@ def test_generated_rows_become_a_file_and_are_run(aigo: Run, generated: Path, ec
     assert done.json["metrics"][0]["value"] == pytest.approx(1 / 3)
 
 
-def test_run_asks_for_generated_rows_to_be_made_first(aigo: Run, generated: Path, echo: str) -> None:
+def test_run_without_generated_rows_names_the_generate_command(aigo: Run, generated: Path, echo: str) -> None:
     """Planning calls no model and runs no snippet."""
     (generated / "t.yaml").write_text(TASK.format(dataset="{key: d}"))
 
@@ -304,7 +304,9 @@ def test_generated_rows_start_from_a_task_result(aigo: Run, tmp_path: Path, echo
         (["d.yaml"], "Missing option"),
     ],
 )
-def test_wrong_use_of_generate(aigo: Run, generated: Path, arguments: list[str], message: str) -> None:
+def test_wrong_use_of_generate_is_reported(
+    aigo: Run, generated: Path, arguments: list[str], message: str
+) -> None:
     done = aigo("generate", *arguments)
 
     assert done.code == 2

@@ -169,7 +169,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("kind", "verb"), PAIRS)
-def test_a_verb_on_a_file(
+def test_every_verb_handles_every_file_without_a_traceback(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, kind: str
 ) -> None:
     monkeypatch.chdir(project)

@@ -236,7 +236,7 @@ def test_result_of_each_kind_is_exported(kind: Any, aigo: Run, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("log", sorted((GOLDEN / "inspect").iterdir()), ids=lambda log: log.name)
-def test_inspect_log_is_imported_on_the_way(log: Path, aigo: Run, tmp_path: Path) -> None:
+def test_inspect_log_is_exported_directly(log: Path, aigo: Run, tmp_path: Path) -> None:
     assert aigo("import", log, "--out", tmp_path / "evidence").code == 0
     (result,) = (tmp_path / "evidence").glob("*.tasklog.json")
 
@@ -355,7 +355,7 @@ def _everything_in_one_folder(aigo: Run, folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     "make", [_several_models, _merged_shards, _agent_with_tools, _everything_in_one_folder]
 )
-def test_exported_results_are_read_back_with_every_fact(make: Any, aigo: Run, tmp_path: Path) -> None:
+def test_exported_results_keep_every_fact(make: Any, aigo: Run, tmp_path: Path) -> None:
     results = make(aigo, tmp_path / "made")
     sources = sorted((tmp_path / "made").glob("[!s]*/*.tasklog.json"))
     assert sources
@@ -387,7 +387,7 @@ def _rows(aigo: Run, table: str, out: Path, *places: Path) -> list[list[tuple[st
         )
 
 
-def test_forms_of_aigo_bridge_become_those_of_the_platform(project: Path, aigo: Run) -> None:
+def test_aigo_bridge_syntax_is_exported_as_platform_syntax(project: Path, aigo: Run) -> None:
     """Scorers without metrics, a list of choices, and one trial."""
     scorers = """  scorers:
     - {type: python, compute_scores_snippet: !include score.py}
@@ -427,7 +427,7 @@ def test_task_that_aigo_cannot_express_is_refused(aigo: Run, tmp_path: Path) -> 
     assert "code_exec" in (tmp_path / "out" / "losses.json").read_text()
 
 
-def test_entities_of_the_platform_are_referred_to(aigo: Run, tmp_path: Path) -> None:
+def test_export_refers_to_existing_platform_entities(aigo: Run, tmp_path: Path) -> None:
     log = GOLDEN / "inspect" / "0.3.240.eval"
     exported = _export(
         aigo, tmp_path / "out", log, "--app", "demo", "--evaluation-key", "mine",
@@ -441,7 +441,7 @@ def test_entities_of_the_platform_are_referred_to(aigo: Run, tmp_path: Path) -> 
     assert "lf switch demo" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_main_events_are_a_recorded_loss(aigo: Run, tmp_path: Path) -> None:
+def test_events_left_out_of_an_export_are_recorded_as_losses(aigo: Run, tmp_path: Path) -> None:
     log = GOLDEN / "inspect" / "0.3.240.eval"
     whole = _export(aigo, tmp_path / "whole", log)
     slim = _export(aigo, tmp_path / "slim", log, "--events", "main")
@@ -511,7 +511,7 @@ def test_dry_run_writes_nothing(aigo: Run, tmp_path: Path) -> None:
     assert {one["file"]: one["bytes"] for one in done.json["files"]} == sizes
 
 
-def test_all_damaged_results_are_named_at_once(aigo: Run, tmp_path: Path) -> None:
+def test_all_damaged_results_are_listed_together(aigo: Run, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.tasklog.json").write_text(
             '{"format_version": "v1", "evidence": {"samples": [{}]}}'
@@ -535,7 +535,7 @@ def test_damaged_log_is_exported_only_with_its_loss_allowed(aigo: Run, tmp_path:
     assert json.loads((tmp_path / "out" / "losses.json").read_text())["missing"]
 
 
-def test_secret_of_a_strangers_result_is_taken_out(aigo: Run, tmp_path: Path) -> None:
+def test_secret_in_a_foreign_result_is_redacted(aigo: Run, tmp_path: Path) -> None:
     from tests.support.results import question, result, write_result
 
     secret = "sk-" + "Ab3dEf6hIj9lMn2pQr5t"
@@ -547,7 +547,7 @@ def test_secret_of_a_strangers_result_is_taken_out(aigo: Run, tmp_path: Path) ->
     assert "redacted" in json.loads((tmp_path / "out" / "losses.json").read_text())
 
 
-def test_odd_names_and_unknown_fields_of_a_stranger_are_exported(aigo: Run, tmp_path: Path) -> None:
+def test_odd_names_and_unknown_fields_are_exported(aigo: Run, tmp_path: Path) -> None:
     from tests.support.results import question, result
 
     log = result([question(1, "a", "a")], title="<< config.x >> | `a`\n#x: y")
@@ -563,7 +563,7 @@ def test_odd_names_and_unknown_fields_of_a_stranger_are_exported(aigo: Run, tmp_
     assert dropped == {"field that AI GO does not have: extra": 1}
 
 
-def test_models_and_tasks_of_one_name_stay_apart(aigo: Run, tmp_path: Path) -> None:
+def test_models_and_tasks_with_equal_names_get_unique_keys(aigo: Run, tmp_path: Path) -> None:
     from tests.support.results import question, result, write_result
 
     for number, name in enumerate(("org/m", "org-m")):
@@ -580,7 +580,7 @@ def test_models_and_tasks_of_one_name_stay_apart(aigo: Run, tmp_path: Path) -> N
     assert alone.specifications[0] in exported.specifications
 
 
-def test_force_replaces_an_export_and_nothing_else(aigo: Run, tmp_path: Path) -> None:
+def test_force_replaces_only_an_earlier_export(aigo: Run, tmp_path: Path) -> None:
     log = GOLDEN / "inspect" / "0.3.240.eval"
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
@@ -594,7 +594,7 @@ def test_force_replaces_an_export_and_nothing_else(aigo: Run, tmp_path: Path) ->
     assert first.specifications == second.specifications
 
 
-def test_lake_and_engine_logs_give_the_same_folder(aigo: Run, tmp_path: Path) -> None:
+def test_lake_and_engine_logs_export_to_equal_folders(aigo: Run, tmp_path: Path) -> None:
     assert (
         aigo(
             "import", GOLDEN / "inspect" / "0.3.240.eval", "--lake", tmp_path / "all.lake", "--events", "all"
@@ -608,7 +608,7 @@ def test_lake_and_engine_logs_give_the_same_folder(aigo: Run, tmp_path: Path) ->
     assert of_lake.run == of_logs.run
 
 
-def test_exported_folder_is_exported_as_it_is(aigo: Run, tmp_path: Path) -> None:
+def test_exported_folder_is_exported_unchanged(aigo: Run, tmp_path: Path) -> None:
     first = _export(aigo, tmp_path / "first", GOLDEN / "inspect" / "0.3.240.eval")
 
     for number, source in enumerate((first.folder, first.folder / "run.yaml")):
@@ -616,7 +616,7 @@ def test_exported_folder_is_exported_as_it_is(aigo: Run, tmp_path: Path) -> None
         assert _content(again.folder) == _content(first.folder)
 
 
-def test_options_for_aigo_are_refused_elsewhere(aigo: Run, tmp_path: Path) -> None:
+def test_aigo_options_are_refused_for_other_formats(aigo: Run, tmp_path: Path) -> None:
     done = aigo(
         "export", "x.tasklog.json", "--to", "every-eval-ever", "--out", tmp_path / "o", "--app", "demo"
     )

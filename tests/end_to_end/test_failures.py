@@ -126,9 +126,7 @@ def test_unreadable_judge_fails_its_scorer_only(
     ]
 
 
-def test_judge_out_of_range_is_an_error_not_a_clamp(
-    aigo: Run, task: Path, tmp_path: Path, result_of: Load
-) -> None:
+def test_judge_score_out_of_range_is_an_error(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
     model = write_script(tmp_path / "m", default(text="1"))
     judge = write_script(tmp_path / "j", rule("three", text="11"), default(text="10"))
 
@@ -140,9 +138,7 @@ def test_judge_out_of_range_is_an_error_not_a_clamp(
     }
 
 
-def test_input_that_is_not_json_fails_its_sample(
-    aigo: Run, tmp_path: Path, tasks: Path, result_of: Load
-) -> None:
+def test_invalid_json_input_fails_its_sample(aigo: Run, tmp_path: Path, tasks: Path, result_of: Load) -> None:
     """A quote in a value breaks a template that has no `tojson`; the message says how to write it."""
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "say \\"hi\\"", "target": "hi"}\n{"question": "plain", "target": "ok"}\n')
@@ -162,9 +158,7 @@ def test_input_that_is_not_json_fails_its_sample(
     assert result["evidence"]["metrics"][0]["values"] == {"accuracy": 1.0}
 
 
-def test_missing_value_of_one_row_fails_that_row(
-    aigo: Run, task: Path, tmp_path: Path, result_of: Load
-) -> None:
+def test_missing_value_fails_only_its_row(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
     """A column that one row lacks is NaN there, which is no text to compare with: that scorer fails on it, the other does not."""
     (tmp_path / "q.jsonl").write_text('{"question": "one", "answer": "1"}\n{"question": "two"}\n')
     model = write_script(tmp_path / "m", default(text="1"))
@@ -187,7 +181,9 @@ def test_missing_value_of_one_row_fails_that_row(
     }
 
 
-def test_every_sample_fails(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
+def test_run_with_only_failed_samples_is_an_error(
+    aigo: Run, task: Path, tmp_path: Path, result_of: Load
+) -> None:
     """No number at all rather than a wrong one; the log says why."""
     model = write_script(tmp_path / "m", default(error="down"))
     judge = write_script(tmp_path / "j", default(text="1"))
@@ -233,7 +229,7 @@ def test_transient_errors_are_retried(aigo: Run, task: Path, tmp_path: Path) -> 
     assert done.code == 0, done.out
 
 
-def test_json_summary_is_all_that_is_printed(aigo: Run, task: Path, tmp_path: Path) -> None:
+def test_json_option_prints_only_the_summary(aigo: Run, task: Path, tmp_path: Path) -> None:
     """`--json`: one document on standard output, with the numbers, counts and paths."""
     model = write_script(tmp_path / "m", rule("two", error="down"), default(text="1"))
     judge = write_script(tmp_path / "j", default(text="4"))
@@ -264,7 +260,7 @@ def test_json_summary_is_all_that_is_printed(aigo: Run, task: Path, tmp_path: Pa
     assert summary["models"][""] == model
 
 
-def test_ids_and_messages_cannot_draw_on_the_terminal(aigo: Run, task: Path, tmp_path: Path) -> None:
+def test_ids_and_messages_cannot_control_the_terminal(aigo: Run, task: Path, tmp_path: Path) -> None:
     """Control characters from data or models are shown, not obeyed."""
     (tmp_path / "q.jsonl").write_text(
         json.dumps({"sample_id": "a\x1b[2Jb", "question": "one", "answer": "1"}) + "\n"
@@ -278,7 +274,7 @@ def test_ids_and_messages_cannot_draw_on_the_terminal(aigo: Run, task: Path, tmp
     assert "a\\x1b[2Jb" in done.out
 
 
-def test_ids_may_be_anything(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
+def test_sample_ids_of_any_type_are_accepted(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
     """Slashes, blanks, Unicode, numbers: evidence carries them unchanged and in order."""
     ids = ["a/b", "../../etc", "é ü", "日本", 7, "x" * 150]
     (tmp_path / "q.jsonl").write_text(
@@ -298,7 +294,7 @@ def test_ids_may_be_anything(aigo: Run, task: Path, tmp_path: Path, result_of: L
     assert sorted(path.name for path in tmp_path.iterdir()) == ["j", "m", "out", "q.jsonl", "task.yaml"]
 
 
-def test_a_judge_that_fails_is_named_and_its_calls_are_kept(
+def test_failing_judge_is_named_and_its_calls_are_recorded(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load
 ) -> None:
     """The judge answers garbage, then its endpoint refuses the second attempt."""
@@ -318,7 +314,7 @@ def test_a_judge_that_fails_is_named_and_its_calls_are_kept(
     assert errors_of(result) == {0: [("score", "scorer 'judge': judge 'judge': quota")]}
 
 
-def test_a_sample_that_one_of_several_scorers_failed_on(aigo: Run, task: Path, tmp_path: Path) -> None:
+def test_sample_keeps_its_scores_if_one_scorer_fails(aigo: Run, task: Path, tmp_path: Path) -> None:
     """It is in the other scorer's metrics; what is said of failures names scorer, stage, trial and hint."""
     model = write_script(tmp_path / "m", default(text="1"))
     judge = write_script(tmp_path / "j", rule("two", error="no judge"), default(text='{"score": 5}'))
@@ -358,7 +354,7 @@ def test_a_metric_without_a_value_has_its_own_name(aigo: Run, task: Path, tmp_pa
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_an_output_nested_too_deeply_costs_its_own_sample_only(
+def test_too_deeply_nested_output_fails_only_its_sample(
     aigo: Run, tmp_path: Path, result_of: Load, engine: str
 ) -> None:
     (tmp_path / "t.yaml").write_text(

@@ -198,7 +198,7 @@ ENGINES = ["inspect", "lighteval"]
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("target", IN_ONE_RESULT)
-def test_a_fault_in_one_result(
+def test_fault_in_one_result_leaves_the_other_complete(
     aigo: Run, tmp_path: Path, ran: Ran, plant: Plant, engine: str, target: str
 ) -> None:
     ran(engine, tmp_path)
@@ -220,7 +220,9 @@ def test_a_fault_in_one_result(
 
 
 @pytest.mark.parametrize("target", IN_EVERY_RESULT)
-def test_a_fault_in_every_result(aigo: Run, tmp_path: Path, ran: Ran, plant: Plant, target: str) -> None:
+def test_fault_in_every_result_is_reported(
+    aigo: Run, tmp_path: Path, ran: Ran, plant: Plant, target: str
+) -> None:
     ran("inspect", tmp_path)
     plant(target, mark="")
 
@@ -243,7 +245,7 @@ def test_a_fault_in_every_result(aigo: Run, tmp_path: Path, ran: Ran, plant: Pla
     ("engine", "target"),
     [(engine, target) for engine, targets in IN_THE_ENGINE.items() for target in targets],
 )
-def test_a_fault_in_what_an_engine_adds(
+def test_fault_in_engine_extras_leaves_the_evidence_complete(
     aigo: Run, project: Path, plant: Plant, engine: str, target: str
 ) -> None:
     """The samples were run: the evidence has them, and its metrics are right, whatever the engine can or cannot show."""
@@ -259,7 +261,7 @@ def test_a_fault_in_what_an_engine_adds(
 
 @pytest.mark.parametrize("target", AFTER_ALL)
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_fault_when_all_is_written(
+def test_fault_after_writing_is_reported_without_a_traceback(
     aigo: Run, tmp_path: Path, ran: Ran, plant: Plant, target: str, *, as_json: bool
 ) -> None:
     ran("inspect", tmp_path)
@@ -287,7 +289,7 @@ def test_a_fault_when_all_is_written(
         "ADAPTER.running.evidence:logged_plan",
     ],
 )
-def test_a_fault_in_the_run_of_one_task(
+def test_fault_in_a_single_task_run_is_reported(
     aigo: Run, project: Path, plant: Plant, engine: str, target: str
 ) -> None:
     plant(target.replace("ADAPTER", f"aigo_{engine}"))
@@ -305,7 +307,7 @@ def test_a_fault_in_the_run_of_one_task(
         assert "planted" in complaints(log)
 
 
-def test_a_fault_in_a_repeated_result(aigo: Run, project: Path, plant: Plant) -> None:
+def test_fault_in_a_repeated_result_keeps_every_run(aigo: Run, project: Path, plant: Plant) -> None:
     plant("aigo_bridge.evaluation.repeating:specification_of")
     run = (project / "run.yaml").read_text()
     (project / "run.yaml").write_text(

@@ -46,7 +46,9 @@ def waiting(tmp_path: Path, server: Server) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_it_has_a_pid_a_session_and_a_folder(waiting: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_forked_command_has_its_own_pid_session_and_folder(
+    waiting: subprocess.Popen[str], tmp_path: Path
+) -> None:
     assert isinstance(waiting, Forked)
     assert waiting.pid not in (os.getpid(), os.getppid())
     assert os.getsid(waiting.pid) == os.getpgid(waiting.pid) == waiting.pid
@@ -59,7 +61,9 @@ def test_it_has_a_pid_a_session_and_a_folder(waiting: subprocess.Popen[str], tmp
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
-def test_signals_end_it(waiting: subprocess.Popen[str], tmp_path: Path, number: int, code: int) -> None:
+def test_signals_end_a_forked_command(
+    waiting: subprocess.Popen[str], tmp_path: Path, number: int, code: int
+) -> None:
     os.killpg(waiting.pid, number)
     out, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == waiting.poll() == code
@@ -69,9 +73,7 @@ def test_signals_end_it(waiting: subprocess.Popen[str], tmp_path: Path, number: 
         os.kill(waiting.pid, 0)
 
 
-def test_streams_and_exit_codes_are_those_of_a_process_that_was_started(
-    server: Server, tmp_path: Path
-) -> None:
+def test_forked_and_started_commands_have_equal_output_and_exit_codes(server: Server, tmp_path: Path) -> None:
     for words in (["--version"], ["validate", "nowhere"], ["run"], ["list", "--nonsense"]):
         ours = finished(["aigo-bridge", *words], server=server, cwd=tmp_path)
         line = [str(forked.BIN / "aigo-bridge"), *words]
@@ -92,7 +94,7 @@ def test_streams_and_exit_codes_are_those_of_a_process_that_was_started(
         (["ruff", "--version"], {}),
     ],
 )
-def test_commands_that_would_differ_are_not_forked(
+def test_unsuitable_commands_are_not_forked(
     server: Server, tmp_path: Path, words: list[str], variables: dict[str, str]
 ) -> None:
     options: dict[str, Any] = {"server": server, "cwd": tmp_path, "stdout": subprocess.PIPE}
@@ -102,7 +104,7 @@ def test_commands_that_would_differ_are_not_forked(
     assert process.returncode == 0
 
 
-def test_the_environment_and_the_input_are_its_own(server: Server, tmp_path: Path) -> None:
+def test_forked_command_has_its_own_environment_and_input(server: Server, tmp_path: Path) -> None:
     words = [
         "inspect",
         "eval",

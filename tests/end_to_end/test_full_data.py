@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.commands import TASKS, Run
 
 
-def test_a_task_runs_on_a_copy_of_its_real_rows(tmp_path: Path, aigo: Run) -> None:
+def test_task_runs_on_a_copy_of_the_full_dataset(tmp_path: Path, aigo: Run) -> None:
     rows = [{"question": f"What is {number} + 1?", "answer": f"#### {number + 1}"} for number in range(6)]
     (tmp_path / "copy").mkdir()
     lines = "".join(json.dumps(row) + "\n" for row in rows)

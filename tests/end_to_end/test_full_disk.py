@@ -46,7 +46,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "t.yaml"
 
 
-def test_a_native_log_that_does_not_fit_is_the_reason(task: Path, tmp_path: Path) -> None:
+def test_full_disk_for_the_native_log_is_reported(task: Path, tmp_path: Path) -> None:
     """On a full disk the log ends after its beginning; only the engine's own object knows why."""
     engine = load_engine("inspect")
     made = plan(PlanOrigin(task=str(task)))
@@ -70,7 +70,7 @@ def test_a_native_log_that_does_not_fit_is_the_reason(task: Path, tmp_path: Path
     assert not outcome.passed(2)
 
 
-def test_evidence_that_cannot_be_written_can_be_imported_later(
+def test_unwritten_evidence_can_be_imported_later(
     aigo: Run, task: Path, tmp_path: Path, result_of: Callable[[Path], dict[str, Any]]
 ) -> None:
     (tmp_path / "out" / "t.tasklog.json").mkdir(parents=True)

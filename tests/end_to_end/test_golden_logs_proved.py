@@ -26,7 +26,7 @@ def findings_of(verification: Verification) -> list[str]:
 
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: f"{log.parent.name}-{log.name}")
-def test_an_imported_golden_log_is_proved(log: Path, aigo: Run, tmp_path: Path) -> None:
+def test_imported_golden_log_is_verified_as_proved(log: Path, aigo: Run, tmp_path: Path) -> None:
     if log.suffix == ".zip":
         with zipfile.ZipFile(log) as archive:
             archive.extractall(tmp_path / "log")

@@ -40,7 +40,7 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 @pytest.mark.parametrize("field", ["prompt", "truth"])
-def test_a_template_that_never_ends_fails_its_sample(
+def test_endless_template_fails_only_its_sample(
     engine: str, field: str, aigo: Run, tmp_path: Path, result_of: Callable[[Path], dict[str, Any]]
 ) -> None:
     (tmp_path / "q.jsonl").write_text(

@@ -107,7 +107,7 @@ def test_a_file_that_is_not_a_log_is_an_error_with_a_hint(
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_without_logs(aigo: Run, tmp_path: Path) -> None:
+def test_folders_without_logs_are_reported(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("x")
@@ -124,7 +124,7 @@ def test_folders_without_logs(aigo: Run, tmp_path: Path) -> None:
         assert "expected logs of Inspect (*.eval, *.json) or results of lighteval" in done.err
 
 
-def test_pipes_and_sockets_are_not_waited_for(aigo: Run, tmp_path: Path) -> None:
+def test_pipes_and_sockets_do_not_block_the_import(aigo: Run, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "good.json").write_bytes(LOG)
@@ -140,7 +140,7 @@ def test_pipes_and_sockets_are_not_waited_for(aigo: Run, tmp_path: Path) -> None
             assert (alone.code, "it is no regular file" in alone.err) == (2, True)
 
 
-def test_of_a_large_file_the_beginning_is_read(aigo: Run, tmp_path: Path) -> None:
+def test_only_the_beginning_of_a_large_file_is_read(aigo: Run, tmp_path: Path) -> None:
     """Ten gigabytes with a hole: whoever reads them whole does not come back in time."""
     with (tmp_path / "big.json").open("wb") as file:
         file.write(b'{"features": [{"type": "x"},')
@@ -169,14 +169,14 @@ def test_of_a_large_file_the_beginning_is_read(aigo: Run, tmp_path: Path) -> Non
         ("key: x", None),
     ],
 )
-def test_members_are_those_at_the_top(text: str, members: list[str] | None, tmp_path: Path) -> None:
+def test_only_top_level_members_are_listed(text: str, members: list[str] | None, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
     head = head_of(tmp_path / "x.json")
     assert head is not None
     assert head.members == members
 
 
-def test_damaged_logs_are_left_to_those_who_mend_them(tmp_path: Path) -> None:
+def test_truncated_logs_are_recognized_as_logs(tmp_path: Path) -> None:
     """Every beginning of a log may be one, as long as its first member is in sight, or nothing is."""
     for size in (*range(1, 60), 1_000, 4_000, len(LOG)):
         (tmp_path / "cut.json").write_bytes(LOG[:size])
@@ -185,7 +185,7 @@ def test_damaged_logs_are_left_to_those_who_mend_them(tmp_path: Path) -> None:
         assert other_file(head, "cut.json") is None, size
 
 
-def test_the_data_of_a_complete_log_is_not_read_again(tmp_path: Path) -> None:
+def test_samples_of_a_complete_log_are_skipped(tmp_path: Path) -> None:
     document = json.loads(LOG)
     samples = document.pop("samples")
     (tmp_path / "x.json").write_text(json.dumps({"samples": samples * 100, **document}))

@@ -58,7 +58,7 @@ main()
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(300)
-def test_lost_workers_cost_their_logs_only(tmp_path: Path) -> None:
+def test_lost_workers_lose_only_their_own_logs(tmp_path: Path) -> None:
     for name in ("a", "b", "c", "once", "deadly"):
         make_log(tmp_path / "logs" / f"{name}.eval", run=f"run-{name}")
     words = ["import", "logs", "--lake", "lake", "--on", "ray", "--workers", "2"]

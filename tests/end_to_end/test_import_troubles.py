@@ -45,7 +45,7 @@ def written(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("output_format", ["json", "json.zst", "parquet"])
-def test_evidence_that_does_not_fit_on_the_disk_is_named(tmp_path: Path, output_format: str) -> None:
+def test_evidence_on_a_full_disk_is_named(tmp_path: Path, output_format: str) -> None:
     noise = "".join(chr(33 + n * n % 89) + str(n) for n in range(120_000))
     write(tmp_path / "a.eval", text=noise)
     write(tmp_path / "b.eval")
@@ -87,7 +87,7 @@ def test_an_unwritable_loss_report_is_reported(aigo: Run, tmp_path: Path) -> Non
     assert written(tmp_path / "out") == ["a.loss.json", "a.tasklog.json", "b.loss.json", "b.tasklog.json"]
 
 
-def test_a_folder_in_the_way_is_named_and_not_the_draft(aigo: Run, tmp_path: Path) -> None:
+def test_folder_in_place_of_the_output_file_is_named(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path / "a.eval")
     write(tmp_path / "b.eval")
     (tmp_path / "out" / "a.tasklog.json").mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_a_folder_in_the_way_is_named_and_not_the_draft(aigo: Run, tmp_path: Pat
     assert written(tmp_path / "out") == ["a.tasklog.json", "b.loss.json", "b.tasklog.json"]
 
 
-def test_an_unwritable_aigo_bridge_run_does_not_affect_others(aigo: Run, tmp_path: Path) -> None:
+def test_unwritable_evidence_does_not_affect_other_logs(aigo: Run, tmp_path: Path) -> None:
     examples = REPOSITORY / "examples" / "capitals"
     aigo("run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", "run")
     (log,) = (tmp_path / "run").glob("*.eval")
@@ -134,7 +134,7 @@ def test_aigo_bridge_runs_with_equal_names_keep_their_evidence(
     assert sorted(len(result["evidence"]["samples"]) for result in found) == [1, 4, 4]
 
 
-def test_a_log_that_is_named_twice_is_imported_once(aigo: Run, tmp_path: Path) -> None:
+def test_log_given_twice_is_imported_once(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path / "logs" / "a.eval")
     (tmp_path / "logs" / "latest.eval").symlink_to("a.eval")
     assert len(find_logs([tmp_path / "logs", (tmp_path / "logs" / "a.eval").as_uri()])) == 1
@@ -154,7 +154,7 @@ def test_a_log_that_is_named_twice_is_imported_once(aigo: Run, tmp_path: Path) -
     assert written(tmp_path / "out") == ["a.loss.json", "a.tasklog.json"]
 
 
-def test_damage_outweighs_what_was_dropped(aigo: Run, tmp_path: Path) -> None:
+def test_damaged_log_exits_with_3_for_every_max_loss(aigo: Run, tmp_path: Path) -> None:
     """Of a log that is damaged nobody knows how much is missing: 3, whatever `--max-loss` allows."""
     whole = write(tmp_path / "whole.eval", states=1)
     assert aigo("import", whole, "--max-loss", "0").code == 1
@@ -178,7 +178,7 @@ for result in import_logs(["big.json", "b.eval"], "out", jobs=1):
 """
 
 
-def test_a_log_for_which_memory_does_not_suffice_costs_itself(tmp_path: Path) -> None:
+def test_log_larger_than_memory_does_not_affect_others(tmp_path: Path) -> None:
     with (tmp_path / "big.json").open("wb") as file:
         file.write(b'{"eval": {}, "samples": [')
         file.truncate(1 << 30)
@@ -209,14 +209,14 @@ def test_an_unreadable_url_is_an_error_with_the_address(
         assert "s3://no-such-bucket/x.eval cannot be looked at: Unable to locate credentials" in done.err
 
 
-def test_a_url_of_an_unknown_kind_or_a_silent_server_is_an_error_with_the_address(aigo: Run) -> None:
+def test_unknown_url_scheme_or_silent_server_is_an_error_with_the_address(aigo: Run) -> None:
     for url in ("nobody://x/y.eval", "http://127.0.0.1:9/x.eval"):
         done = aigo("import", url)
         assert done.code == 2
         assert f"cannot look for logs at '{url}': " in done.err
 
 
-def test_errors_of_libraries_that_are_not_loaded_need_no_import() -> None:
+def test_remote_errors_are_listed_without_importing_their_libraries() -> None:
     done = subprocess.run(
         [
             sys.executable,

@@ -32,7 +32,9 @@ def foreign(tmp_path: Path) -> Path:
     return Path(log.location)
 
 
-def test_foreign_log_becomes_evidence(aigo: Run, foreign: Path, tmp_path: Path, result_of: Load) -> None:
+def test_foreign_log_is_imported_as_evidence(
+    aigo: Run, foreign: Path, tmp_path: Path, result_of: Load
+) -> None:
     done = aigo("import", "logs", "--out", "evidence")
 
     assert done.code == 0, done.err
@@ -46,7 +48,7 @@ def test_foreign_log_becomes_evidence(aigo: Run, foreign: Path, tmp_path: Path, 
     assert len(list((tmp_path / "evidence").glob("*.loss.json"))) == 1
 
 
-def test_own_log_comes_back_as_the_run_wrote_it(aigo: Run, tmp_path: Path) -> None:
+def test_own_log_is_imported_as_the_evidence_of_its_run(aigo: Run, tmp_path: Path) -> None:
     examples = REPOSITORY / "examples" / "capitals"
     aigo("run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", "run")
 
@@ -86,20 +88,20 @@ def test_damaged_log_is_salvaged(aigo: Run, foreign: Path, tmp_path: Path) -> No
         ([], "Missing argument"),
     ],
 )
-def test_wrong_use_of_import(aigo: Run, arguments: list[str], message: str) -> None:
+def test_wrong_use_of_import_is_reported(aigo: Run, arguments: list[str], message: str) -> None:
     done = aigo("import", *arguments)
 
     assert done.code == 2
     assert message in done.err
 
 
-def test_loss_can_be_forbidden(aigo: Run, foreign: Path) -> None:
+def test_max_loss_0_fails_on_any_loss(aigo: Run, foreign: Path) -> None:
     """The default leaves out state patches; `--max-loss 0` makes that an error, `--events all` keeps them."""
     assert aigo("import", foreign, "--max-loss", "0").code == 1
     assert aigo("import", foreign, "--max-loss", "1000").code == 0
 
 
-def test_bounds_are_set_by_name(aigo: Run, tasks: Path, tmp_path: Path) -> None:
+def test_size_limits_are_set_by_name(aigo: Run, tasks: Path, tmp_path: Path) -> None:
     log = Path(__file__).parents[1] / "golden" / "inspect" / "0.3.150.eval"
 
     small = aigo("import", log, "-o", "a", "--bound", "member_bytes=10")
@@ -113,7 +115,7 @@ def test_bounds_are_set_by_name(aigo: Run, tasks: Path, tmp_path: Path) -> None:
     assert (word.code, "expected NAME=NUMBER" in word.err) == (2, True)
 
 
-def test_secrets_of_our_own_logs_are_taken_out_too(
+def test_secrets_in_own_logs_are_redacted(
     aigo: Run, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a model said by heart, what stood in a row; choices that do not apply are told."""

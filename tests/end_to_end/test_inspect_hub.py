@@ -76,9 +76,7 @@ def write_model(folder: Path) -> str:
 
 
 @pytest.mark.slow  # runs each task with Inspect itself
-def test_a_data_set_of_the_hub_gives_the_numbers_that_inspect_gives_and_comes_back(
-    aigo: Run, tmp_path: Path
-) -> None:
+def test_converted_hub_dataset_has_the_metrics_of_inspect_and_round_trips(aigo: Run, tmp_path: Path) -> None:
     native = run_by_inspect(tmp_path / "home", ANSWERS, DATA_SETS / "choices", DATA_SETS / "numbers")
     model = write_model(tmp_path)
     tasks = {
@@ -136,7 +134,7 @@ definition:
 
 
 @pytest.mark.slow  # runs each task with Inspect itself
-def test_a_task_becomes_a_data_set_that_inspect_runs_alike(aigo: Run, tmp_path: Path) -> None:
+def test_exported_task_has_equal_metrics_in_inspect(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "capitals.yaml").write_text(CAPITALS)
     rows = [
         {"question": "France {x}?", "answer": "Paris", "area": "Europe\n "},
@@ -163,7 +161,7 @@ def test_a_task_becomes_a_data_set_that_inspect_runs_alike(aigo: Run, tmp_path: 
     assert "contains files that an export did not write" in foreign.err
 
 
-def test_a_task_without_an_eval_yaml_form_is_refused_with_its_parts(aigo: Run, tmp_path: Path) -> None:
+def test_task_that_eval_yaml_cannot_express_is_refused_with_its_parts(aigo: Run, tmp_path: Path) -> None:
     text = CAPITALS.replace('role: user, content: "One', 'role: assistant, content: "One')
     text = text.replace("  trials: {num_trials: 2}", '  - {type: bleu, ground_truth: "{{ sample.answer }}"}')
     (tmp_path / "task.yaml").write_text(text)
@@ -180,7 +178,7 @@ def test_a_task_without_an_eval_yaml_form_is_refused_with_its_parts(aigo: Run, t
     assert not (tmp_path / "capitals").exists()
 
 
-def test_parts_left_out_of_a_task_are_restored_in_the_entry(aigo: Run, tmp_path: Path) -> None:
+def test_lost_parts_of_an_unchanged_task_are_restored_on_export(aigo: Run, tmp_path: Path) -> None:
     """A task that is as it was converted carries the entry as a whole, with what `--allow-gaps` allowed to be lost."""
     shutil.copytree(DATA_SETS / "choices", tmp_path / "lossy")
     document = yaml.safe_load((tmp_path / "lossy" / "eval.yaml").read_text())
@@ -207,13 +205,13 @@ def test_parts_left_out_of_a_task_are_restored_in_the_entry(aigo: Run, tmp_path:
         ([f"inspect-hub:{DATA_SETS / 'numbers'}", "--out", "x", "--key", "one"], "--key: there are 2 tasks"),
     ],
 )
-def test_wrong_use_is_told(arguments: list[str], message: str, aigo: Run) -> None:
+def test_wrong_use_is_reported(arguments: list[str], message: str, aigo: Run) -> None:
     done = aigo("convert", *arguments)
     assert done.code == 2
     assert message in done.err
 
 
-def test_rows_that_are_not_found_have_to_be_given(aigo: Run, tmp_path: Path) -> None:
+def test_missing_rows_are_reported_with_the_option(aigo: Run, tmp_path: Path) -> None:
     """A file that points out of the folder is none of its rows, and of several none is chosen."""
     (tmp_path / "outside.jsonl").write_text("{}\n")
     (tmp_path / "rows").mkdir()

@@ -37,7 +37,7 @@ PIECES = (
 ROW: dict[str, Any] = {"story": "{prompt} {{ 7 * 7 }} {% x %}", "ä": "€", "n": 2.0, "none": None}
 
 
-def test_templates_that_are_not_written_are_those_of_inspect() -> None:
+def test_default_templates_equal_those_of_inspect() -> None:
     assert COT == DEFAULT_COT_TEMPLATE
     templates = {
         choice_template(cot=cot, multiple_correct=several)
@@ -47,7 +47,7 @@ def test_templates_that_are_not_written_are_those_of_inspect() -> None:
     assert templates == {template.value for template in MultipleChoiceTemplate}
 
 
-def test_random_templates_print_the_same() -> None:
+def test_random_templates_render_as_in_inspect() -> None:
     random_state = random.Random(0)
     same = refused = 0
     for _ in range(3_000):

@@ -43,7 +43,7 @@ def test_show_worst_ranks_letter_grades(aigo: Run, results: Results) -> None:
     assert ids(aigo("show", results["letters"][0], "--worst", 1, "--score", "strict.strict").out) == ["2"]
 
 
-def test_sql_gives_a_letter_its_number_and_its_text(aigo: Run, results: Results) -> None:
+def test_sql_has_number_and_text_of_a_letter_grade(aigo: Run, results: Results) -> None:
     query = "select text, value, count(*) as n from scores where scorer = 'letters' group by 1, 2 order by 1"
 
     rows = aigo("sql", query, results["letters"][0], "--json").json
@@ -74,7 +74,7 @@ def test_metrics_of_inspect_are_recomputed(results: Results, name: str) -> None:
     assert len(unknown) < len(found)
 
 
-def test_metrics_that_the_task_defines_are_not_known(results: Results) -> None:
+def test_custom_metrics_have_no_known_formula(results: Results) -> None:
     reasons = {
         number.name: number.content.reason
         for number in numbers(results["counts"][0])
@@ -99,7 +99,7 @@ def test_an_altered_metric_contradicts_the_scores(results: Results, name: str, t
         assert isinstance(number.content, WrongMetric) == known, number
 
 
-def test_stats_names_every_number_and_shows_errors_with_their_metric(aigo: Run, results: Results) -> None:
+def test_stats_names_every_metric_and_its_standard_error(aigo: Run, results: Results) -> None:
     rows = aigo("stats", results["reducers"][0], "--json").json[0]["metrics"]
 
     labels = [row["label"] for row in rows]
@@ -115,7 +115,7 @@ def test_stats_names_every_number_and_shows_errors_with_their_metric(aigo: Run, 
     assert not any("stderr" in label for label in labels)
 
 
-def test_names_are_as_short_as_they_can_be(aigo: Run, results: Results) -> None:
+def test_metric_labels_are_as_short_as_possible(aigo: Run, results: Results) -> None:
     def labels(name: str) -> list[str]:
         return [row["label"] for row in aigo("stats", results[name][0], "--json").json[0]["metrics"]]
 
@@ -145,7 +145,7 @@ def test_every_surface_has_the_same_names(aigo: Run, results: Results, tmp_path:
     assert [row["name"] for row in rows] == [f"dictionary: {name}" for name in names]
 
 
-def test_compare_pairs_numbers_of_one_score_only(aigo: Run, results: Results) -> None:
+def test_compare_pairs_only_metrics_of_the_same_score(aigo: Run, results: Results) -> None:
     compared = aigo("compare", results["letters"][0], results["reducers"][0], "--json").json
     metrics = compared["comparisons"][0]["metrics"]
 
@@ -168,7 +168,7 @@ def test_check_names_a_metric_by_its_label(aigo: Run, results: Results) -> None:
     )
 
 
-def test_counts_have_no_proportion(aigo: Run, results: Results, tmp_path: Path) -> None:
+def test_mean_of_integer_scores_is_not_a_proportion(aigo: Run, results: Results, tmp_path: Path) -> None:
     """Every score is 0 or 1, but the scorer returned integers and the metric is a mean."""
     (row,) = [
         row
@@ -185,7 +185,7 @@ def test_counts_have_no_proportion(aigo: Run, results: Results, tmp_path: Path) 
     assert [row["method"] for row in letters] == ["Wilson, effective n", "Wilson"]
 
 
-def test_verify_of_an_imported_log_computes_its_metrics(aigo: Run, results: Results) -> None:
+def test_verify_recomputes_metrics_of_an_imported_log(aigo: Run, results: Results) -> None:
     done = aigo("verify", results["letters"][0])
 
     assert "4 of 4 metrics follow from their samples' scores" in done.out

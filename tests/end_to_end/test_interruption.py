@@ -112,7 +112,7 @@ def test_killed_run_is_resumed(counted: Path, command: Run, result_of: Load) -> 
     ]  # and its provenance
 
 
-def test_interrupted_run_keeps_what_it_has(counted: Path, command: Run, result_of: Load) -> None:
+def test_interrupted_run_keeps_its_finished_samples(counted: Path, command: Run, result_of: Load) -> None:
     """Ctrl-C: the finished samples are evidence, the log says that it is not all, and `--resume` goes on."""
     arguments = [
         "run",
@@ -170,7 +170,7 @@ def test_resume_does_not_mix_different_models(counted: Path, aigo: Run) -> None:
     assert done.json["metrics"][0]["value"] == 0.0
 
 
-def test_resume_asks_failed_samples_again(counted: Path, command: Run) -> None:
+def test_resume_runs_failed_samples_again(counted: Path, command: Run) -> None:
     """A run that ended with failures is continued at the failed samples only."""
     script = counted / "m.jsonl"
     script.write_text(
@@ -204,7 +204,7 @@ def test_finished_run_is_not_run_again(counted: Path, command: Run) -> None:
     assert done.json["samples"]["scored"] == 12
 
 
-def test_resume_scores_again_what_a_scorer_failed_on(counted: Path, command: Run) -> None:
+def test_resume_rescores_samples_with_a_failed_scorer(counted: Path, command: Run) -> None:
     """For Inspect such a sample is finished; for us it is not."""
     (counted / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     task = (counted / "task.yaml").read_text()

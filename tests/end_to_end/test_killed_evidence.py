@@ -142,7 +142,7 @@ def evidence_of(file: Path) -> list[str]:
 @pytest.mark.engine
 @pytest.mark.slow
 @pytest.mark.parametrize("run", list(RUNS))
-def test_evidence_after_kills_equals_that_of_an_undisturbed_run(
+def test_evidence_after_kills_equals_evidence_of_an_uninterrupted_run(
     folder: Path, endpoint: Endpoint, run: str
 ) -> None:
     chance = random.Random(int(os.environ.get("AIGO_KILLS_SEED", "31")))  # no secret

@@ -23,7 +23,7 @@ def cells(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_tables_of_a_lake_are_those_of_the_results_that_were_imported(tmp_path: Path, aigo: Run) -> None:
+def test_lake_tables_equal_tables_of_the_imported_results(tmp_path: Path, aigo: Run) -> None:
     make_log(tmp_path / "logs" / "a.eval", run="run-a")
     make_log(tmp_path / "logs" / "b.eval", run="run-b", samples=3)
     assert aigo("import", "logs", "--lake", "team.lake").code == 0
@@ -40,7 +40,7 @@ def test_tables_of_a_lake_are_those_of_the_results_that_were_imported(tmp_path: 
     assert len(rows) >= 5
 
 
-def test_other_programs_read_its_tables(tmp_path: Path, aigo: Run) -> None:
+def test_lake_tables_are_readable_by_other_programs(tmp_path: Path, aigo: Run) -> None:
     import duckdb
     import polars as pl
     from deltalake import DeltaTable

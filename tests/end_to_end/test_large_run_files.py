@@ -25,7 +25,7 @@ definition:
 """
 
 
-def test_a_run_file_is_composed_a_few_times_and_not_for_each_specification(
+def test_run_file_is_composed_a_fixed_number_of_times(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was, twice, so that the time grew with the square of their number: 64 s for 1,200 of them."""

@@ -56,7 +56,7 @@ YES = "  scorers:\n    - {type: string_equals, ground_truth: 'yes'}\n"
         (("--time-limit", 1), {"delay": 30}, "time"),
     ],
 )
-def test_a_limit_ends_its_sample_only(
+def test_limit_ends_only_its_sample(
     aigo: Run, tmp_path: Path, result_of: Load, limit: tuple[object, ...], slow: dict[str, Any], message: str
 ) -> None:
     """The sample has no score, because it was not solved; the error says which limit it was."""
@@ -85,7 +85,7 @@ def test_a_limit_ends_its_sample_only(
     assert "limit" in text.lower()
 
 
-def test_a_snippet_that_scores_too_long_fails_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_scoring_timeout_fails_only_its_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """At stage score, with the time that scoring has; what other scorers said stays."""
     write(tmp_path, "", [{"q": "x"}, {"q": "y"}])
     (tmp_path / "t.yaml").write_text("""key: t
@@ -112,7 +112,7 @@ definition:
     assert values(result) == {"quick.accuracy": 0.5, "endless.s_mean": 1.0}
 
 
-def test_an_infinite_score_is_null_and_spelled_out(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_infinite_score_is_null_with_its_value_as_text(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """JSON has no infinity. It is in no mean, which says so; frequencies count it by its name."""
     write(tmp_path, "", [{"v": 1.0}, {"v": 2.0}])
     (tmp_path / "t.yaml").write_text("""key: t
@@ -139,7 +139,7 @@ definition:
     assert values(result) == {"s.v_1.0": 0.5, "s.v_-inf": 0.5}
 
 
-def test_one_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_run_with_one_sample_has_its_metric(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     write(tmp_path, YES, [{"q": "?"}], {"default": True, "reply": "yes"})
 
     assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "out").code == 0
@@ -147,7 +147,7 @@ def test_one_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [{"q": "a", "use": False}]])
-def test_no_sample(aigo: Run, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+def test_run_without_samples_is_refused(aigo: Run, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     """An empty dataset, or one of which a filter leaves nothing, is told before any model is called."""
     write(tmp_path, YES, rows)
     (tmp_path / "d.yaml").write_text(
@@ -163,7 +163,7 @@ def test_no_sample(aigo: Run, tmp_path: Path, rows: list[dict[str, Any]]) -> Non
     assert "expected" in done.err
 
 
-def test_columns_named_like_methods(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_columns_named_like_methods_are_rendered(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     names = ("items", "keys", "values", "get", "sample", "self", "a b", "Ümlaut")
     row = {"q": "?", **{name: f"<{name}>" for name in names}}
     wanted = "|".join(f"<{name}>" for name in names)
@@ -184,7 +184,7 @@ def test_columns_named_like_methods(aigo: Run, tmp_path: Path, result_of: Load) 
     assert values(result_of(tmp_path / "out" / "t.tasklog.json")) == {"string_equals.accuracy": 1.0}
 
 
-def test_scores_of_every_kind_and_scorers_with_equal_names(
+def test_all_score_types_and_scorers_with_equal_names_are_recorded(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
     """Booleans count as 0 and 1, texts as labels, null and NaN as not given; unnamed scorers get keys of their own."""

@@ -87,7 +87,9 @@ def without_lines(text: str, *words: str) -> str:
 
 @pytest.mark.parametrize("location", ["export", "export/run.yaml"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_verb_shows_the_same_as_of_single_results(export: Path, aigo: Run, verb: str, location: str) -> None:
+def test_verb_output_is_equal_for_linked_and_single_results(
+    export: Path, aigo: Run, verb: str, location: str
+) -> None:
     linked = aigo(*(word.format(location) for word in VERBS[verb]))
     single = aigo(*(word.format("single") for word in VERBS[verb]))
 
@@ -114,7 +116,7 @@ def test_report_has_the_specifications_as_titles(export: Path, aigo: Run) -> Non
 
 
 @pytest.mark.parametrize("table", ["samples", "trials", "scores", "metrics", "results"])
-def test_table_has_the_specification_as_result(export: Path, aigo: Run, table: str) -> None:
+def test_result_column_contains_the_specification(export: Path, aigo: Run, table: str) -> None:
     assert aigo("table", "export", "--out", "linked.csv", "--table", table).code == 0
     assert aigo("table", "single", "--out", "single.csv", "--table", table).code == 0
 
@@ -179,7 +181,7 @@ def test_view_lists_the_specifications(export: Path) -> None:
 # One specification, and several folders
 
 
-def test_one_specification_is_named_after_a_hash(export: Path, aigo: Run) -> None:
+def test_hash_selects_one_specification(export: Path, aigo: Run) -> None:
     done = aigo("stats", "export/run.yaml#second", "--json")
     checked = aigo("check", "export/run.yaml#second", "--rule", "is_correct >= 0.75", "--json")
     unknown = aigo("stats", "export/run.yaml#third")
@@ -274,7 +276,7 @@ def test_evaluation_next_to_its_run_file_counts_once(export: Path) -> None:
     assert [source.label for source in sources_of([export])] == [f"{export}/run.yaml#{key}" for key in LOGS]
 
 
-def test_models_and_tasks_that_are_not_there_do_not_matter(export: Path) -> None:
+def test_missing_models_and_tasks_are_ignored(export: Path) -> None:
     """A result can be read without all that its run needs."""
     (export / "run.yaml").write_text("tasks:\n  - $ref: tasks/quiz.yaml\nmodels: [{key: x}]\n" + RUN_FILE)
 
@@ -404,7 +406,7 @@ def test_run_file_without_results_is_refused(export: Path, aigo: Run) -> None:
     assert "export/run.yaml: error: the file names no results" in problems(aigo("stats", "export/run.yaml"))
 
 
-def test_specification_without_a_result_is_noted_and_fails_a_check(export: Path, aigo: Run) -> None:
+def test_specification_without_a_result_is_reported_and_fails_a_check(export: Path, aigo: Run) -> None:
     (export / "run.yaml").write_text(RUN_FILE + "    - {key: third, task_key: quiz}\n")
 
     shown = aigo("stats", "export")

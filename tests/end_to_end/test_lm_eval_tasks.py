@@ -32,7 +32,7 @@ def numbers(log: dict[str, Any]) -> dict[str, float]:
 @pytest.mark.parametrize(
     "engine", ["inspect", pytest.param("lighteval", marks=pytest.mark.xdist_group("lighteval"))]
 )
-def test_answers_are_asked_and_scored_as_by_the_harness(engine: str, aigo: Run, tmp_path: Path) -> None:
+def test_prompts_and_scores_equal_those_of_the_harness(engine: str, aigo: Run, tmp_path: Path) -> None:
     rows = [
         {"question": "1 + 1?", "answer": "two\n#### 2"},
         {"question": "500 + 500?", "answer": "sum\n#### 1,000"},
@@ -59,7 +59,7 @@ def test_answers_are_asked_and_scored_as_by_the_harness(engine: str, aigo: Run, 
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_choices_are_weighed_as_by_the_harness(aigo: Run, tmp_path: Path) -> None:
+def test_choice_scores_equal_those_of_the_harness(aigo: Run, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"goal": "the moon is", "sol1": "red", "sol2": "the sea é", "label": 0},
         {"goal": "why", "sol1": "yes", "sol2": "no, the other way", "label": 1},
@@ -107,7 +107,7 @@ def weighed(log: dict[str, Any], scorer: str) -> list[list[dict[str, Any]]]:
     ]
 
 
-def test_a_group_becomes_a_run_file(aigo: Run, tmp_path: Path) -> None:
+def test_group_is_converted_to_a_run_file(aigo: Run, tmp_path: Path) -> None:
     made = aigo("convert", f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "group")
     assert made.code == 0, made.err
     assert made.out.startswith("2 tasks  group/run.yaml")
@@ -119,7 +119,7 @@ def test_a_group_becomes_a_run_file(aigo: Run, tmp_path: Path) -> None:
     assert aigo("convert", f"lm-eval:{TASKS / 'mmlu_like_group.yaml'}", "--out", "group", "--force").code == 0
 
 
-def test_a_task_without_an_aigo_form_is_refused_with_positions(aigo: Run, tmp_path: Path) -> None:
+def test_inexpressible_task_is_refused_with_positions(aigo: Run, tmp_path: Path) -> None:
     refused = aigo("convert", f"lm-eval:{TASKS / 'hellaswag.yaml'}", "--out", "task")
     assert refused.code == 1
     assert "hellaswag.yaml:6:15: rows are created by 'utils.process_docs', which is not run" in refused.err
@@ -146,7 +146,7 @@ def test_a_task_without_an_aigo_form_is_refused_with_positions(aigo: Run, tmp_pa
         ),
     ],
 )
-def test_wrong_use_is_told(arguments: list[str], message: str, aigo: Run) -> None:
+def test_wrong_use_is_reported(arguments: list[str], message: str, aigo: Run) -> None:
     done = aigo("convert", *arguments)
     assert done.code == 2
     assert message in done.err

@@ -53,7 +53,7 @@ def test_every_verb_on_inspect_works_without_the_extras(tmp_path: Path) -> None:
     assert len(list((tmp_path / "all").glob("*.tasklog.json"))) == 8
 
 
-def test_details_alone_need_pyarrow_and_everything_else_is_imported(tmp_path: Path, results: Path) -> None:
+def test_only_lighteval_details_need_pyarrow(tmp_path: Path, results: Path) -> None:
     (results_file,) = results.rglob("results_*.json")
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -98,7 +98,7 @@ def test_a_lake_needs_its_extra(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_an_engine_that_cannot_be_loaded_is_its_own_matter(tmp_path: Path, results: Path) -> None:
+def test_engine_import_error_does_not_affect_other_logs(tmp_path: Path, results: Path) -> None:
     """Whatever of the adapter cannot be imported: the logs of the other engine are none of its business."""
     imported, unread, nothing = verbs_without(
         tmp_path,

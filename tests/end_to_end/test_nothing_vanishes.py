@@ -50,7 +50,7 @@ def test_a_lone_surrogate_is_reported_before_model_calls(aigo: Run, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-def test_a_sample_whose_rule_fails_is_in_no_mean(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_sample_with_a_failed_rule_is_excluded_from_means(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Nobody knows whether it should have been excluded."""
     rows = [{"q": "1", "n": 1}, {"q": "2", "n": "oops"}, {"q": "3", "n": 3}]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -57,7 +57,7 @@ def contents(s3: S3) -> Iterator[tuple[str, bytes]]:
                 yield from ((f"{key}/{name}", archive.read(name)) for name in archive.namelist())
 
 
-def test_a_task_is_run_read_and_shown_in_a_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
+def test_task_is_run_and_read_in_object_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
     here = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL, "--out", "here", "--json")
     out = f"s3://{BUCKET}/out"
     there = aigo("run", TASK, "--model", MODEL, "--out", out, "--json")
@@ -112,9 +112,7 @@ def test_a_task_is_run_read_and_shown_in_a_storage(s3: S3, aigo: Run, tmp_path: 
     assert leaks == []
 
 
-def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
-    s3: S3, aigo: Run, tmp_path: Path
-) -> None:
+def test_shards_in_storage_are_merged_over_a_failing_network(s3: S3, aigo: Run, tmp_path: Path) -> None:
     whole = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL, "--out", "whole")
     faults = itertools.cycle(["error", None, None, "cut", None, None, "slow-down", None, None, None])
     with (
@@ -154,7 +152,7 @@ def test_shards_in_a_storage_are_merged_there_with_a_network_that_fails(
 
 
 @pytest.mark.timeout(300)
-def test_pieces_of_a_cluster_run_are_stored_and_resumed_from_storage(
+def test_shards_of_a_cluster_run_are_resumed_from_storage(
     s3: S3, aigo: Run, command: Run, tmp_path: Path
 ) -> None:
     """Workers share the copy on this machine; what is lost of the storage is asked for again, and nothing else."""
@@ -233,7 +231,7 @@ def test_a_killed_run_is_resumed_from_storage(s3: S3, aigo: Run, tmp_path: Path)
     assert len(json.loads(s3.get("killed/slow.tasklog.json"))["evidence"]["samples"]) == 40
 
 
-def test_a_lake_in_a_storage_is_whole_after_killed_imports_and_compactions(
+def test_lake_in_storage_is_complete_after_killed_imports_and_compactions(
     s3: S3, aigo: Run, tmp_path: Path
 ) -> None:
     for name in ("a", "b", "c"):
@@ -308,7 +306,7 @@ def test_unsupported_storage_addresses_are_refused(s3: S3, aigo: Run, tmp_path: 
     assert not [path.name for path in tmp_path.iterdir() if ":" in path.name]
 
 
-def test_a_task_of_a_storage_reaches_its_own_folder_only(s3: S3, aigo: Run) -> None:
+def test_task_in_storage_cannot_read_outside_its_folder(s3: S3, aigo: Run) -> None:
     s3.put("tasks/secret.yaml", "type: string_equals\n")
     text = (EXAMPLES / "task.yaml").read_text()
     for include in ("../secret.yaml", f"s3://{BUCKET}/tasks/secret.yaml", "/etc/passwd"):
@@ -318,7 +316,7 @@ def test_a_task_of_a_storage_reaches_its_own_folder_only(s3: S3, aigo: Run) -> N
         assert f"{TASK}:" in done.err + done.out
 
 
-def test_a_task_names_rows_in_a_storage_that_the_user_allows(
+def test_task_reads_rows_from_an_allowed_storage(
     s3: S3, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -353,7 +351,7 @@ def test_a_task_names_rows_in_a_storage_that_the_user_allows(
     assert SECRET not in gone.err + second.err + first.out
 
 
-def test_defaults_of_a_project_name_no_storage(s3: S3, aigo: Run, tmp_path: Path) -> None:
+def test_storage_address_as_project_default_is_refused(s3: S3, aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_text(f'[run]\nout = "s3://{BUCKET}/out"\n')
     done = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL)
     assert done.code == 2

@@ -141,7 +141,7 @@ def folders(changes: list[Change]) -> Iterator[tuple[str, Change]]:
 
 @pytest.mark.parametrize(("member", "changes"), [("header.json", HEADER), ("samples/0_epoch_1.json", SAMPLE)])
 @pytest.mark.parametrize("own", [True, False])
-def test_logs_of_inspect(
+def test_bad_inspect_log_does_not_affect_others(
     aigo: Run, ran: Path, tmp_path: Path, member: str, changes: list[Change], *, own: bool
 ) -> None:
     (log,) = ran.glob("inspect/*.eval")
@@ -190,7 +190,7 @@ def applies(change: Change, log: Path, member: str) -> bool:
     return True
 
 
-def test_results_of_lighteval(aigo: Run, ran: Path, tmp_path: Path) -> None:
+def test_bad_lighteval_result_does_not_affect_others(aigo: Run, ran: Path, tmp_path: Path) -> None:
     (results,) = ran.glob("lighteval/results/*/*.json")
     document = json.loads(results.read_text())
     for name, change in folders(RESULTS):
@@ -208,7 +208,7 @@ def test_results_of_lighteval(aigo: Run, ran: Path, tmp_path: Path) -> None:
     assert Path(good["output"]).read_bytes() == (ran / "lighteval/quiz.tasklog.json").read_bytes()
 
 
-def test_results_made_to_tables(aigo: Run, ran: Path, tmp_path: Path) -> None:
+def test_bad_result_does_not_affect_tables_of_others(aigo: Run, ran: Path, tmp_path: Path) -> None:
     result = json.loads((ran / "inspect/quiz.tasklog.json").read_text())
     (tmp_path / "results").mkdir()
     paths: tuple[tuple[str | int, ...], ...] = (
@@ -236,7 +236,9 @@ def test_results_made_to_tables(aigo: Run, ran: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_bad_logs_in_the_folder_of_a_run(aigo: Run, ran: Path, tmp_path: Path, engine: str) -> None:
+def test_bad_logs_in_the_output_folder_do_not_stop_a_run(
+    aigo: Run, ran: Path, tmp_path: Path, engine: str
+) -> None:
     """Whoever looks for earlier runs passes over them."""
     for name in ("quiz.yaml", "rows.jsonl", "m.jsonl"):
         shutil.copy(ran / name, tmp_path)
@@ -255,7 +257,7 @@ def test_bad_logs_in_the_folder_of_a_run(aigo: Run, ran: Path, tmp_path: Path, e
         assert done.code == 0, done.err
 
 
-def test_a_log_of_anybody_too(aigo: Run, tmp_path: Path) -> None:
+def test_bad_foreign_log_does_not_affect_others(aigo: Run, tmp_path: Path) -> None:
     golden = REPOSITORY / "tests/golden/inspect/0.3.240.eval"
     write_edited(golden, tmp_path / "deep.eval", "header.json", at("eval", "metadata", put=nested(900)))
     shutil.copy(golden, tmp_path / "good.eval")

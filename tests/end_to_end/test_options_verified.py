@@ -209,7 +209,7 @@ def test_honest_merge_of_shards_is_proved(aigo: Run, folder: Path, options: str,
 
 
 @pytest.mark.slow
-def test_honest_result_of_score_is_proved_and_says_where_its_rows_are_from(aigo: Run, folder: Path) -> None:
+def test_honest_score_result_is_proved_with_the_origin_of_its_rows(aigo: Run, folder: Path) -> None:
     aigo("run", "task.yaml", "--model", "scripted/answers.jsonl", "-n", "2", "--num-trials", "1")
     aigo("score", "task.yaml", "out/quiz.tasklog.json", "--out", "scored")
     _verified(aigo, folder, Case(""), folder / "scored")
@@ -219,7 +219,7 @@ def test_honest_result_of_score_is_proved_and_says_where_its_rows_are_from(aigo:
     assert "the rows come from the scored result" in finished.out
 
 
-def test_rows_that_were_given_are_compared_only_when_they_are_named(aigo: Run, folder: Path) -> None:
+def test_supplied_rows_are_compared_only_if_named(aigo: Run, folder: Path) -> None:
     aigo("run", "task.yaml", "--model", "scripted/answers.jsonl", "--dataset", "five=other.jsonl")
     result = "out/quiz.tasklog.json"
     assert "--dataset five=other.jsonl" in aigo("verify", result, "--task", "task.yaml").out
@@ -228,7 +228,7 @@ def test_rows_that_were_given_are_compared_only_when_they_are_named(aigo: Run, f
     assert "the dataset" in wrong.out
 
 
-def test_task_that_was_changed_after_the_run_fails(aigo: Run, folder: Path) -> None:
+def test_task_changed_after_the_run_fails_verification(aigo: Run, folder: Path) -> None:
     aigo("run", "task.yaml", "--model", "scripted/answers.jsonl", "--dataset", "five=other.jsonl")
     (folder / "task.yaml").write_text(TASK.replace("What is", "What was"))
     finished = aigo("verify", "out/quiz.tasklog.json", "--task", "task.yaml")

@@ -107,7 +107,7 @@ def python(code: str, folder: Path, *arguments: str, **env: str) -> subprocess.C
     )
 
 
-def test_every_module_loads_without_what_unix_has() -> None:
+def test_every_module_loads_without_unix_features() -> None:
     from tests.architecture.test_platforms import IN_PROCESSES_OF_THEIR_OWN
 
     done = python(ELSEWHERE + EVERYTHING, REPOSITORY, *IN_PROCESSES_OF_THEIR_OWN)
@@ -115,7 +115,7 @@ def test_every_module_loads_without_what_unix_has() -> None:
     assert done.stdout == "loaded\n", done.stderr
 
 
-def test_commands_that_run_nothing_work_without_unix_features(folder: Path) -> None:
+def test_read_only_commands_work_without_unix_features(folder: Path) -> None:
     done = python(ELSEWHERE + VERBS, folder)
 
     assert done.returncode == 0, done.stderr
@@ -124,7 +124,7 @@ def test_commands_that_run_nothing_work_without_unix_features(folder: Path) -> N
     assert (folder / "t.csv").read_text(encoding="utf-8").startswith("result,")
 
 
-def test_a_locale_that_is_not_utf_8_changes_nothing(folder: Path) -> None:
+def test_non_utf_8_locale_does_not_change_the_result(folder: Path) -> None:
     """`PYTHONUTF8=0` in the C locale: what a Windows console or a bare container is like."""
     (folder / "ü.jsonl").write_text('{"country": "Österreich", "capital": "Wien"}\n', encoding="utf-8")
     text = (
@@ -149,7 +149,7 @@ def test_a_locale_that_is_not_utf_8_changes_nothing(folder: Path) -> None:
     assert "größte Stadt – 首都 – of Österreich" in " ".join(done.stdout.decode("utf-8").split())
 
 
-def test_a_console_without_a_character_does_not_fail(folder: Path) -> None:
+def test_unprintable_characters_do_not_fail_a_command(folder: Path) -> None:
     done = subprocess.run(
         [BIN / "aigo-bridge", "stats", "r.tasklog.json"],
         cwd=folder,

@@ -94,7 +94,7 @@ def agree(shown: dict[str, Any], path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_task(aigo: Run, project: Path, engine: str) -> None:
+def test_task_summary_equals_its_evidence(aigo: Run, project: Path, engine: str) -> None:
     done = aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "--engine", engine, "--json")
     assert done.code == 1  # one sample fails
     agree(done.json, project / "out" / "t.tasklog.json")
@@ -103,7 +103,7 @@ def test_a_task(aigo: Run, project: Path, engine: str) -> None:
         agree(again.json[0], project / "scored" / "t.tasklog.json")
 
 
-def test_a_run_file(aigo: Run, project: Path) -> None:
+def test_run_file_summary_equals_its_evidence(aigo: Run, project: Path) -> None:
     done = aigo("run", "run.yaml", "--fail-on-error", "0.5", "--json")
     assert done.code == 0, done.err
     assert [result["key"] for result in done.json["results"]] == ["once", "twice", "again"]
@@ -111,7 +111,7 @@ def test_a_run_file(aigo: Run, project: Path) -> None:
         agree(result, project / "out" / result["result"])
 
 
-def test_a_task_of_inspect(aigo: Run, project: Path) -> None:
+def test_inspect_task_summary_equals_its_evidence(aigo: Run, project: Path) -> None:
     done = aigo("run", "inspect:native.py@odd", *WITH_ARGUMENTS, "--model", "scripted/m.jsonl", "--json")
     assert done.code == 0, done.err
     agree(done.json[0], project / "out" / "odd.tasklog.json")
@@ -120,7 +120,7 @@ def test_a_task_of_inspect(aigo: Run, project: Path) -> None:
     assert task["created_at"] > 0
 
 
-def test_a_task_of_lighteval(aigo: Run, project: Path) -> None:
+def test_lighteval_task_summary_equals_its_evidence(aigo: Run, project: Path) -> None:
     rows = [{"question": f"What is {n} + 1?", "answer": f"so\n#### {n + 1}"} for n in range(3)]
     (project / "rows").mkdir()
     for split in ("train", "test"):
@@ -131,7 +131,9 @@ def test_a_task_of_lighteval(aigo: Run, project: Path) -> None:
     agree(done.json[0], Path(done.json[0]["result"]))
 
 
-def test_the_hook(project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_hook_evidence_equals_the_inspect_log(
+    project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     log = evaluated(project, monkeypatch)
     assert "differs" not in caplog.text
     (path,) = (project / "evidence").glob("*.tasklog.json")
@@ -192,7 +194,7 @@ def noticed(done: Finished, *said: str) -> None:
 @pytest.mark.parametrize(
     ("edit", "said"), [(half, "the evidence has 0.125"), (failed, "shown as a success"), (failed, "has none")]
 )
-def test_a_task_whose_evidence_differs(
+def test_different_evidence_of_a_task_is_reported(
     aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch, edit: Edit, said: str
 ) -> None:
     (project / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
@@ -212,7 +214,9 @@ def plant(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
     monkeypatch.setattr(evaluate, "write_log", write)
 
 
-def test_a_run_file_whose_evidence_differs(aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_evidence_of_a_run_file_is_reported(
+    aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(monkeypatch, half)
     done = aigo("run", "run.yaml#once", "--fail-on-error", "1.0")
     noticed(done, "metric", "the evidence has 0.125")
@@ -221,7 +225,7 @@ def test_a_run_file_whose_evidence_differs(aigo: Run, project: Path, monkeypatch
     assert summary["results"][0]["differences"]
 
 
-def test_a_task_of_inspect_whose_evidence_differs(
+def test_different_evidence_of_an_inspect_task_is_reported(
     aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aigo_inspect.importing.frame.metrics_of", lambda *_: (None, []))
@@ -230,7 +234,7 @@ def test_a_task_of_inspect_whose_evidence_differs(
     assert done.json[0]["differences"]
 
 
-def test_the_hook_reports_a_difference(
+def test_different_evidence_is_reported_by_the_hook(
     project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("aigo_inspect.importing.frame.metrics_of", lambda *_: (None, []))
@@ -239,7 +243,7 @@ def test_the_hook_reports_a_difference(
     assert "differs from what Inspect shows: metric" in caplog.text
 
 
-def test_every_part_is_compared(aigo: Run, project: Path) -> None:
+def test_every_part_of_the_evidence_is_compared(aigo: Run, project: Path) -> None:
     aigo("run", "t.yaml", "--model", "scripted/m.jsonl")
     path = project / "out" / "t.tasklog.json"
     log = json.loads(path.read_text())

@@ -55,7 +55,7 @@ def unpacked(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(600)
-def test_builds_are_equal_byte_for_byte_also_from_the_source_archive(
+def test_builds_are_reproducible_from_checkout_and_source_archive(
     archive: Path, unpacked: Path, tmp_path: Path
 ) -> None:
     here, there = built(tmp_path / "a", "--wheel"), built(tmp_path / "b", "--wheel", source=unpacked)
@@ -70,7 +70,7 @@ def test_builds_are_equal_byte_for_byte_also_from_the_source_archive(
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
 
 
-def test_the_source_archive_has_what_its_tests_need(unpacked: Path) -> None:
+def test_source_archive_contains_the_files_for_its_tests(unpacked: Path) -> None:
     """And they run there: some that need no engine, in a process that knows nothing of this clone."""
     for name in (
         "Makefile",
@@ -100,7 +100,7 @@ def test_files_that_name_the_version_agree() -> None:
     assert citation["authors"] == PROJECT["project"]["authors"]
 
 
-def test_the_recipe_requires_what_the_project_does() -> None:
+def test_conda_recipe_has_the_project_requirements() -> None:
     recipe = yaml.safe_load((REPOSITORY / "packaging/conda/recipe.yaml").read_text("utf-8"))
     other = {"msgspec-python": "msgspec"}
     listed = {
@@ -116,14 +116,14 @@ def test_the_recipe_requires_what_the_project_does() -> None:
     assert listed["python"] == PROJECT["project"]["requires-python"]
 
 
-def test_nothing_is_invented() -> None:
+def test_packaging_files_contain_no_invented_address() -> None:
     """No address of a repository is known: none is named."""
     assert "urls" not in PROJECT["project"]
     for name in ("CITATION.cff", "packaging/conda/recipe.yaml", "Dockerfile", "action.yml"):
         assert not re.search(r"https?://", (REPOSITORY / name).read_text("utf-8")), name
 
 
-def test_workflows_pin_what_they_use_and_publish_without_a_token() -> None:
+def test_workflows_pin_actions_and_publish_without_a_token() -> None:
     text = (REPOSITORY / ".github/workflows/release.yaml").read_text("utf-8")
     workflow = yaml.safe_load(text)
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
@@ -145,7 +145,7 @@ def test_workflows_pin_what_they_use_and_publish_without_a_token() -> None:
 # The container
 
 
-def test_the_steps_of_the_container_can_be_taken(tmp_path: Path) -> None:
+def test_container_steps_can_be_followed(tmp_path: Path) -> None:
     """Without docker: what is copied is there, and enough to build from; it ends as nobody in particular."""
     lines = (REPOSITORY / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
@@ -176,7 +176,7 @@ def test_the_steps_of_the_container_can_be_taken(tmp_path: Path) -> None:
 # Hooks
 
 
-def test_hooks_do_what_they_say(aigo: Run, tmp_path: Path) -> None:
+def test_pre_commit_hooks_check_and_change_the_right_files(aigo: Run, tmp_path: Path) -> None:
     hooks = {
         hook["id"]: hook
         for hook in yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text("utf-8"))

@@ -15,7 +15,7 @@ PAGE = (
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 @pytest.mark.parametrize("status", [200, 404])
-def test_a_page_of_html(
+def test_html_reply_of_a_server_is_reported(
     aigo: Run, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, status: int
 ) -> None:
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)

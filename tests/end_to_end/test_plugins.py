@@ -42,7 +42,7 @@ def plugged(tmp_path: Path, command: Run) -> Callable[..., Finished]:
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_a_task_with_types_of_a_plugin_is_validated_explained_run_and_exported(
+def test_task_with_plugin_types_is_validated_explained_run_and_exported(
     plugged: Callable[..., Finished], tmp_path: Path
 ) -> None:
     assert plugged("validate", "task.yaml").code == 0
@@ -61,12 +61,12 @@ def test_a_task_with_types_of_a_plugin_is_validated_explained_run_and_exported(
     assert rows == ["sample,scorer,score,value", "0,contains,contains,1.0", "1,contains,contains,0.0"]
 
 
-def test_a_verb_of_a_plugin_is_called_by_its_name(plugged: Callable[..., Finished], tmp_path: Path) -> None:
+def test_plugin_verb_is_called_by_its_name(plugged: Callable[..., Finished], tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("three short words")
     assert plugged("words", "text.txt").out == "3 words\n"
 
 
-def test_a_broken_plugin_is_named_and_stops_no_other_command(
+def test_broken_plugin_is_named_and_does_not_affect_other_commands(
     plugged: Callable[..., Finished], tmp_path: Path
 ) -> None:
     done = plugged("doctor")
@@ -86,7 +86,9 @@ def test_a_broken_plugin_is_named_and_stops_no_other_command(
     assert "plug-in 'lost' (verbs)" in missing.err
 
 
-def test_an_unknown_type_is_still_an_unknown_type(plugged: Callable[..., Finished], tmp_path: Path) -> None:
+def test_unknown_type_is_reported_with_a_plugin_installed(
+    plugged: Callable[..., Finished], tmp_path: Path
+) -> None:
     (tmp_path / "wrong.yaml").write_text(TASK.replace("type: contains", "type: contain"))
     done = plugged("validate", "wrong.yaml")
     assert done.code != 0

@@ -48,9 +48,7 @@ def judged(aigo: Run, tmp_path: Path) -> Path:
     return tmp_path / "out" / "judged.tasklog.json"
 
 
-def test_a_judge_is_probed_recorded_and_probed_again_without_it(
-    aigo: Run, tmp_path: Path, judged: Path
-) -> None:
+def test_judge_is_probed_recorded_and_replayed(aigo: Run, tmp_path: Path, judged: Path) -> None:
     unasked = aigo("probe", "judged.yaml", judged)
     assert unasked.code == 3
     assert "rating (model_as_a_judge_scorer): not probed: no model was given for the judge" in unasked.out
@@ -86,7 +84,7 @@ def test_replies_recorded_by_the_run_are_reported_as_insufficient(
     assert done.json["by_scorer"][0]["reasons"] == {"the judge's reply is not in the cassette": 2}
 
 
-def test_a_shipped_task_and_its_evidence(aigo: Run, tmp_path: Path) -> None:
+def test_probe_of_a_shipped_task_writes_evidence(aigo: Run, tmp_path: Path) -> None:
     model = f"scripted/{TASKS / 'winogrande' / 'answers.jsonl'}"
     assert aigo("run", "aigo_tasks/winogrande", "--model", model).code == 0
     result = tmp_path / "out" / "winogrande.tasklog.json"
@@ -161,7 +159,7 @@ def test_a_result_of_another_task_is_reported_next_to_the_table(
     assert other.json["result"]["differences"] == ["it is of task 'judged', not of 'other'"]
 
 
-def test_a_system_task_has_nothing_to_probe(aigo: Run, tmp_path: Path) -> None:
+def test_probe_of_a_system_task_is_refused(aigo: Run, tmp_path: Path) -> None:
     assert aigo("run", "aigo_tasks/governance-controls", "--allow", "network").code in (0, 1)
     done = aigo("probe", "aigo_tasks/governance-controls", "out/governance-controls.tasklog.json")
     assert (done.code, "it has no scorers to probe" in done.err) == (2, True)

@@ -120,7 +120,7 @@ def test_the_workflow_passes_step_by_step(command: Run, tmp_path: Path, commands
     assert (tmp_path / upload["with"]["path"] / "report.html").is_file()
 
 
-def test_the_workflow_annotates_a_mistake_and_stops(command: Run, tmp_path: Path, commands: str) -> None:
+def test_workflow_annotates_an_error_and_stops(command: Run, tmp_path: Path, commands: str) -> None:
     command("aigo-bridge", "init", ".")
     task = tmp_path / "tasks" / "capitals" / "task.yaml"
     task.write_text(task.read_text().replace("sample.capital ", "sample.capitol "))
@@ -131,7 +131,7 @@ def test_the_workflow_annotates_a_mistake_and_stops(command: Run, tmp_path: Path
     assert "::error file=tasks/capitals/task.yaml,line=" in done["Validate"].stdout
 
 
-def test_the_workflow_fails_when_a_policy_does_not_hold(command: Run, tmp_path: Path, commands: str) -> None:
+def test_workflow_fails_if_a_policy_fails(command: Run, tmp_path: Path, commands: str) -> None:
     command("aigo-bridge", "init", ".")
     answers = tmp_path / "tasks" / "capitals" / "answers.jsonl"
     answers.write_text(json.dumps({"default": True, "reply": "?"}) + "\n")

@@ -41,7 +41,7 @@ def scores(result: dict[str, Any]) -> list[Any]:
     return [sample["trials"][0]["scores"][0]["values"] for sample in result["evidence"]["samples"]]
 
 
-def test_generic_input_over_http(
+def test_generic_input_is_scored_over_http(
     aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load
 ) -> None:
     """Request: the messages of the template; evidence: the endpoint's usage, the same 18 of 22."""
@@ -72,7 +72,9 @@ def test_generic_input_over_http(
     assert local.headers[0]["authorization"] == "Bearer key-of-the-test"
 
 
-def test_trivia_over_http(aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load) -> None:
+def test_trivia_is_judged_over_http(
+    aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load
+) -> None:
     """Judge requests carry the JSON schema of a structured output; the same 17 of 21."""
     folder = tasks / "hp-trivia"
     model, judge = answers(folder / "answers.jsonl"), answers(folder / "judge.jsonl")
@@ -111,7 +113,7 @@ def test_uniqueness_calls_no_endpoint(aigo: Run, tasks: Path, local: Endpoint) -
     assert local.requests == []
 
 
-def test_refused_request_is_the_samples_error(
+def test_refused_request_fails_its_sample(
     aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load
 ) -> None:
     """A 400 fails its sample with the endpoint's own words; the others go on."""
@@ -134,7 +136,7 @@ def test_refused_request_is_the_samples_error(
     assert result["evidence"]["failures"] == {"num_errors": 1, "num_total": 3}
 
 
-def test_no_key_in_anything_written(aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path) -> None:
+def test_api_key_is_in_no_written_file(aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path) -> None:
     """The key is sent, never stored."""
     aigo("run", tasks / "singleturn-generic-input", "--model", "openai-api/local/m", "-n", 2, "--out", "o")
 

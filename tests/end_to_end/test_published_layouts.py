@@ -122,7 +122,9 @@ def test_every_verb_works_without_a_root(
         assert metric["values"] == {"right_mean": 0.5}
 
 
-def test_the_same_from_any_folder(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_work_from_every_project_folder(
+    aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publish(tmp_path / "project", "geo/capitals.yaml", "evaluations/run.yaml", ".git")
     monkeypatch.chdir(tmp_path / "project" / "tasks" / "geo")
     assert aigo("validate", "capitals.yaml", "--strict").code == 0
@@ -132,7 +134,7 @@ def test_the_same_from_any_folder(aigo: Run, tmp_path: Path, monkeypatch: pytest
     assert done.code == 0, done.err
 
 
-def test_the_other_engine_and_inspects_own_command(command: Run, aigo: Run, tmp_path: Path) -> None:
+def test_published_task_runs_with_lighteval_and_inspect_eval(command: Run, aigo: Run, tmp_path: Path) -> None:
     publish(tmp_path / "project", "capitals/task.yaml", "evaluations/run.yaml", None)
     words = ["task=project/tasks/capitals/task.yaml", "--model", "scripted/project/said.jsonl"]
 
@@ -144,14 +146,14 @@ def test_the_other_engine_and_inspects_own_command(command: Run, aigo: Run, tmp_
     assert list(tmp_path.glob("logs/*.eval"))
 
 
-def test_an_export_holds_the_files_of_the_project_and_runs_elsewhere(aigo: Run, tmp_path: Path) -> None:
+def test_export_contains_the_project_files_and_runs_in_another_folder(aigo: Run, tmp_path: Path) -> None:
     publish(tmp_path / "project", "capitals/task.yaml", "run.yaml", None)
     assert aigo("export", "project/tasks/capitals/task.yaml", "--to", "inspect", "--out", "package").code == 0
     packed = {path.name for path in (tmp_path / "package").rglob("*")}
     assert {"ask.md", "about.md", "score.py", "scorer.yaml"} <= packed
 
 
-def test_a_data_set_reaches_its_project_and_no_further(aigo: Run, tmp_path: Path) -> None:
+def test_dataset_cannot_read_outside_its_project(aigo: Run, tmp_path: Path) -> None:
     publish(tmp_path / "project", "capitals.yaml", "run.yaml", None)
     (tmp_path / "secret.csv").write_text("country,capital\nkey,value\n")
     dataset = tmp_path / "project" / "datasets" / "countries.yaml"
@@ -170,7 +172,7 @@ def test_a_data_set_reaches_its_project_and_no_further(aigo: Run, tmp_path: Path
         assert "use a wider root: --root .;" in done.out + done.err
 
 
-def test_files_next_to_a_project_are_not_its_data(aigo: Run, tmp_path: Path) -> None:
+def test_files_next_to_a_project_are_not_found_as_data(aigo: Run, tmp_path: Path) -> None:
     """A dataset that a task names by its key is looked for in the project, not in its neighbours."""
     publish(tmp_path / "all" / "project", "capitals.yaml", "run.yaml", None)
     (tmp_path / "all" / "project" / "datasets" / "countries.yaml").unlink()

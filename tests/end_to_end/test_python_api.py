@@ -41,7 +41,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_the_evidence_is_that_of_the_command_line(
+def test_evidence_equals_evidence_of_the_command_line(
     aigo: Run, folder: Path, engine: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """From the file, and from its text with rows at hand, in a thread with a running event loop."""
@@ -89,7 +89,7 @@ def test_progress_is_reported(folder: Path) -> None:
     assert [(progress.done, progress.total) for progress in told] == [(n, 4) for n in range(5)]
 
 
-def test_an_inspect_task_of_a_plan(folder: Path) -> None:
+def test_plan_is_translated_to_an_inspect_task(folder: Path) -> None:
     """What Inspect's own function runs is shown there, and read back as the evidence of the plan."""
     import inspect_ai
 
@@ -118,7 +118,7 @@ def metrics_of(log: aigo_bridge.LogReader) -> object:
     return evidence.metrics
 
 
-def test_a_log_of_a_plan_that_is_in_no_file_is_not_tried_again_by_inspect(folder: Path) -> None:
+def test_inspect_does_not_retry_a_log_of_an_in_memory_plan(folder: Path) -> None:
     from aigo_inspect.running.translate import aigo_task
 
     origin = aigo_bridge.plan_task(text=Path(TASK).read_text(), datasets={"capitals": rows()}).origin
@@ -128,7 +128,7 @@ def test_a_log_of_a_plan_that_is_in_no_file_is_not_tried_again_by_inspect(folder
         aigo_task(origin.task, dataset=dict(origin.datasets))
 
 
-def test_documents_of_a_plan(folder: Path) -> None:
+def test_plan_is_translated_to_lighteval_documents(folder: Path) -> None:
     plan = aigo_bridge.plan_task(CAPITALS)
 
     docs = aigo_bridge.translate(plan, "lighteval")
@@ -144,7 +144,7 @@ def test_documents_of_a_plan(folder: Path) -> None:
     assert len(aigo_bridge.translate(plan, "lighteval", allow_approximate=True)) == 4
 
 
-def test_a_result_is_written_as_it_was_read(folder: Path) -> None:
+def test_result_is_written_unchanged_after_reading(folder: Path) -> None:
     outcome = aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS)
     assert outcome.result is not None
     log = aigo_bridge.read_log(outcome.result)
@@ -178,7 +178,7 @@ def test_a_result_is_written_as_it_was_read(folder: Path) -> None:
         (lambda _: aigo_bridge.read_log("nowhere.json").load(), EvidenceError, "nowhere.json"),
     ],
 )
-def test_errors_are_the_project_s_own(
+def test_errors_are_classes_of_aigo_bridge(
     folder: Path,
     call: Callable[[aigo_bridge.TaskPlan], object],
     error: type[Exception],
@@ -195,7 +195,7 @@ def test_errors_are_the_project_s_own(
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_run_is_recorded_and_answered_from_its_cassette(folder: Path, engine: str) -> None:
+def test_run_is_recorded_and_replayed(folder: Path, engine: str) -> None:
     plan = aigo_bridge.plan_task(CAPITALS)
     recorded = aigo_bridge.run(plan, ANSWERS, engine=engine, out="a", record="c")
     with pytest.raises(UsageError, match="'c' already exists"):
@@ -220,7 +220,9 @@ def test_a_run_is_recorded_and_answered_from_its_cassette(folder: Path, engine: 
         ({"replay": "b", "cache": "reuse"}, "replay: always runs all samples"),
     ],
 )
-def test_tapes_that_make_no_sense_are_refused(folder: Path, options: dict[str, Any], problem: str) -> None:
+def test_invalid_record_and_replay_options_are_refused(
+    folder: Path, options: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(UsageError, match=problem):
         aigo_bridge.run(aigo_bridge.plan_task(CAPITALS), ANSWERS, **options)
     with pytest.raises(EvidenceError, match="the file does not exist"):

@@ -198,7 +198,7 @@ def test_after_any_kill_the_evidence_equals_one_run(tmp_path: Path, nodes: Nodes
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600)
-def test_all_workers_share_one_limit_and_the_key_is_written_nowhere(tmp_path: Path, nodes: Nodes) -> None:
+def test_workers_share_one_limit_and_the_key_is_not_written(tmp_path: Path, nodes: Nodes) -> None:
     folder = folder_of(tmp_path)
     lock, current, peak, limited = threading.Lock(), [0], [0], list[float]()
 
@@ -270,7 +270,7 @@ def test_wrong_use_is_refused_and_writes_nothing(
     assert not (folder / "out").exists()
 
 
-def test_without_the_package_the_extra_is_named(
+def test_missing_ray_package_is_reported_with_its_extra(
     tmp_path: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # cannot be imported

@@ -75,7 +75,7 @@ def test_commands_work_as_typed(checkout: Path, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_command_of_each_common_job_works(checkout: Path, endpoint: Endpoint) -> None:
+def test_commands_for_common_tasks_work(checkout: Path, endpoint: Endpoint) -> None:
     commands = re.findall(r"^\| [^|]+ \| `(aigo-bridge [^`]+)`", README.text, re.MULTILINE)
     assert len(commands) == 8
     answered(endpoint)
@@ -115,7 +115,7 @@ def test_commands_of_the_pages_on_running_work_as_typed(
     assert [request["model"] for request in endpoint.requests] == ["my-model"] * 4
 
 
-def test_only_what_needs_the_network_is_not_executed() -> None:
+def test_only_network_commands_are_not_executed() -> None:
     """A block that is no console is one of these, and `sh` is for what a test cannot do: fetch packages."""
     kinds = {block.kind for block in README.blocks}
     fetched = [block.text for block in README.blocks if block.kind == "sh"]
@@ -124,7 +124,7 @@ def test_only_what_needs_the_network_is_not_executed() -> None:
     assert all(line.startswith("make install EXTRAS=") for text in fetched for line in text.splitlines())
 
 
-def test_the_extras_that_pages_name_exist() -> None:
+def test_extras_named_on_pages_exist() -> None:
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         extras = set(tomllib.load(file)["project"]["optional-dependencies"])
     lists = [found for each in PAGES for found in EXTRAS.findall(page(each).text)]
@@ -133,7 +133,7 @@ def test_the_extras_that_pages_name_exist() -> None:
     assert {"openai", "huggingface", "lighteval"} <= named <= extras
 
 
-def test_no_command_replaces_the_clone_that_is_installed() -> None:
+def test_no_command_replaces_the_installed_clone() -> None:
     """`pip install '.[x]'` puts a copy in the place of an editable installation, and edits of the clone then do nothing."""
     assert [each.name for each in PAGES if "pip install '.[" in page(each).text] == []
 
@@ -142,7 +142,7 @@ def test_the_page_is_short() -> None:
     assert len(re.sub(r"```.*?```", "", README.text, flags=re.DOTALL).split()) <= 700
 
 
-def test_the_error_is_the_error(checkout: Path) -> None:
+def test_shown_error_equals_the_printed_error(checkout: Path) -> None:
     task = checkout / "examples" / "capitals" / "task.yaml"
     task.write_text(task.read_text().replace("sample.capital", "sample.capitol"))
     (shown,) = [block.text for block in RUNNING.blocks if block.kind == "text"]

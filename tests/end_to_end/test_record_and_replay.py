@@ -40,7 +40,7 @@ def judged(result: dict[str, Any]) -> Any:
     return found, [metric["values"] for metric in result["evidence"]["metrics"]]
 
 
-def test_judges_and_solver_are_answered_on_the_other_engine(
+def test_judge_and_solver_calls_are_replayed_on_the_other_engine(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
     models = ("--model", f"scripted/{TRIVIA / 'answers.jsonl'}")
@@ -61,7 +61,7 @@ def test_judges_and_solver_are_answered_on_the_other_engine(
     assert "cassette/scripted/" in json.dumps(both[1]["specification"])
 
 
-def test_a_changed_prompt_fails_its_sample_and_says_what_is_different(
+def test_changed_prompt_fails_its_sample_with_the_difference(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
     task = shutil.copytree(CAPITALS, tmp_path / "task")
@@ -83,7 +83,7 @@ def test_a_changed_prompt_fails_its_sample_and_says_what_is_different(
     assert "3 calls, 1 not found, 1 recorded but not used" in done.err
 
 
-def test_another_scorer_is_free(aigo: Run, tmp_path: Path) -> None:
+def test_replay_works_with_another_scorer(aigo: Run, tmp_path: Path) -> None:
     task = shutil.copytree(CAPITALS, tmp_path / "task")
     assert aigo(*RECORD, "--out", "a").code == 0
     file = task / "task.yaml"
@@ -123,13 +123,13 @@ def test_a_benchmark_of_an_engine_is_not_recorded(aigo: Run) -> None:
     assert "--record: not for engine benchmarks" in done.err
 
 
-def test_a_model_of_a_cassette_answers_with_one_alone(aigo: Run) -> None:
+def test_cassette_model_is_refused_without_replay(aigo: Run) -> None:
     done = aigo("run", CAPITALS, "--model", "cassette/openai/m", "--out", "out")
     assert done.code == 1
     assert "only answers in runs with --replay" in done.out
 
 
-def test_a_full_disk_costs_the_cassette_and_not_the_run(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_loses_the_cassette_but_not_the_run(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from aigo_trust.recording.tail import TailWriter
 
     def full(self: TailWriter, text: bytes) -> None:

@@ -85,7 +85,7 @@ def logs(folder: Path, key: str) -> list[Path]:
     return sorted((folder / "out").glob(f"*_{key}_*.eval"), key=lambda path: path.stat().st_mtime)
 
 
-def test_the_same_run_again_asks_nothing_and_writes_no_second_log(folder: Path, aigo: Run) -> None:
+def test_identical_run_calls_no_model_and_writes_no_second_log(folder: Path, aigo: Run) -> None:
     """`reuse`, the default of run files."""
     first = aigo("run", "run.yaml", "--json")
     evidence = (folder / "out" / "first.tasklog.json").read_bytes()
@@ -99,7 +99,7 @@ def test_the_same_run_again_asks_nothing_and_writes_no_second_log(folder: Path, 
     assert (folder / "out" / "first.tasklog.json").read_bytes() == evidence
 
 
-def test_other_scorers_score_the_same_outputs_again(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_changed_scorers_rescore_stored_outputs(folder: Path, aigo: Run, result_of: Load) -> None:
     """The model is not asked, and the numbers are those of the new scorer on the old answers."""
     aigo("run", "run.yaml")
     change(folder / "task.yaml", 'ground_truth: "{{ sample.odd }}"', 'ground_truth: "yes"')
@@ -118,7 +118,7 @@ def test_other_scorers_score_the_same_outputs_again(folder: Path, aigo: Run, res
 @pytest.mark.parametrize(
     "what", ["another question", "another row", "another model", "another trial", "another limit"]
 )
-def test_changed_settings_of_answers_call_the_model_again(folder: Path, aigo: Run, what: str) -> None:
+def test_changed_generation_settings_call_the_model_again(folder: Path, aigo: Run, what: str) -> None:
     aigo("run", "run.yaml")
     options: list[str] = []
     match what:
@@ -139,7 +139,7 @@ def test_changed_settings_of_answers_call_the_model_again(folder: Path, aigo: Ru
     assert [asked(log) for log in logs(folder, "first")] == [6, 12 if what == "another trial" else 6]
 
 
-def test_update_runs_again_and_no_cache_results_are_not_reused(folder: Path, aigo: Run) -> None:
+def test_update_and_no_cache_run_again(folder: Path, aigo: Run) -> None:
     change(folder / "run.yaml", "models:", "run_config: {cache_policy: no-cache}\nmodels:")
     origins = [
         [result["origin"] for result in aigo("run", "run.yaml#first", *options, "--json").json["results"]]
@@ -232,7 +232,7 @@ def without_times(value: Any, name: str = "") -> Any:
     return without_times(json.loads(value)) if name == "body" and isinstance(value, str) else value
 
 
-def test_concurrency_changes_no_number(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_concurrency_does_not_change_metrics(folder: Path, aigo: Run, result_of: Load) -> None:
     """1 connection and 64: the same evidence for answers that arrive in another order."""
     rules = [
         {"match": {"contains": f"={n}"}, "reply": {"text": "yes" if n % 3 else "no", "delay": 0.02 * (6 - n)}}
@@ -309,7 +309,7 @@ def test_a_killed_evaluation_is_resumed(slow: Path, command: Run, result_of: Loa
     assert len(list((slow / "out").glob("*.eval"))) == count
 
 
-def test_an_interrupted_evaluation_writes_what_is_done(slow: Path, result_of: Load) -> None:
+def test_interrupted_evaluation_writes_its_finished_results(slow: Path, result_of: Load) -> None:
     code, out = kill(slow, signal.SIGINT)
 
     assert code == 130, out
@@ -350,7 +350,7 @@ def test_inspect_retries_a_specification_by_itself(folder: Path, aigo: Run, comm
         assert all(not sample.data.get("error") for sample in reader.samples())
 
 
-def test_two_hundred_specifications(folder: Path, aigo: Run) -> None:
+def test_two_hundred_specifications_are_run(folder: Path, aigo: Run) -> None:
     (folder / "rows.jsonl").write_text('{"n": 1, "odd": "yes"}\n')
     head = RUN[: RUN.index("    - {key: first")]
     entries = [
@@ -367,7 +367,7 @@ def test_two_hundred_specifications(folder: Path, aigo: Run) -> None:
     assert len(list((folder / "out").glob("*.tasklog.json"))) == 200
 
 
-def test_a_changed_file_of_rules_is_another_model(folder: Path, aigo: Run) -> None:
+def test_changed_scripted_rules_are_another_model(folder: Path, aigo: Run) -> None:
     """A task by itself, with `--cache reuse`: equal names do not make old answers stand for new ones."""
     arguments = ("run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json")
     assert aigo(*arguments).json["metrics"][0]["value"] == 0.5

@@ -14,7 +14,7 @@ from tests.support.commands import REPOSITORY, Run
 ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"
 
 
-def test_a_task_has_its_page(aigo: Run, tmp_path: Path) -> None:
+def test_task_run_has_a_report_page(aigo: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     done = aigo(

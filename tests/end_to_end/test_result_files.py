@@ -51,7 +51,7 @@ def results(folder: Path) -> dict[str, float]:
 
 
 @ENGINES
-def test_two_models(aigo: Run, folder: Path, engine: str) -> None:
+def test_results_of_two_models_have_different_files(aigo: Run, folder: Path, engine: str) -> None:
     run = ("run", "task.yaml", "--engine", engine, "--model")
     assert "evidence    out/t.tasklog.json" in aigo(*run, "scripted/a.jsonl").out
     second = aigo(*run, "scripted/b.jsonl")
@@ -71,7 +71,7 @@ def test_two_models(aigo: Run, folder: Path, engine: str) -> None:
     assert results(folder) == {"t": 1.0, "t@b.jsonl": 1.0, "t@c-d-e.jsonl": 0.0}
 
 
-def test_a_result_is_known_by_a_log_in_whole_seconds(aigo: Run, folder: Path) -> None:
+def test_result_matches_its_log_with_times_in_whole_seconds(aigo: Run, folder: Path) -> None:
     assert aigo("run", "task.yaml", "--model", "scripted/a.jsonl").code == 0
     frame = LogReader(folder / "out" / "t.tasklog.json").frame()
     began = frame.execution.started_at
@@ -89,7 +89,7 @@ def test_a_result_is_known_by_a_log_in_whole_seconds(aigo: Run, folder: Path) ->
     assert not is_of(0.08, began - 1, began - 1)
 
 
-def test_two_engines(aigo: Run, folder: Path) -> None:
+def test_results_of_two_engines_have_different_files(aigo: Run, folder: Path) -> None:
     for _ in range(2):
         for engine in ("inspect", "lighteval"):
             done = aigo("run", "task.yaml", "--engine", engine, "--model", "scripted/a.jsonl")
@@ -98,7 +98,7 @@ def test_two_engines(aigo: Run, folder: Path) -> None:
 
 
 @ENGINES
-def test_resuming_and_reusing_after_another_model(aigo: Run, folder: Path, engine: str) -> None:
+def test_resume_and_reuse_work_after_a_run_with_another_model(aigo: Run, folder: Path, engine: str) -> None:
     run = ("run", "task.yaml", "--engine", engine, "--model")
     (folder / "a.jsonl").write_text(
         '{"match": {"contains": "b"}, "reply": {"error": "down"}}\n{"default": true, "reply": "yes"}\n'
@@ -116,7 +116,9 @@ def test_resuming_and_reusing_after_another_model(aigo: Run, folder: Path, engin
 
 
 @ENGINES
-def test_other_config_judges_and_data_sets(aigo: Run, folder: Path, engine: str) -> None:
+def test_changed_config_judges_and_datasets_have_different_files(
+    aigo: Run, folder: Path, engine: str
+) -> None:
     (folder / "task.yaml").write_text(TASK + JUDGE)
 
     def result(*args: object, model: str = "a", judge: str = "j") -> str:
@@ -142,7 +144,7 @@ def test_other_config_judges_and_data_sets(aigo: Run, folder: Path, engine: str)
     assert result(judge="k") == named[1]
 
 
-def test_results_of_benchmarks(aigo: Run, folder: Path) -> None:
+def test_benchmark_results_have_different_files(aigo: Run, folder: Path) -> None:
     (folder / "own.py").write_text(
         """
 from inspect_ai import Task, task
@@ -172,7 +174,7 @@ def t(word: str = "yes"):
     )
 
 
-def test_results_of_lighteval_tasks(aigo: Run, folder: Path) -> None:
+def test_lighteval_task_results_have_different_files(aigo: Run, folder: Path) -> None:
     rows = [{"question": f"q{n}", "answer": f"{n} #### {n}"} for n in range(2)]
     (folder / "rows").mkdir()
     for split in ("train", "test"):
@@ -189,7 +191,7 @@ def test_results_of_lighteval_tasks(aigo: Run, folder: Path) -> None:
     ]  # fmt: skip
 
 
-def test_run_files(aigo: Run, folder: Path) -> None:
+def test_run_file_results_have_different_files(aigo: Run, folder: Path) -> None:
     """The summary names the files of its own run."""
     (folder / "run.yaml").write_text(
         """
@@ -213,7 +215,7 @@ tasks:
     assert results(folder) == {"s": 1.0, "s@b.jsonl": 0.0, "r": 1.0, "r@b.jsonl": 0.0}
 
 
-def test_keys_that_differ_in_case_only_and_files_of_others(aigo: Run, folder: Path) -> None:
+def test_keys_that_differ_only_in_case_have_different_files(aigo: Run, folder: Path) -> None:
     """On some machines they are one file."""
     (folder / "upper.yaml").write_text(TASK.replace("key: t\n", "key: T\n"))
     (folder / "out").mkdir()
@@ -230,7 +232,7 @@ def test_keys_that_differ_in_case_only_and_files_of_others(aigo: Run, folder: Pa
     assert (folder / "out" / "t.tasklog.json").read_text() == "something else"
 
 
-def test_models_of_one_name_in_different_folders(aigo: Run, folder: Path) -> None:
+def test_models_with_equal_file_names_have_different_files(aigo: Run, folder: Path) -> None:
     for name in ("x", "y", "z"):
         (folder / name).mkdir()
         (folder / name / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
@@ -242,7 +244,7 @@ def test_models_of_one_name_in_different_folders(aigo: Run, folder: Path) -> Non
     assert found[3:] == [found[1], found[2], found[0]]
 
 
-def test_a_fault_while_names_are_looked_for_costs_no_result(
+def test_fault_in_naming_a_file_loses_no_result(
     aigo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert aigo("run", "task.yaml", "--model", "scripted/a.jsonl").code == 0
@@ -276,7 +278,7 @@ def _rescore(aigo: Run, verb: str, engine: str) -> str:
 
 @ENGINES
 @pytest.mark.parametrize("verb", ["score", "run --cache reuse", "run"])
-def test_other_scorers_keep_the_earlier_evidence(aigo: Run, folder: Path, engine: str, verb: str) -> None:
+def test_changed_scorers_keep_the_earlier_evidence(aigo: Run, folder: Path, engine: str, verb: str) -> None:
     aigo("run", "task.yaml", "--model", "scripted/a.jsonl", "--engine", engine)
     before = (folder / "out/t.tasklog.json").read_bytes()
     (folder / "task.yaml").write_text(TASK.replace('"yes"', '"no"'))
@@ -291,7 +293,7 @@ def test_other_scorers_keep_the_earlier_evidence(aigo: Run, folder: Path, engine
     assert len(list((folder / "out").glob("*.provenance.json"))) == 2
 
 
-def test_scorers_that_are_changed_back_are_the_first_result_again(aigo: Run, folder: Path) -> None:
+def test_restored_scorers_give_the_first_result_again(aigo: Run, folder: Path) -> None:
     aigo("run", "task.yaml", "--model", "scripted/a.jsonl")
     (folder / "task.yaml").write_text(TASK + OTHER)
     _rescore(aigo, "run --cache reuse", "inspect")

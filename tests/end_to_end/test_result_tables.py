@@ -24,7 +24,7 @@ def tables(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("log", sorted(INSPECT.iterdir()), ids=lambda path: path.name)
-def test_tables_of_a_result_log_are_those_of_the_log(aigo: Run, tmp_path: Path, log: Path) -> None:
+def test_tables_of_a_result_log_equal_tables_of_the_engine_log(aigo: Run, tmp_path: Path, log: Path) -> None:
     suffix = "json.zst" if log.suffix == ".json" else "json"
     assert aigo("import", log, "--out", "direct", "--format", "parquet").code == 0
     assert aigo("import", log, "--out", "evidence", "--format", suffix, "--context", "delta").code == 0
@@ -70,7 +70,7 @@ def test_a_run_and_its_log_give_the_same_tables(aigo: Run, tmp_path: Path) -> No
     assert (refused.code, "--format parquet" in refused.err) == (2, True)
 
 
-def test_secrets_and_damage_of_result_logs(aigo: Run, tmp_path: Path) -> None:
+def test_secrets_and_damage_in_result_logs_are_reported(aigo: Run, tmp_path: Path) -> None:
     secret = "sk-" + "a1" * 12
     trial = {
         "index": 0,
@@ -113,7 +113,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_a_score_is_the_number_that_inspect_takes_it_for(
+def test_graded_number_equals_the_value_in_inspect(
     value: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from inspect_ai.scorer import value_to_float
@@ -125,5 +125,5 @@ def test_a_score_is_the_number_that_inspect_takes_it_for(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 10**400])
-def test_values_that_are_not_finite_are_null(value: float) -> None:
+def test_non_finite_values_are_null(value: float) -> None:
     assert graded_number(value) is None

@@ -44,7 +44,7 @@ def ran(tmp_path: Path, aigo: Run) -> Path:
     return tmp_path
 
 
-def test_the_trials_of_an_earlier_result_are_rows(ran: Path, aigo: Run) -> None:
+def test_trials_of_an_earlier_result_are_used_as_rows(ran: Path, aigo: Run) -> None:
     text = TRACES.replace("DATASET", "{source: task_result, key: quiz}").replace("TRUTH", "{{ sample.odd }}")
     (ran / "traces.yaml").write_text(text)
 
@@ -58,7 +58,7 @@ def test_the_trials_of_an_earlier_result_are_rows(ran: Path, aigo: Run) -> None:
     assert "task result 'quiz' was not found" in missing.err
 
 
-def test_samples_of_inspect_logs_are_rows(ran: Path, aigo: Run) -> None:
+def test_samples_of_inspect_logs_are_used_as_rows(ran: Path, aigo: Run) -> None:
     text = TRACES.replace("DATASET", "{key: logs}").replace("TRUTH", "{{ sample.metadata.odd }}")
     (ran / "traces.yaml").write_text(text)
     (ran / "logs.yaml").write_text(
@@ -84,7 +84,7 @@ def test_ambiguous_ids_are_reported(ran: Path, aigo: Run) -> None:
     assert "1 row has the same 'sample_id' as an earlier row" in done.err
 
 
-def test_nothing_to_resume_is_a_message(ran: Path, aigo: Run) -> None:
+def test_resume_without_an_earlier_run_is_reported(ran: Path, aigo: Run) -> None:
     done = aigo("run", "task.yaml", "--model", "scripted/yes.jsonl", "--out", "elsewhere", "--resume")
 
     assert done.code == 0
@@ -173,7 +173,7 @@ def test_a_task_on_the_result_of_its_sibling_runs_after_it(aigo: Run, chain: Pat
     assert "nothing to resume: all 2 are complete" in resumed.err
 
 
-def test_a_sibling_is_named_by_its_key_or_its_task(aigo: Run, chain: Path) -> None:
+def test_sibling_result_is_selected_by_key_or_task(aigo: Run, chain: Path) -> None:
     """Over several steps, and by its specification where several run the same task."""
     third = "{key: third, task_key: again, model_key: m, task_config: {result: second}}"
     second = "{key: second, task_key: again, model_key: m, task_config: {result: b}}"
@@ -187,7 +187,7 @@ def test_a_sibling_is_named_by_its_key_or_its_task(aigo: Run, chain: Path) -> No
     assert len(asked(chain, "third")) == 2
 
 
-def test_rows_of_a_sibling_that_runs_several_times(aigo: Run, chain: Path) -> None:
+def test_rows_of_a_repeated_sibling_are_selected(aigo: Run, chain: Path) -> None:
     repeated = FIRST.replace("}", ", repeatability: {num_runs: 2}}")
     (chain / "run.yaml").write_text(run_file(ASKED, repeated))
 
@@ -211,7 +211,7 @@ def test_rows_of_a_sibling_that_runs_several_times(aigo: Run, chain: Path) -> No
         ),
     ],
 )
-def test_results_that_wait_for_each_other_are_an_error(
+def test_circular_results_are_an_error(
     aigo: Run, chain: Path, specifications: list[str], message: str
 ) -> None:
     (chain / "run.yaml").write_text(run_file(*specifications))
@@ -222,9 +222,7 @@ def test_results_that_wait_for_each_other_are_an_error(
     assert f"its rows come from its own result {message}, so it can never start" in done.err
 
 
-def test_mistakes_about_rows_of_another_specification_are_reported_before_the_run(
-    aigo: Run, chain: Path
-) -> None:
+def test_errors_in_rows_of_another_specification_are_reported_before_the_run(aigo: Run, chain: Path) -> None:
     (chain / "again.yaml").write_text(AGAIN.replace("sample.errors", "sample.eror"))
     (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
 
@@ -237,7 +235,7 @@ def test_mistakes_about_rows_of_another_specification_are_reported_before_the_ru
     assert not (chain / "out").exists()
 
 
-def test_a_task_whose_sibling_is_not_complete_is_not_run(aigo: Run, chain: Path) -> None:
+def test_task_with_an_incomplete_sibling_is_not_run(aigo: Run, chain: Path) -> None:
     """Numbers over a part of the rows would be wrong ones."""
     (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
     (chain / "no.jsonl").write_text('{"default": true, "reply": {"error": "down"}}\n')
@@ -251,7 +249,7 @@ def test_a_task_whose_sibling_is_not_complete_is_not_run(aigo: Run, chain: Path)
     assert "not run, because the result of" in result["errors"][0]["message"]
 
 
-def test_a_stored_result_comes_before_a_sibling(aigo: Run, chain: Path) -> None:
+def test_stored_result_takes_precedence_over_a_sibling(aigo: Run, chain: Path) -> None:
     (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
     assert aigo("run", "run.yaml", "--model-map", "m=scripted/yes.jsonl", "-n", 1, "--out", "old").code == 0
 

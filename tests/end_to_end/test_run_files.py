@@ -99,7 +99,7 @@ def change(folder: Path, old: str, new: str, name: str = "run.yaml") -> None:
 SURE = ("--model-map", "sure=scripted/yes.jsonl")
 
 
-def test_task_with_several_models_has_a_table_of_tasks_by_models(folder: Path, aigo: Run) -> None:
+def test_task_with_several_models_prints_a_table_by_model(folder: Path, aigo: Run) -> None:
     (folder / "no.jsonl").write_text('{"default": true, "reply": "no"}\n')
     change(folder, "models:\n", "models:\n  - $provider: scripted/no.jsonl\n")
     few = "{key: few, task_key: parity, model_key: << config.subject >>, num_samples: 3, display_name: A few}"
@@ -151,7 +151,7 @@ def test_all_specifications_run_and_each_has_a_result(folder: Path, aigo: Run, r
     assert lookup["evidence"]["metrics"][0]["values"] == {"reachable": 1}
 
 
-def test_the_summary_says_what_became_of_it(folder: Path, aigo: Run) -> None:
+def test_summary_contains_the_outcome_of_the_evaluation(folder: Path, aigo: Run) -> None:
     done = aigo("run", "run.yaml", *SURE, "--json")
 
     summary = orjson.loads((folder / "out" / "evaluation.json").read_bytes())
@@ -185,7 +185,7 @@ def test_the_summary_says_what_became_of_it(folder: Path, aigo: Run) -> None:
     assert summary["policies"][0]["values"][0]["value"] == 0.5
 
 
-def test_a_policy_that_does_not_hold_is_exit_code_1(folder: Path, aigo: Run) -> None:
+def test_failed_policy_exits_with_1(folder: Path, aigo: Run) -> None:
     change(folder, "threshold: 0.5", "threshold: 0.51")
 
     done = aigo("run", "run.yaml", *SURE, "--num-samples", 2)
@@ -210,7 +210,7 @@ def test_the_command_line_overrides_the_file(folder: Path, aigo: Run, result_of:
         assert [len(sample["trials"]) for sample in evidence["samples"]] == [3]
 
 
-def test_one_specification_of_a_run_file(folder: Path, aigo: Run) -> None:
+def test_one_specification_of_a_run_file_is_run_alone(folder: Path, aigo: Run) -> None:
     """`run.yaml#few` runs it alone; policies speak of whole evaluations and are not asked."""
     done = aigo("run", "run.yaml#few", *SURE, "--json")
 
@@ -229,7 +229,7 @@ def test_every_missing_model_is_named_before_anything_runs(folder: Path, aigo: R
     assert not (folder / "out").exists()
 
 
-def test_surplus_options_are_reported(folder: Path, aigo: Run) -> None:
+def test_unused_options_are_reported(folder: Path, aigo: Run) -> None:
     assert "the file has no model 'x'" in aigo("run", "run.yaml", *SURE, "--model-map", "x=y").err
     assert (
         "has no parameter 'subjec' (did you mean 'subject'?)"
@@ -238,7 +238,7 @@ def test_surplus_options_are_reported(folder: Path, aigo: Run) -> None:
     assert "dataset 'x' is not used" in aigo("run", "run.yaml", "--dataset", "x=numbers.jsonl").err
 
 
-def test_all_problems_of_all_specifications_at_once(folder: Path, aigo: Run) -> None:
+def test_errors_of_all_specifications_are_listed_together(folder: Path, aigo: Run) -> None:
     """Unknown keys, wrong values and columns that are not there, each with its place."""
     change(folder, "task_config: {word: figure}", "task_config: {word: 3}")
     change(folder, "num_samples: 3", "task_config: {rows: letters}")
@@ -256,7 +256,7 @@ def test_all_problems_of_all_specifications_at_once(folder: Path, aigo: Run) -> 
     assert "3 errors" in done.err
 
 
-def test_a_failing_specification_does_not_touch_the_others(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_failing_specification_does_not_affect_the_others(folder: Path, aigo: Run, result_of: Load) -> None:
     change(
         folder,
         "few, task_key: parity, model_key: << config.subject >>",
@@ -322,7 +322,7 @@ def test_a_stored_result_replaces_a_run(folder: Path, aigo: Run, result_of: Load
     assert "there is no result log 'kept/earlier.tasklog.json'" in missing.err.replace(f"{folder}/", "")
 
 
-def test_an_assessment_plan_runs_every_evaluation_in_a_folder_of_its_own(folder: Path, aigo: Run) -> None:
+def test_assessment_plan_runs_each_evaluation_in_its_own_folder(folder: Path, aigo: Run) -> None:
     (folder / "plan.yaml").write_text(
         "key: plan\ndisplay_name: Plan\nevaluation_specifications:\n"
         "  - {evaluation_key: numeracy, evaluation_config: {subject: other}, evaluation_run_config: {num_samples: 2}}\n"
@@ -337,7 +337,7 @@ def test_an_assessment_plan_runs_every_evaluation_in_a_folder_of_its_own(folder:
     assert "evaluation 'numerals' was not found" in aigo("run", "plan.yaml").err
 
 
-def test_a_plan_of_whole_run_files(folder: Path, aigo: Run) -> None:
+def test_plan_of_complete_run_files_is_run(folder: Path, aigo: Run) -> None:
     """The older form; every evaluation has its own folder and summary."""
     change(folder, "key: numeracy", "key: second")
     (folder / "second.yaml").write_text((folder / "run.yaml").read_text())
@@ -384,7 +384,7 @@ def test_progress_has_ended_before_each_evaluation_is_shown(
     assert all(before == "ends" for before, event in pairwise(events) if event == "shown")
 
 
-def test_metrics_that_cannot_be_computed_are_exit_code_1(folder: Path, aigo: Run) -> None:
+def test_uncomputed_metrics_exit_with_1(folder: Path, aigo: Run) -> None:
     """Also of a task that is run by itself; that samples were scored does not make up for it."""
     snippet = "def compute_metrics(scores): return 1 / 0"
     change(
@@ -411,7 +411,7 @@ def test_metrics_that_cannot_be_computed_are_exit_code_1(folder: Path, aigo: Run
     assert "ZeroDivisionError" in together.out
 
 
-def test_a_model_entity_of_the_run_file_answers(folder: Path, aigo: Run, result_of: Load) -> None:
+def test_model_entity_of_the_run_file_is_called(folder: Path, aigo: Run, result_of: Load) -> None:
     """Its key, not a path of this machine, stands in the evidence; `reuse` sees that the entity has changed."""
     change(folder, "config: {subject: sure}", "config: {subject: mine}")
     change(

@@ -67,7 +67,7 @@ def scores(result: dict[str, Any]) -> dict[Any, list[Any]]:
     return {sample_id: [trial.get("scores") for trial in each] for sample_id, each in trials(result).items()}
 
 
-def test_the_same_task_gives_the_same_evidence(
+def test_same_task_has_the_same_evidence_when_rescored(
     aigo: Run, tmp_path: Path, first: Path, result_of: Load
 ) -> None:
     done = aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "second")
@@ -91,7 +91,9 @@ def test_the_same_task_gives_the_same_evidence(
 
 
 @pytest.mark.parametrize("pattern", ["*.tasklog.json", "*.eval"])
-def test_other_scorers(aigo: Run, tmp_path: Path, first: Path, result_of: Load, pattern: str) -> None:
+def test_stored_outputs_are_scored_with_other_scorers(
+    aigo: Run, tmp_path: Path, first: Path, result_of: Load, pattern: str
+) -> None:
     (log,) = first.glob(pattern)
 
     done = aigo("score", "u.yaml", log, "-o", "second", "--json", "--fail-on-error", 1)
@@ -130,7 +132,7 @@ def test_other_scorers(aigo: Run, tmp_path: Path, first: Path, result_of: Load, 
     assert summary["samples"]["failed"] == 1
 
 
-def test_scored_again_from_what_was_scored_again(aigo: Run, tmp_path: Path, first: Path) -> None:
+def test_rescored_log_is_rescored_again(aigo: Run, tmp_path: Path, first: Path) -> None:
     aigo("score", "t.yaml", "first/t.tasklog.json", "-o", "second")
     (log,) = (tmp_path / "second").glob("*.eval")
 
@@ -161,7 +163,7 @@ def test_a_judge_sees_the_conversation(aigo: Run, tmp_path: Path, first: Path, r
     assert "France Paris" in asked["direct_input"]["body"]
 
 
-def test_several_logs_have_folders_of_their_own(aigo: Run, tmp_path: Path, first: Path) -> None:
+def test_several_logs_have_their_own_folders(aigo: Run, tmp_path: Path, first: Path) -> None:
     (first / "t.tasklog.json").rename(tmp_path / "a.tasklog.json")
     (tmp_path / "b.tasklog.json").write_bytes((tmp_path / "a.tasklog.json").read_bytes())
 
@@ -191,7 +193,7 @@ def test_unscorable_samples_are_reported(aigo: Run, tmp_path: Path, first: Path)
     assert not (tmp_path / "out" / "w.tasklog.json").exists()
 
 
-def test_an_earlier_runs_outputs_stand_in_for_the_model(tmp_path: Path, aigo: Run, first: Path) -> None:
+def test_outputs_of_an_earlier_run_are_reused(tmp_path: Path, aigo: Run, first: Path) -> None:
     """Two samples are scored from the earlier log; the one that failed there is asked again."""
     rows = [{"q": "France", "a": "Paris"}, {"q": "Norway", "a": "Oslo"}, {"q": "Atlantis", "a": "none"}]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -214,9 +216,7 @@ SPLIT = """    postprocessor:
 """
 
 
-def test_a_row_that_only_some_trials_made_has_those_trials_again(
-    aigo: Run, tmp_path: Path, result_of: Load
-) -> None:
+def test_row_made_in_some_trials_has_only_those_trials(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """It is not missing in the others: the post-processor never made it there."""
     (tmp_path / "d.jsonl").write_text('{"q": "x", "a": "x"}\n')
     (tmp_path / "t.yaml").write_text(HEAD.format(key="t") + SPLIT + LENGTH)
@@ -233,9 +233,7 @@ def test_a_row_that_only_some_trials_made_has_those_trials_again(
     assert again["evidence"]["metrics"] == first["evidence"]["metrics"]
 
 
-def test_a_trial_of_which_the_post_processor_made_no_row_stays_without_scores(
-    aigo: Run, tmp_path: Path, result_of: Load
-) -> None:
+def test_trial_without_post_processor_rows_has_no_scores(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     (tmp_path / "d.jsonl").write_text('{"q": "some", "a": "x"}\n{"q": "none", "a": "x"}\n')
     task = HEAD.format(key="t").replace("  trials: {num_trials: 2}\n", "") + SPLIT + LENGTH
     (tmp_path / "t.yaml").write_text(task)

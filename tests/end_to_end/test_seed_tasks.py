@@ -72,7 +72,9 @@ def test_generic_input_scores_exact_answers(aigo: Run, tasks: Path, tmp_path: Pa
     ]
 
 
-def test_trace_shows_what_was_really_sent(aigo: Run, tasks: Path, tmp_path: Path, result_of: Load) -> None:
+def test_trace_contains_the_messages_that_were_sent(
+    aigo: Run, tasks: Path, tmp_path: Path, result_of: Load
+) -> None:
     """The items are the conversation; the model call among the events has the same context and output."""
     folder = tasks / "singleturn-generic-input"
     aigo("run", folder, "--model", scripted(folder / "answers.jsonl"), "--out", tmp_path / "out", "-n", 3)
@@ -183,9 +185,7 @@ def test_result_is_a_task_result_log(trivia: dict[str, Any], tmp_path: Path) -> 
     assert log.errors == []
 
 
-def test_folder_holds_the_log_the_evidence_and_its_provenance_only(
-    trivia: dict[str, Any], tmp_path: Path
-) -> None:
+def test_folder_contains_only_log_evidence_and_provenance(trivia: dict[str, Any], tmp_path: Path) -> None:
     """Nothing half-written, nothing temporary."""
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
 
@@ -193,7 +193,7 @@ def test_folder_holds_the_log_the_evidence_and_its_provenance_only(
     assert names[1:] == ["hp-trivia.provenance.json", "hp-trivia.tasklog.json"]
 
 
-def test_log_alone_gives_the_evidence_again(trivia: dict[str, Any], tmp_path: Path, aigo: Run) -> None:
+def test_evidence_is_rebuilt_from_the_log_alone(trivia: dict[str, Any], tmp_path: Path, aigo: Run) -> None:
     """What `run` wrote is what reading its native log writes, byte for byte."""
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.evaluation.writing import write_result

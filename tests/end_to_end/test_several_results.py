@@ -42,7 +42,7 @@ def test_verify_of_several_results_fails_if_one_has_failed(aigo: Run, folder: Pa
     assert (wrong.code, "files of one result, found 3" in wrong.err) == (2, True)
 
 
-def test_verify_and_show_name_what_is_missing(aigo: Run, folder: Path) -> None:
+def test_verify_and_show_report_missing_results(aigo: Run, folder: Path) -> None:
     for verb in ("verify", "show"):
         finished = aigo(verb, "a", "nothing.tasklog.json")
         assert finished.code == 2

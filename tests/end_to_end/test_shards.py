@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_task_in_shards_is_shown_and_written_as_one_run(folder: Path, aigo: Run) -> None:
+def test_sharded_task_is_shown_and_written_as_one_run(folder: Path, aigo: Run) -> None:
     model = ("--model", "scripted/m.jsonl")
     whole = aigo("run", "task.yaml", *model, "--out", "whole", "--json")
     for number in (2, 1):
@@ -89,7 +89,7 @@ def test_a_task_in_shards_is_shown_and_written_as_one_run(folder: Path, aigo: Ru
     assert "6 of 7 samples scored, 1 failed" in shown.out
 
 
-def test_a_run_file_in_shards_is_judged_as_a_whole(folder: Path, aigo: Run) -> None:
+def test_policies_of_a_sharded_run_file_apply_to_the_merged_run(folder: Path, aigo: Run) -> None:
     """Repeated runs, trials and policies, from two shards."""
     whole = aigo("run", "run.yaml", "--out", "whole", "--json", "--fail-on-error", "2")
     for number in (1, 2):

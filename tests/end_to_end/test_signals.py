@@ -83,7 +83,7 @@ def started(folder: Path, endpoint: Endpoint, *words: str, asked: int = 6) -> su
     ],
     ids=["task", "run file", "lighteval"],
 )
-def test_a_run_that_is_ended_by_a_signal_has_evidence(
+def test_run_ended_by_a_signal_has_evidence(
     folder: Path,
     endpoint: Endpoint,
     result_of: Load,
@@ -134,7 +134,7 @@ def ended(process: subprocess.Popen[str], number: int) -> str:
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_signal_in_any_phase_has_its_own_code_and_leaves_evidence_of_every_log(
+def test_signal_in_any_phase_has_its_exit_code_and_leaves_evidence(
     folder: Path, endpoint: Endpoint, engine: str
 ) -> None:
     """From the first module to the last line, in steps of a twelfth of the time that a run takes."""
@@ -165,7 +165,7 @@ def test_a_signal_in_any_phase_has_its_own_code_and_leaves_evidence_of_every_log
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.3, 0.8, 1.5, 2.5])
-def test_a_signal_while_modules_are_imported_has_its_own_code(folder: Path, delay: float) -> None:
+def test_signal_during_imports_has_its_exit_code(folder: Path, delay: float) -> None:
     """A library may take the interruption for an error of its own, as pydantic does."""
     with subprocess.Popen(
         [str(Path(sys.executable).with_name("aigo-bridge")), "run", "task.yaml", *MODEL],
@@ -259,7 +259,7 @@ def ready(folder: Path, work: str, *ignored: int) -> Iterator[subprocess.Popen[s
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_every_signal_stops_what_a_command_does(tmp_path: Path, work: str, number: int, code: int) -> None:
+def test_every_signal_stops_a_command(tmp_path: Path, work: str, number: int, code: int) -> None:
     with ready(tmp_path, work) as process:
         process.send_signal(number)
         out, _ = process.communicate(timeout=30)

@@ -72,7 +72,7 @@ def test_retried_calls_are_reported(aigo: Run, busy: Endpoint, engine: str, mode
     assert "(attempt 2)" in told[0]
 
 
-def test_benchmarks_tell_of_them_too(aigo: Run, busy: Endpoint, tmp_path: Path) -> None:
+def test_retried_calls_of_benchmarks_are_reported(aigo: Run, busy: Endpoint, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         """
 from inspect_ai import Task, task
@@ -91,7 +91,7 @@ def t():
     assert "Rate limit reached: retrying in" in done.err
 
 
-def test_a_refused_connection_says_where(aigo: Run, busy: Endpoint, tmp_path: Path) -> None:
+def test_refused_connection_is_reported_with_the_address(aigo: Run, busy: Endpoint, tmp_path: Path) -> None:
     """After as many attempts as any call has."""
     busy.stop()
     address = busy.url.removeprefix("http://").removesuffix("/v1")
@@ -108,7 +108,7 @@ def test_a_refused_connection_says_where(aigo: Run, busy: Endpoint, tmp_path: Pa
 
 @pytest.mark.parametrize("model", ["openai-api/local/m", "model.yaml"])
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_an_answer_that_is_too_long_fails_its_sample_alone(
+def test_oversized_answer_fails_only_its_sample(
     aigo: Run, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, engine: str
 ) -> None:
     """Whoever reads it: our own client, or that of a provider of Inspect."""

@@ -75,16 +75,14 @@ def test_a_missing_file_is_reported_as_missing(words: tuple[str, ...], aigo: Run
         (("explain", "--cost", "--model-map", "jugde=m/m"), "has no model 'jugde'"),
     ],
 )
-def test_a_model_that_nothing_uses_is_named(
-    arguments: tuple[str, ...], message: str, task: Path, aigo: Run
-) -> None:
+def test_unused_model_is_named(arguments: tuple[str, ...], message: str, task: Path, aigo: Run) -> None:
     verb, *options = arguments
     done = aigo(verb, task, *options)
     assert done.code == 2
     assert f"--model-map: the task {message}" in done.err
 
 
-def test_a_generator_refuses_a_model_that_it_does_not_use(tmp_path: Path, aigo: Run) -> None:
+def test_unused_model_of_a_generator_is_refused(tmp_path: Path, aigo: Run) -> None:
     (tmp_path / "g.yaml").write_text(
         "key: g\ndisplay_name: G\ndescription: ''\ndefinition:\n"
         "  dataset: {type: inline_samples, samples: [{q: 1}]}\n  synthesizers: [{type: empty}]\n"
@@ -98,7 +96,7 @@ def test_a_generator_refuses_a_model_that_it_does_not_use(tmp_path: Path, aigo: 
     assert "the generator has no model 'judge'" in done.err
 
 
-def test_options_that_carry_words_of_others_are_not_proposed(aigo: Run) -> None:
+def test_hidden_options_are_not_suggested(aigo: Run) -> None:
     for typed in ("--mor", "--engine-opt"):
         done = aigo("run", typed, "x")
         assert done.code == 2
@@ -108,7 +106,7 @@ def test_options_that_carry_words_of_others_are_not_proposed(aigo: Run) -> None:
 
 
 @pytest.mark.engine
-def test_a_code_follows_the_sentences_of_inspect(
+def test_error_code_follows_the_message_of_inspect(
     task: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -120,7 +120,9 @@ def messages(result: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_a_block_in_the_task_file(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
+def test_error_in_a_block_has_its_line_in_the_task_file(
+    aigo: Run, tmp_path: Path, result_of: Load, kind: str
+) -> None:
     """The line is that of the YAML; reading the log back gives the same text."""
     file = write(tmp_path, kind, block(failing(kind)))
 
@@ -138,7 +140,7 @@ def test_a_block_in_the_task_file(aigo: Run, tmp_path: Path, result_of: Load, ki
 
 
 @pytest.mark.parametrize("kind", ["run_solver", "compute_metrics"])
-def test_other_failures_also_name_the_position(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
+def test_other_failures_name_the_position(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
     """A result of the wrong kind is found after the code has run; what is told is where the code begins."""
     signature = GOOD[kind].split("\n", 1)[0]
     file = write(tmp_path, kind, block(f"{signature}\n    return 'nothing'\n"))
@@ -154,7 +156,9 @@ def test_other_failures_also_name_the_position(aigo: Run, tmp_path: Path, result
 
 
 @pytest.mark.parametrize("kind", ["run_solver", "compute_metrics"])
-def test_an_included_file(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
+def test_error_in_an_included_file_has_its_line(
+    aigo: Run, tmp_path: Path, result_of: Load, kind: str
+) -> None:
     """The file is named from the task's folder, and its blank lines at the top count."""
     file = tmp_path / "code" / "own.py"
     file.parent.mkdir()
@@ -168,7 +172,7 @@ def test_an_included_file(aigo: Run, tmp_path: Path, result_of: Load, kind: str)
     assert str(tmp_path) not in "".join(messages(result_of(tmp_path / "out" / "t.tasklog.json")))
 
 
-def test_metrics_have_it_from_the_log_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_metric_error_has_its_position_from_the_log_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """The task's files are gone when the log is read."""
     file = write(tmp_path, "compute_metrics", block(failing("compute_metrics")))
     line = line_of(file)
@@ -192,7 +196,9 @@ def test_metrics_have_it_from_the_log_alone(aigo: Run, tmp_path: Path, result_of
         (r'"def compute_scores(sample):\n  return 1 / 0"', "(line 2, in compute_scores"),
     ],
 )  # fmt: skip
-def test_texts_of_all_styles(aigo: Run, tmp_path: Path, result_of: Load, scalar: str, place: str) -> None:
+def test_error_position_is_right_for_all_yaml_styles(
+    aigo: Run, tmp_path: Path, result_of: Load, scalar: str, place: str
+) -> None:
     """Where lines of the code are none of the file, the line in the code is told, and no wrong one of the file."""
     scorer = f"  scorers:\n    - type: python\n      metrics: []\n      compute_scores_snippet: {scalar}\n"
     scorer = (
@@ -209,7 +215,7 @@ def test_texts_of_all_styles(aigo: Run, tmp_path: Path, result_of: Load, scalar:
     assert place.format(line_of(tmp_path / "t.yaml")) in message
 
 
-def test_config_with_lines_of_its_own_moves_no_line(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_multiline_config_does_not_shift_line_numbers(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     code = 'TEXT = """<< config.text >>"""\ndef compute_scores(samples):\n    1 / 0\n'
     file = write(tmp_path, "compute_all", block(code))
     parameter = "config_spec: [{type: string, key: text, display_name: T, default_value: one}]\n"
@@ -223,7 +229,7 @@ def test_config_with_lines_of_its_own_moves_no_line(aigo: Run, tmp_path: Path, r
     assert "(line 4, in compute_scores" in message
 
 
-def test_equal_code_in_two_places_names_the_right_one(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_equal_snippets_are_told_apart_by_position(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Each of two scorers tells its own line, and its own code although both stand in one file."""
     scorer = "    - {{type: python, key: {0}, metrics: [], compute_scores_snippet: 'def compute_scores(sample): return {1} / 0'}}\n"
     lines = "".join(scorer.format(key, number) for key, number in (("a", 1), ("b", 1), ("c", 2)))
@@ -241,7 +247,7 @@ def test_equal_code_in_two_places_names_the_right_one(aigo: Run, tmp_path: Path,
     }
 
 
-def test_files_outside_of_the_tasks_folder_have_their_names(aigo: Run, tmp_path: Path) -> None:
+def test_files_outside_the_task_folder_are_named(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "own.py").write_text(failing("compute_all"))
     write(tmp_path / "tasks", "compute_all", "!include ../shared/own.py")
@@ -252,7 +258,7 @@ def test_files_outside_of_the_tasks_folder_have_their_names(aigo: Run, tmp_path:
     assert "(own.py, line 3, in " in (tmp_path / "out" / "t.tasklog.json").read_text()
 
 
-def test_snippets_of_generators(aigo: Run, tmp_path: Path) -> None:
+def test_generator_errors_have_their_position(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "d.yaml").write_text(
         "key: d\ndisplay_name: D\ndescription: ''\n"
         "generator_specification: {dataset_generator_key: g, num_samples: 1, dataset_generator_config: {}}\n"
@@ -270,7 +276,7 @@ def test_snippets_of_generators(aigo: Run, tmp_path: Path) -> None:
     assert f"(g.yaml, line {line_of(tmp_path / 'g.yaml')}, in synthesize" in " ".join(done.err.split())
 
 
-def test_places_are_kept_in_the_plan_and_decide_nothing(tmp_path: Path) -> None:
+def test_plan_keeps_snippet_positions_outside_its_digest(tmp_path: Path) -> None:
     """A comment above moves the places, not the digests; a header without them, as older logs have it, is read."""
     file = write(tmp_path, "compute_scores", block(GOOD["compute_scores"]))
     made = plan(PlanOrigin(str(file)))

@@ -85,7 +85,7 @@ RUN = ("run", "task.yaml", "--model", "scripted/model.jsonl", "--json")
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_the_level_is_in_the_evidence_and_stays_in_it(aigo: Run, tmp_path: Path, engine: str) -> None:
+def test_isolation_level_is_kept_in_the_evidence(aigo: Run, tmp_path: Path, engine: str) -> None:
     write(tmp_path, "x")
     done = aigo(*RUN, "--engine", engine)
     assert (done.code, done.json["snippets"]) == (0, "jailed"), done.err
@@ -97,7 +97,7 @@ def test_the_level_is_in_the_evidence_and_stays_in_it(aigo: Run, tmp_path: Path,
     assert again.read_bytes() == written.read_bytes()
 
 
-def test_plans_and_workers_know_the_same_levels() -> None:
+def test_plans_and_workers_have_the_same_isolation_levels() -> None:
     assert LEVELS == SNIPPET_LEVELS
 
 
@@ -112,7 +112,7 @@ def test_a_worker_loads_neither_plans_nor_pydantic() -> None:
     assert {"aigo_bridge.plan.plan", "pydantic", "jinja2"} & set(done.stdout.split()) == set()
 
 
-def test_a_log_cannot_claim_a_level_that_there_is_not(tmp_path: Path) -> None:
+def test_unknown_isolation_level_in_a_log_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "x")
     header = json.loads(json.dumps(plan(PlanOrigin(str(tmp_path / "task.yaml"))).header()))
     assert "snippets" not in header
@@ -120,7 +120,7 @@ def test_a_log_cannot_claim_a_level_that_there_is_not(tmp_path: Path) -> None:
         logged_plan({**header, "snippets": "perfect"})
 
 
-def test_tasks_without_code_say_nothing_of_it(aigo: Run, tmp_path: Path) -> None:
+def test_tasks_without_code_have_no_isolation_level(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path, "x")
     text = (tmp_path / "task.yaml").read_text().split("    - type: python")[0]
     (tmp_path / "task.yaml").write_text(text + "    - {type: string_equals, ground_truth: x}\n")
@@ -130,7 +130,7 @@ def test_tasks_without_code_say_nothing_of_it(aigo: Run, tmp_path: Path) -> None
     assert "snippets" not in json.loads(Path(done.json["result"]).read_bytes())["app_version"]
 
 
-def test_doctor_reports_the_level(aigo: Run) -> None:
+def test_doctor_reports_the_isolation_level(aigo: Run) -> None:
     (check,) = [each for each in aigo("doctor", "--json").json["checks"] if each["subject"] == "snippets"]
     assert check["state"] == "ok"
     assert check["found"].startswith("jailed: no network, no home, no other processes")
@@ -143,7 +143,7 @@ def test_the_network_has_to_be_declared(aigo: Run, tmp_path: Path, page: str) ->
     assert "snippets cannot use the network: declare `needs: network`" in done.out
 
 
-def test_the_network_is_allowed_once_for_the_code_as_it_is(
+def test_network_permission_is_valid_for_unchanged_code_only(
     aigo: Run, tmp_path: Path, page: str, configuration: Path
 ) -> None:
     write(tmp_path, page, "needs: network\n")
@@ -176,7 +176,7 @@ def test_the_network_is_allowed_once_for_the_code_as_it_is(
     assert aigo(*RUN).code == 2
 
 
-def test_all_tasks_of_a_run_file_that_need_it_are_named_before_one_word_allows_them_all(
+def test_all_tasks_that_need_the_network_are_named_before_it_is_allowed(
     aigo: Run, tmp_path: Path, configuration: Path
 ) -> None:
     write(tmp_path, "x", "needs: network\n")
@@ -200,7 +200,7 @@ def test_all_tasks_of_a_run_file_that_need_it_are_named_before_one_word_allows_t
     assert aigo("run", "run.yaml", "--model", "scripted/model.jsonl", "--allow", "network").code == 0
 
 
-def test_damaged_configuration_allows_nothing(tmp_path: Path, configuration: Path) -> None:
+def test_damaged_configuration_grants_no_permission(tmp_path: Path, configuration: Path) -> None:
     write(tmp_path, "x", "needs: network\n")
     made = plan(PlanOrigin(str(tmp_path / "task.yaml")))
     file = configuration / "aigo-bridge" / "allowed.json"
@@ -229,7 +229,7 @@ def test_code_with_network_access_reaches_no_unix_sockets(aigo: Run, tmp_path: P
     assert "PermissionError" in done.out
 
 
-def test_unknown_permissions_are_wrong_use(aigo: Run, tmp_path: Path) -> None:
+def test_unknown_permissions_are_refused(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path, "x")
     level = aigo(*RUN, "--snippets", "chroot")
     assert (level.code, "expected jailed, worker or in-process" in level.err) == (2, True)
@@ -275,7 +275,7 @@ def test_without_landlock_the_run_reports_the_missing_jail(tmp_path: Path) -> No
 
 
 @pytest.mark.xdist_group("containers")
-def test_where_nothing_holds_no_code_runs(tmp_path: Path) -> None:
+def test_snippets_are_refused_without_isolation(tmp_path: Path) -> None:
     done = ran("a user without namespaces, no Landlock", opened(tmp_path))
     assert done.returncode == 2
     assert "error: snippets cannot be confined on this machine (Landlock: not offered" in done.stderr

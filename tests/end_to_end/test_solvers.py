@@ -63,7 +63,7 @@ def shown(folder: Path) -> dict[str, Any]:
         }
 
 
-def test_a_conversation_of_several_turns(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_conversation_with_several_turns_is_scored(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Fixed messages, answers of the model, an interviewer that ends the loop, and the last answer scored."""
     write(
         tmp_path,
@@ -178,7 +178,7 @@ def test_recorded_traces_need_no_model(aigo: Run, tmp_path: Path, result_of: Loa
     assert (error["stage"], error["error_type"]) == ("solver", "InvalidTrace")
 
 
-def test_the_authors_python_asks_the_model(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_python_solver_calls_the_model(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """`model.predict` goes through Inspect: it is in the log, and its failure is the sample's."""
     write(
         tmp_path,
@@ -226,7 +226,7 @@ GROUP = """
 """
 
 
-def test_a_group_of_answers(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_solver_group_outputs_are_scored(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     write(
         tmp_path,
         GROUP
@@ -277,7 +277,7 @@ WORDS: Rows = [
 ]
 
 
-def test_rows_of_a_post_processor_are_scored_on_their_own(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_post_processor_rows_are_scored_separately(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Five rows of two samples, three of three right and one of two: 4 / 5, one of them excluded makes it 3 / 4."""
     write(
         tmp_path,
@@ -311,7 +311,9 @@ def test_rows_of_a_post_processor_are_scored_on_their_own(aigo: Run, tmp_path: P
     assert result["evidence"]["failures"] == {"num_errors": 0, "num_total": 6}
 
 
-def test_rows_with_trials_rules_and_failures(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_post_processor_rows_have_trials_rules_and_failures(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
     """An action rule excludes rows one by one; a failed sample has none; Inspect's own view says the same."""
     write(
         tmp_path,
@@ -343,7 +345,7 @@ def test_rows_with_trials_rules_and_failures(aigo: Run, tmp_path: Path, result_o
     assert [error["message"] for trial in by_id[2]["trials"] for error in trial["errors"]] == ["down", "down"]
 
 
-def test_rows_that_authors_name_alike_stay_apart(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_rows_with_equal_ids_are_kept_separate(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     write(
         tmp_path,
         ROWS.replace('{"word": word, "a": sample["a"]}', '{"sample_id": word + "!", "word": word}').replace(
@@ -383,7 +385,7 @@ def test_a_failed_post_processor_fails_the_sample(
     assert trial["errors"][0]["stage"] == "solver"
 
 
-def test_the_calls_of_solver_and_judge_stand_apart(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_solver_and_judge_calls_are_recorded_separately(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Raw requests and responses: the evaluated model's with the solver's output, the judge's with its score."""
     write(
         tmp_path,
@@ -412,7 +414,7 @@ def test_the_calls_of_solver_and_judge_stand_apart(aigo: Run, tmp_path: Path, re
     assert trial["scores"][0]["values"] == {"score": 0.5}
 
 
-def test_known_parts_of_a_conversation_are_shown(aigo: Run, tmp_path: Path) -> None:
+def test_explain_shows_the_known_parts_of_a_conversation(aigo: Run, tmp_path: Path) -> None:
     """`explain` renders recorded traces and groups, and says what only the author's code knows."""
     text = {"type": "input_text", "text": "Capital of Norway?"}
     item = {"type": "message", "id": "m", "role": "user", "content": [text], "status": "completed"}

@@ -49,7 +49,7 @@ MODEL = ("--model", "openai-api/local/m", "--max-connections", AT_ONCE, "--max-s
 
 @ENGINES
 @pytest.mark.parametrize(("tolerance", "number"), [("0", 0), ("5", 5), ("0.1", 6)])
-def test_a_spent_tolerance_stops_the_run(
+def test_exceeded_error_tolerance_stops_the_run(
     aigo: Run, server: Endpoint, tmp_path: Path, result_of: Load, engine: str, tolerance: str, number: int
 ) -> None:
     """A share is of all samples; what is in flight ends, nothing more is begun."""
@@ -89,7 +89,7 @@ def test_a_stopped_run_is_resumed(aigo: Run, server: Endpoint, engine: str) -> N
 
 
 @ENGINES
-def test_without_the_option_no_run_is_stopped(aigo: Run, server: Endpoint, engine: str) -> None:
+def test_run_without_fail_on_error_is_not_stopped(aigo: Run, server: Endpoint, engine: str) -> None:
     """But it is said early that nothing works, and the error is told once."""
     done = aigo("run", "task.yaml", *MODEL, "--engine", engine)
 
@@ -104,7 +104,7 @@ def test_without_the_option_no_run_is_stopped(aigo: Run, server: Endpoint, engin
 
 
 @ENGINES
-def test_a_tolerance_is_that_of_a_specification(
+def test_error_tolerance_applies_to_each_specification(
     aigo: Run, server: Endpoint, tmp_path: Path, engine: str
 ) -> None:
     """One that is stopped leaves the others alone."""

@@ -97,7 +97,7 @@ def rewrite(log: Path, change: Callable[[str, bytes], bytes | None]) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_log_alone_gives_the_numbers_of_the_run(
+def test_metrics_of_the_run_are_read_from_the_log_alone(
     aigo: Run, project: Path, result_of: Load, engine: str
 ) -> None:
     """Also those that another call of the code would not give: values by chance, errors, what rules exclude."""
@@ -111,7 +111,7 @@ def test_the_log_alone_gives_the_numbers_of_the_run(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_run_with_nothing_left_to_do_leaves_log_and_evidence_alike(
+def test_resuming_a_complete_run_changes_neither_log_nor_evidence(
     aigo: Run, project: Path, engine: str
 ) -> None:
     (project / "quiz.yaml").write_text(TASK.replace("random.random()", "0.5"))
@@ -128,7 +128,7 @@ def without_numbers(name: str, data: bytes) -> bytes | None:
     return None if name.startswith("_aigo/") else data
 
 
-def test_numbers_that_are_not_stored_are_absent_with_the_reason(aigo: Run, project: Path) -> None:
+def test_metrics_that_are_not_stored_are_absent_with_the_reason(aigo: Run, project: Path) -> None:
     (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
     log = ran(aigo, project)
     rewrite(log, without_numbers)
@@ -160,7 +160,7 @@ def changed_score(name: str, data: bytes) -> bytes:
     return json.dumps(sample).encode()
 
 
-def test_numbers_of_other_scores_are_not_taken(aigo: Run, project: Path) -> None:
+def test_stored_metrics_of_changed_scores_are_ignored(aigo: Run, project: Path) -> None:
     """Somebody has changed a score since, with Inspect say."""
     (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
     log = ran(aigo, project)
@@ -171,7 +171,7 @@ def test_numbers_of_other_scores_are_not_taken(aigo: Run, project: Path) -> None
     assert metrics(evidence) == {"mean": {"accuracy": 0.0}}
 
 
-def test_numbers_of_other_details_are_not_taken(aigo: Run, project: Path) -> None:
+def test_stored_metrics_of_other_details_are_ignored(aigo: Run, project: Path) -> None:
     log = ran(aigo, project, "lighteval")
     results = json.loads(log.read_text())
     results["aigo_bridge"]["numbers"]["details"] = "0" * 64
@@ -231,7 +231,7 @@ GOOD = {
         ),
     ],
 )
-def test_damaged_stored_numbers_are_ignored(stored: Any) -> None:
+def test_damaged_stored_metrics_are_ignored(stored: Any) -> None:
     with pytest.raises(EvidenceError, match="the log's numbers"):
         numbers_from_json(stored)
 
@@ -298,7 +298,7 @@ def test_metrics_are_recomputed_with_your_own_task(aigo: Run, project: Path, eng
         ("key: right,", "key: wrong,", "unknown parameter 'right'"),
     ],
 )
-def test_a_log_of_another_plan_is_refused_with_what_differs(
+def test_log_of_another_plan_is_refused_with_the_difference(
     aigo: Run, project: Path, old: str, new: str, difference: str
 ) -> None:
     log = ran(aigo, project)
@@ -315,7 +315,7 @@ def test_a_log_of_another_plan_is_refused_with_what_differs(
     assert evidence == b""
 
 
-def test_other_rows_are_another_plan(aigo: Run, project: Path) -> None:
+def test_log_with_changed_rows_is_refused(aigo: Run, project: Path) -> None:
     log = ran(aigo, project)
     with (project / "rows.jsonl").open("a") as file:
         file.write('{"q": "five", "zero": 1}\n')
@@ -353,7 +353,7 @@ def test_scorers_that_differ_from_the_task_are_reported(aigo: Run, project: Path
     assert "its scorers do not match its task" in imported(aigo, log, code=3)[0]
 
 
-def test_a_run_file_gives_the_specification_of_the_log(aigo: Run, project: Path) -> None:
+def test_run_file_specification_of_a_log_is_used(aigo: Run, project: Path) -> None:
     (project / "run.yaml").write_text("""
 models: [{$provider: scripted/m.jsonl}]
 tasks: [{$ref: quiz.yaml}]
@@ -401,7 +401,7 @@ def test_evidence_after_inspect_eval_also_has_stored_metrics(project: Path, comm
     assert metrics(evidence.read_bytes())["own"]["n"] == 2
 
 
-def test_logs_of_inspects_own_command_line_have_them_too(aigo: Run, project: Path, command: Run) -> None:
+def test_logs_of_inspect_eval_command_have_stored_metrics(aigo: Run, project: Path, command: Run) -> None:
     done = command(
         *("inspect", "eval", "aigo_bridge/task", "-T", f"task={project / 'quiz.yaml'}"),
         *("--model", "scripted/m.jsonl", "--display", "none", "--log-dir", "logs"),

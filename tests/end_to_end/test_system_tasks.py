@@ -28,7 +28,7 @@ def write(folder: Path, *lines: str) -> None:
     (folder / "t.yaml").write_text(TASK.format(body="\n    ".join(lines)))
 
 
-def test_metrics_and_reasons_are_the_evidence(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_metrics_and_reasons_are_in_the_evidence(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     write(
         tmp_path,
         "async def compute_evidence():",

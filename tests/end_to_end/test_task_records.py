@@ -34,7 +34,7 @@ def answer(prompt: str) -> str:
     return text
 
 
-def test_both_engines_give_the_scores_of_the_format(aigo: Run, records: Path, result_of: Load) -> None:
+def test_both_engines_compute_the_scores_of_the_format(aigo: Run, records: Path, result_of: Load) -> None:
     done = aigo("run", records, "--engine", "inspect,lighteval", "--model", ANSWERS, "--json")
 
     assert done.code == 0, done.err
@@ -84,7 +84,7 @@ def test_skipped_records_are_reported_counted_and_kept_in_the_evidence(
     assert failed.code == 1
 
 
-def test_inspect_runs_the_records_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_eval_runs_task_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `inspect eval aigo_bridge/task -T task=t.jsonl -T allow_bad_tasks=true`."""
     from inspect_ai import eval as inspect_eval
 

@@ -25,7 +25,7 @@ definition:
 """
 
 
-def test_bleu_is_sacrebleus(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_bleu_equals_sacrebleu(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     said, truth = "The cat sat on the mat.", "The cat is on the mat."
     (tmp_path / "d.jsonl").write_text(json.dumps({"q": "one", "a": truth}) + "\n")
     (tmp_path / "t.yaml").write_text(

@@ -67,7 +67,7 @@ single_turn_solver
     ],
     ids=["chat", "items", "python"],
 )
-def test_text_of_an_answer_is_the_same_in_every_snippet(
+def test_answer_text_is_equal_in_every_snippet(
     solver: str, aigo: Run, tmp_path: Path, result_of: Callable[[Path], dict[str, Any]]
 ) -> None:
     (tmp_path / "t.yaml").write_text(TASK.replace("SOLVER\n", solver))

@@ -22,7 +22,7 @@ Load = Callable[[Path], dict[str, Any]]
 CAPITALS = REPOSITORY / "examples" / "capitals"
 
 
-def test_a_quick_run_took_some_time(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_quick_run_has_a_positive_duration(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """The same in the evidence of the run, and in that of its log, imported."""
     began = time.time()
     assert aigo("run", CAPITALS, "--model", f"scripted/{CAPITALS / 'answers.jsonl'}").code == 0
@@ -38,7 +38,9 @@ def test_a_quick_run_took_some_time(aigo: Run, tmp_path: Path, result_of: Load) 
         assert int(began) <= execution["started_at"] <= execution["ended_at"] <= int(ended) + 1
 
 
-def test_a_foreign_log_of_a_quick_run_took_some_time(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_foreign_log_of_a_quick_run_has_a_positive_duration(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
     (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "light"}\n')
     riddles = REPOSITORY / "examples" / "riddles" / "riddles.py"
 
@@ -64,7 +66,7 @@ SECOND = "2026-01-01T00:00:05+00:00"
         ((SECOND, SECOND, "no time", None), 0.0),
     ],
 )
-def test_times_of_samples_stand_in_for_those_of_the_run(
+def test_missing_run_times_are_taken_from_the_samples(
     times: tuple[str | None, str | None, str | None, str | None], seconds: float
 ) -> None:
     assert running_time(*times) == seconds
@@ -117,7 +119,7 @@ def test_no_run_ends_before_it_began(tmp_path: Path, result_of: Load, engine: st
         (math.nan, math.inf, (0.0, 0.0)),
     ],
 )
-def test_an_execution_has_times_that_can_be(
+def test_impossible_execution_times_are_corrected(
     started: float, ended: float, expected: tuple[float, float]
 ) -> None:
     execution = Execution("success", started, ended)

@@ -74,7 +74,9 @@ def test_a_non_numeric_score_in_one_trial_is_in_no_metric(
     assert all("over the trials of a sample, " in problem for problem in problems), problems
 
 
-def test_worked_example_of_trials(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_worked_example_of_trials_has_the_documented_metrics(
+    aigo: Run, tmp_path: Path, result_of: Load
+) -> None:
     """Three of five trials pass: pass@5 = 0.98976, pass^5 = 0.07776, and the plain name keeps the mean, 0.6."""
     write(
         tmp_path,
@@ -227,7 +229,7 @@ def test_python_metrics_see_how_many_trials_were_scored(
     assert metric["values"] == ({"least": 0, "most": 0} if num_trials == 1 else {"least": 1, "most": 3})
 
 
-def test_classification_and_python_metrics(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_classification_and_python_metrics_are_computed(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """2 true positives, 1 false positive, 1 true negative, 1 false negative: accuracy 3/5, precision and recall 2/3."""
     write(
         tmp_path,
@@ -267,7 +269,7 @@ def test_classification_and_python_metrics(aigo: Run, tmp_path: Path, result_of:
     assert values["letters"] == 3 * 3 + 2 * 2
 
 
-def test_resuming_a_run_with_trials(aigo: Run, command: Run, tmp_path: Path) -> None:
+def test_resumed_run_repeats_only_failed_trials(aigo: Run, command: Run, tmp_path: Path) -> None:
     """Failed trials are asked again, the others are taken over."""
     write(
         tmp_path,

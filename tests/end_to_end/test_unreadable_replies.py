@@ -78,7 +78,7 @@ def server(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", list(PATHS))
-def test_an_unreadable_reply_is_asked_for_again(aigo: Run, server: Endpoint, path: str) -> None:
+def test_unreadable_reply_is_requested_again(aigo: Run, server: Endpoint, path: str) -> None:
     """Each kind of reply once, then the answer."""
     asked: Counter[str] = Counter()
     kinds = list(REPLIES.values())
@@ -98,7 +98,7 @@ def test_an_unreadable_reply_is_asked_for_again(aigo: Run, server: Endpoint, pat
 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", list(PATHS))
-def test_a_failing_server_is_reported_with_model_cause_and_next_step(
+def test_failing_server_is_reported_with_model_cause_and_fix(
     aigo: Run, server: Endpoint, tmp_path: Path, path: str
 ) -> None:
     server.answer = lambda _: REPLIES["cut JSON"]
@@ -120,7 +120,7 @@ def test_a_failing_server_is_reported_with_model_cause_and_next_step(
 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "benchmark"])
-def test_keys_in_unreadable_replies_are_written_nowhere(
+def test_keys_in_unreadable_replies_are_not_written(
     aigo: Run, server: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     key = "correct-horse-battery-9"

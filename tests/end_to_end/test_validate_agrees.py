@@ -136,7 +136,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_both_say_the_same_of_a_task(case: str, aigo: Run, tmp_path: Path) -> None:
+def test_validate_and_run_report_equal_errors_of_a_task(case: str, aigo: Run, tmp_path: Path) -> None:
     files, message = REFUSED[case]
     project(tmp_path, **{"run_yaml": None, **files})
 
@@ -152,7 +152,7 @@ def test_both_say_the_same_of_a_task(case: str, aigo: Run, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_both_say_the_same_of_a_run_file(case: str, aigo: Run, tmp_path: Path) -> None:
+def test_validate_and_run_report_equal_errors_of_a_run_file(case: str, aigo: Run, tmp_path: Path) -> None:
     files, message = REFUSED[case]
     project(tmp_path, **files)
 
@@ -182,7 +182,9 @@ LINES = DATASET.replace("d.csv", "d.jsonl")
         ('{"q": "x", "a": "y"}\n'.encode("utf-16"), "d.jsonl:1: error: the file is UTF-16, expected UTF-8"),
     ],
 )
-def test_broken_lines(text: bytes, message: str, aigo: Run, tmp_path: Path) -> None:
+def test_invalid_dataset_lines_are_reported_by_validate_and_run(
+    text: bytes, message: str, aigo: Run, tmp_path: Path
+) -> None:
     project(tmp_path, rows_yaml=LINES, d_csv=None)
     (tmp_path / "d.jsonl").write_bytes(text)
 
@@ -214,7 +216,7 @@ def test_values_that_an_option_supplies_are_not_errors(aigo: Run, tmp_path: Path
     assert aigo("validate", "t.yaml", "--strict").code == 0
 
 
-def test_run_files_may_leave_values_to_their_plan(aigo: Run, tmp_path: Path) -> None:
+def test_run_file_may_leave_values_to_its_plan(aigo: Run, tmp_path: Path) -> None:
     project(tmp_path, run_yaml=RUN.replace("config: {m: answers}\n", ""))
     (tmp_path / "plan.yaml").write_text(
         "key: p\ndisplay_name: P\nevaluation_specifications:\n"
@@ -234,7 +236,7 @@ def test_run_files_may_leave_values_to_their_plan(aigo: Run, tmp_path: Path) -> 
     assert (given.code, planned.code) == (0, 0), given.err + planned.err
 
 
-def test_a_plans_own_mistakes_are_found(aigo: Run, tmp_path: Path) -> None:
+def test_errors_in_a_plan_are_reported(aigo: Run, tmp_path: Path) -> None:
     project(tmp_path, d_csv="q;a\n1;2\n")
     (tmp_path / "plan.yaml").write_text(
         "key: p\ndisplay_name: P\nevaluation_specifications: [{evaluation_key: e}, {evaluation_key: f}]\n"
@@ -244,7 +246,7 @@ def test_a_plans_own_mistakes_are_found(aigo: Run, tmp_path: Path) -> None:
     assert "evaluation 'f' was not found" in done.out
 
 
-def test_nothing_is_fetched_and_no_log_is_read(
+def test_validate_fetches_nothing_and_reads_no_log(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, source in enumerate(
@@ -260,14 +262,14 @@ def test_nothing_is_fetched_and_no_log_is_read(
             assert done.code == 0, (number, done.out)
 
 
-def test_in_the_vendors_dialect_data_is_a_warning(aigo: Run, tmp_path: Path) -> None:
+def test_missing_data_is_a_warning_in_the_platform_dialect(aigo: Run, tmp_path: Path) -> None:
     project(tmp_path, d_csv=None)
     done = aigo("validate", "rows.yaml", "--dialect", "aigo-3.17")
     assert done.code == 0
     assert "warning: 'd.csv': the data file does not exist" in done.out
 
 
-def test_a_mistake_in_a_dataset_is_reported_once(aigo: Run, tmp_path: Path) -> None:
+def test_dataset_error_is_reported_once(aigo: Run, tmp_path: Path) -> None:
     project(tmp_path, d_csv=None)
     done = aigo("validate", ".")
     assert done.out.count("the data file does not exist") == 1
@@ -277,7 +279,7 @@ def test_a_mistake_in_a_dataset_is_reported_once(aigo: Run, tmp_path: Path) -> N
 Loader = Callable[[Path], dict[str, Any]]
 
 
-def test_a_valid_project_starts(aigo: Run, tmp_path: Path, result_of: Loader) -> None:
+def test_valid_project_runs(aigo: Run, tmp_path: Path, result_of: Loader) -> None:
     project(tmp_path)
     assert aigo("validate", ".", "--strict").code == 0
     assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "--out", "one").code == 0

@@ -40,7 +40,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_models_run_each_in_a_folder_and_are_compared(aigo: Run, project: Path) -> None:
+def test_each_model_runs_in_its_folder_and_is_compared(aigo: Run, project: Path) -> None:
     done = aigo("run", "ask.yaml", "--model", "scripted/bad.jsonl, scripted/good.jsonl", "--report")
 
     assert done.code == 0, done.err
@@ -53,7 +53,7 @@ def test_models_run_each_in_a_folder_and_are_compared(aigo: Run, project: Path) 
     assert {str(path) for path in Path("out").rglob("report.html")} == {"out/report.html"}
 
 
-def test_a_parameter_is_varied_by_the_texts_of_files(aigo: Run, project: Path) -> None:
+def test_parameter_values_are_read_from_files(aigo: Run, project: Path) -> None:
     done = aigo("run", "ask.yaml", "--model", "scripted/good.jsonl", "--vary", "prompt=a.md,b.md", "--json")
 
     assert done.code == 0, done.err
@@ -100,7 +100,7 @@ def test_a_comma_in_a_file_name_does_not_separate_values(aigo: Run, project: Pat
     assert (project / "out" / "ask.tasklog.json").is_file()
 
 
-def test_a_run_file_is_run_with_each_model(aigo: Run, tmp_path: Path) -> None:
+def test_run_file_is_run_with_each_model(aigo: Run, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     (tmp_path / "no.jsonl").write_text('{"default": true, "reply": "?"}\n')
     models = "scripted/examples/capitals/answers.jsonl,scripted/no.jsonl"
@@ -115,7 +115,7 @@ def test_a_run_file_is_run_with_each_model(aigo: Run, tmp_path: Path) -> None:
     assert "4 samples are in both" in done.out
 
 
-def test_a_benchmark_takes_several_models_by_itself(aigo: Run, tmp_path: Path) -> None:
+def test_benchmark_runs_with_several_models(aigo: Run, tmp_path: Path) -> None:
     """As Inspect does: in one folder, and compared when that is asked for."""
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     for name in ("x", "y"):
@@ -161,7 +161,7 @@ def test_contradictory_options_are_reported_before_the_run(
     assert not (project / "out").exists()
 
 
-def test_a_variant_that_fails_does_not_keep_the_others_from_running(aigo: Run, project: Path) -> None:
+def test_failed_variant_does_not_stop_the_others(aigo: Run, project: Path) -> None:
     (project / "fails.jsonl").write_text('{"default": true, "reply": {"error": "broken"}}\n')
 
     done = aigo("run", "ask.yaml", "--model", "scripted/fails.jsonl,scripted/good.jsonl", "--json")

@@ -118,7 +118,7 @@ VERDICTS: list[tuple[str, Change, str, str, list[str]]] = [
 @pytest.mark.parametrize(
     ("change", "options", "verdict", "holds"), [row[1:] for row in VERDICTS], ids=[row[0] for row in VERDICTS]
 )
-def test_failed_result_has_one_verdict_and_says_what_still_holds(
+def test_failed_result_has_one_verdict_and_lists_passed_checks(
     aigo: Run, folder: Path, change: Change, options: str, verdict: str, holds: list[str]
 ) -> None:
     change(folder)
@@ -142,7 +142,7 @@ def _contradicts_nothing(checked: str) -> None:
             assert not any(title == following.strip() for title in TITLES.values())
 
 
-def test_signature_of_another_key_does_not_hold(aigo: Run, folder: Path) -> None:
+def test_signature_with_another_key_fails(aigo: Run, folder: Path) -> None:
     aigo("attest", "--new-key", "other.pem")
     finished = aigo("verify", RESULT, "--key", "other.pub.pem")
     assert finished.code == 1
@@ -150,7 +150,7 @@ def test_signature_of_another_key_does_not_hold(aigo: Run, folder: Path) -> None
     assert "the signature holds" not in finished.out
 
 
-def test_everything_is_proved_with_all_materials(aigo: Run, folder: Path) -> None:
+def test_verdict_is_proved_with_all_materials(aigo: Run, folder: Path) -> None:
     log = next((folder / "out").glob("*.eval"))
     options = [
         "--task",
@@ -167,7 +167,7 @@ def test_everything_is_proved_with_all_materials(aigo: Run, folder: Path) -> Non
     assert (finished.code, finished.out.splitlines()[0]) == (0, "verified")
 
 
-def test_answers_are_not_compared_with_the_recording_of_another_task(aigo: Run, folder: Path) -> None:
+def test_cassette_of_another_task_is_not_compared(aigo: Run, folder: Path) -> None:
     cassette = folder / "run.cassette"
     text = (TASK / "task.yaml").read_text().replace("key: capitals\ndisplay", "key: towns\ndisplay")
     (folder / "capitals.jsonl").write_bytes((TASK / "capitals.jsonl").read_bytes())
@@ -179,7 +179,7 @@ def test_answers_are_not_compared_with_the_recording_of_another_task(aigo: Run, 
 
 
 @pytest.mark.parametrize("verb", ["verify", "show"])
-def test_disclosed_sample_is_shown_in_words(aigo: Run, folder: Path, verb: str) -> None:
+def test_disclosed_sample_is_shown_as_text(aigo: Run, folder: Path, verb: str) -> None:
     options = ["--key", "key.pub.pem"] if verb == "verify" else []
     finished = aigo(verb, "one.json", *options)
     assert finished.code == 0
@@ -203,9 +203,7 @@ def _imported(aigo: Run, log: str) -> Finished:
 
 
 @pytest.mark.parametrize("log", ["inspect/0.3.240.eval"])
-def test_healthy_imported_log_ends_with_exit_code_0_and_says_what_was_not_checked(
-    aigo: Run, log: str
-) -> None:
+def test_intact_imported_log_exits_with_0_and_lists_unchecked_parts(aigo: Run, log: str) -> None:
     finished = _imported(aigo, log)
     assert finished.code == 0
     verdict = finished.out.splitlines()[0]

@@ -41,9 +41,7 @@ LIGHTEVAL = ("lighteval:gsm8k", "--data-dir", "rows", "--model", "openai-api/loc
 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", [*PATHS.values(), LIGHTEVAL], ids=[*PATHS, "lighteval benchmark"])
-def test_a_call_that_takes_longer_than_the_limit_is_made_again(
-    aigo: Run, server: Endpoint, path: tuple[str, ...]
-) -> None:
+def test_call_over_the_time_limit_is_repeated(aigo: Run, server: Endpoint, path: tuple[str, ...]) -> None:
     asked: Counter[str] = Counter()
 
     def answer(body: Any) -> Any:
@@ -63,7 +61,7 @@ def test_a_call_that_takes_longer_than_the_limit_is_made_again(
 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", [*PATHS.values(), LIGHTEVAL], ids=[*PATHS, "lighteval benchmark"])
-def test_a_call_that_waits_is_named(
+def test_waiting_call_is_reported(
     aigo: Run, server: Endpoint, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
 ) -> None:
     assert progress.CALL_WAIT + progress.TICK < 30

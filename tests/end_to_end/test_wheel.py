@@ -51,7 +51,7 @@ def run(binary: Path, *arguments: object, cwd: Path) -> str:
     return done.stdout
 
 
-def test_nothing_comes_from_the_source(installed: Path, tmp_path: Path) -> None:
+def test_installed_wheel_loads_nothing_from_the_source_tree(installed: Path, tmp_path: Path) -> None:
     code = "import aigo_bridge, aigo_inspect, aigo_tasks; print(aigo_bridge.__file__, aigo_inspect.__file__, aigo_tasks.__file__)"
     out = run(installed / "python", "-c", code, cwd=tmp_path)
 

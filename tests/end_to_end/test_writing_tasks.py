@@ -19,7 +19,9 @@ def blocks() -> list[str]:
     return re.findall(r"```(?:yaml|json)\n(.*?)```", text, re.DOTALL)
 
 
-def test_a_group_of_calls(aigo: Run, blocks: list[str], tmp_path: Path, result_of: Load) -> None:
+def test_example_of_a_call_group_has_the_explained_scores(
+    aigo: Run, blocks: list[str], tmp_path: Path, result_of: Load
+) -> None:
     (tmp_path / "t.yaml").write_text(blocks[0])
     (tmp_path / "pairs.jsonl").write_text('{"a": "tea", "b": "coffee"}\n{"a": "rain", "b": "snow"}\n')
     rules = '{"match": {"contains": "tea"}, "reply": "tea"}\n{"match": {"contains": "rain or"}, "reply": "rain"}\n'
@@ -32,7 +34,9 @@ def test_a_group_of_calls(aigo: Run, blocks: list[str], tmp_path: Path, result_o
     assert result["evidence"]["metrics"][0]["values"] == {"accuracy": 0.5}
 
 
-def test_a_recorded_trace(aigo: Run, blocks: list[str], tmp_path: Path, result_of: Load) -> None:
+def test_example_of_a_recorded_trace_has_the_explained_scores(
+    aigo: Run, blocks: list[str], tmp_path: Path, result_of: Load
+) -> None:
     (tmp_path / "t.yaml").write_text(blocks[1])
     (tmp_path / "traces.jsonl").write_text(blocks[2])
 

@@ -49,7 +49,7 @@ UNIQUE = "aigo_tasks/uniqueness-task"
         ([TRIVIA, "--frobnicate"], "No such option"),
     ],
 )
-def test_wrong_use_is_told(aigo: Run, arguments: list[str], message: str) -> None:
+def test_wrong_use_is_reported(aigo: Run, arguments: list[str], message: str) -> None:
     done = aigo("run", *arguments)
 
     assert done.code == 2
@@ -115,7 +115,7 @@ def test_gaps_of_an_engine_are_refused_with_a_table(aigo: Run, tmp_path: Path) -
     assert "the post-processor makes other rows" in " ".join(done.err.split())
 
 
-def test_help_names_every_option_of_the_promise(aigo: Run) -> None:
+def test_help_lists_every_promised_option(aigo: Run) -> None:
     done = aigo("run", "--help")
 
     for option in (

@@ -99,7 +99,7 @@ ENTRIES = (
         "Evidence could not be written",
         "The disk is full, or the folder is read-only. The engine log is kept.",
         "Free some space, then run `aigo-bridge import LOG --out DIR`.",
-        test="tests/end_to_end/test_full_disk.py::test_evidence_that_cannot_be_written_can_be_imported_later",
+        test="tests/end_to_end/test_full_disk.py::test_unwritten_evidence_can_be_imported_later",
     ),
     CatalogueEntry(
         Code.BROKEN_ATTESTATION,

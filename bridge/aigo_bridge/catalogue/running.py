@@ -34,7 +34,7 @@ ENTRIES = (
         "A task was not started",
         "The run was interrupted, or another task whose result is needed did not complete.",
         "Run the remaining tasks with `run --resume`.",
-        test="tests/end_to_end/test_rows_of_results.py::test_a_task_whose_sibling_is_not_complete_is_not_run",
+        test="tests/end_to_end/test_rows_of_results.py::test_task_with_an_incomplete_sibling_is_not_run",
     ),
     CatalogueEntry(
         Code.CHANGED_SINCE,
@@ -179,7 +179,7 @@ ENTRIES = (
         "Too many samples failed",
         "The run stopped at the limit set by `--fail-on-error`. Finished samples are kept.",
         "Check the first errors, then continue with `run --resume`.",
-        test="tests/end_to_end/test_stopping.py::test_a_spent_tolerance_stops_the_run",
+        test="tests/end_to_end/test_stopping.py::test_exceeded_error_tolerance_stops_the_run",
     ),
     CatalogueEntry(
         Code.FAILED_SAMPLE,
@@ -196,6 +196,6 @@ ENTRIES = (
         "The summary of a run cannot be shown",
         "The summary failed or differs from the written evidence. Evidence and engine log are complete.",
         "Use the evidence, and report this error in aigo-bridge.",
-        test="tests/end_to_end/test_outcome_is_evidence.py::test_a_task_whose_evidence_differs",
+        test="tests/end_to_end/test_outcome_is_evidence.py::test_different_evidence_of_a_task_is_reported",
     ),
 )
