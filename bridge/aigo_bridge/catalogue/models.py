@@ -80,7 +80,7 @@ ENTRIES = (
         "A model cannot do what the task needs",
         "For example, an embedding model cannot answer a conversation, and many models do not return likelihoods.",
         "Choose a model with the required capability.",
-        test="tests/adapters/inspect/models/test_provider.py::test_a_conversation_with_an_embeddings_model_is_refused_before_it_begins",
+        test="tests/adapters/inspect/models/test_provider.py::test_chat_with_an_embeddings_model_is_refused_before_it_starts",
     ),
     CatalogueEntry(
         Code.FAILED_MODEL_LOAD,
@@ -108,7 +108,7 @@ ENTRIES = (
         "A message part is not supported by this model",
         "Only some models accept images, audio or files.",
         "Use another model or engine, or exclude these samples.",
-        test="tests/adapters/inspect/models/test_models.py::test_content_that_inspect_cannot_express_fails_the_sample",
+        test="tests/adapters/inspect/models/test_models.py::test_content_unsupported_by_inspect_fails_the_sample",
     ),
     CatalogueEntry(
         Code.NOT_RECORDED,

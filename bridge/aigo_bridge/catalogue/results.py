@@ -40,7 +40,7 @@ ENTRIES = (
         "Logs can come from untrusted sources. Limits on size, compression ratio and time stop a zip bomb "
         "before it is unpacked.",
         "If you trust the log, raise the limit in the message with `--bound NAME=NUMBER`.",
-        test="tests/adapters/inspect/logs/test_reader.py::test_bounds_name_the_bound",
+        test="tests/adapters/inspect/logs/test_reader.py::test_exceeded_bounds_are_named_in_the_error",
     ),
     CatalogueEntry(
         Code.LOG_WITHOUT_PLAN,
@@ -61,7 +61,7 @@ ENTRIES = (
         "A part of a log could not be converted to evidence",
         "The log may be valid: this is an error in aigo-bridge. All other samples are imported.",
         "Report the problem with the full message.",
-        test="tests/adapters/inspect/importing/test_frame.py::test_a_mapping_bug_is_reported_as_such_and_loses_one_part",
+        test="tests/adapters/inspect/importing/test_frame.py::test_a_mapping_bug_is_reported_and_loses_one_part",
     ),
     CatalogueEntry(
         Code.DAMAGED_RESULT,

@@ -41,7 +41,7 @@ ENTRIES = (
         "The task, dataset or model changed since the run started",
         "Resuming would mix samples of two different tasks in one metric.",
         "Start a new run.",
-        test="tests/adapters/inspect/models/test_provider.py::test_an_address_of_ones_own_is_another_version_of_the_model",
+        test="tests/adapters/inspect/models/test_provider.py::test_a_custom_base_url_is_another_version_of_the_model",
     ),
     CatalogueEntry(
         Code.PLACE_IN_USE,

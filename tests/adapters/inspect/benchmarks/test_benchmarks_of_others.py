@@ -34,7 +34,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def test_a_task_may_ask_for_its_models_while_it_is_made(aigo: Run, tmp_path: Path) -> None:
+def test_a_task_can_request_models_during_construction(aigo: Run, tmp_path: Path) -> None:
     write(
         tmp_path / "t.py",
         """
@@ -62,7 +62,7 @@ def asks():
     assert aigo("run", "inspect:t.py@asks").code == 2
 
 
-def test_equal_names_in_two_files_are_two_tasks(aigo: Run, tmp_path: Path) -> None:
+def test_equal_task_names_in_two_files_are_separate_tasks(aigo: Run, tmp_path: Path) -> None:
     body = """
 @task
 def quiz({parameter}):
@@ -85,7 +85,7 @@ def quiz({parameter}):
     assert "b.py" in shown
 
 
-def test_other_rules_are_another_model_for_inspects_cache(aigo: Run, tmp_path: Path) -> None:
+def test_changed_scripted_answers_are_not_read_from_the_inspect_cache(aigo: Run, tmp_path: Path) -> None:
     write(
         tmp_path / "t.py",
         """
@@ -106,7 +106,7 @@ def cached():
     assert accuracy_with("Paris", "three") == 1.0
 
 
-def test_samples_that_the_task_stops_early_are_not_missing(aigo: Run, tmp_path: Path) -> None:
+def test_samples_stopped_early_by_the_task_are_not_missing(aigo: Run, tmp_path: Path) -> None:
     write(
         tmp_path / "t.py",
         """
@@ -144,9 +144,7 @@ def stops():
 
 
 @pytest.mark.parametrize("ungraded", ['Score(value=float("nan"), reason="not readable")', "None"])
-def test_samples_without_a_grade_are_reported_and_fail_the_run(
-    ungraded: str, aigo: Run, tmp_path: Path
-) -> None:
+def test_unscored_samples_are_reported_and_fail_the_run(ungraded: str, aigo: Run, tmp_path: Path) -> None:
     write(
         tmp_path / "t.py",
         f"""
@@ -200,13 +198,13 @@ def named():
 
 
 @pytest.mark.parametrize("option", [("--engine", "lighteval"), ("--snippets", "in-process")])
-def test_options_without_a_meaning_are_refused(aigo: Run, benchmarks: Path, option: tuple[str, str]) -> None:
+def test_meaningless_options_are_refused(aigo: Run, benchmarks: Path, option: tuple[str, str]) -> None:
     done = aigo("run", f"inspect:{benchmarks / 'others.py'}@no_model", *option)
     assert done.code == 2
     assert option[0] in done.err
 
 
-def test_the_evaluated_model_is_made_once(aigo: Run, tmp_path: Path) -> None:
+def test_the_evaluated_model_is_created_once(aigo: Run, tmp_path: Path) -> None:
     """Weights are loaded when a model is made, and what it prints is not for standard output."""
     write(
         tmp_path / "t.py",

@@ -157,7 +157,7 @@ SAID = ["a b", "&#97; b", "a", "", "the a b c", "Answer: a b"]
 
 
 @pytest.mark.parametrize("task", ["squad", "drop"])
-def test_a_scorers_function_and_a_tasks_metrics_are_carried(task: str, aigo: Run, tmp_path: Path) -> None:
+def test_scorer_functions_and_task_metrics_are_included(task: str, aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     rules = [{"match": {"exact": f"q{n}"}, "reply": {"text": text}} for n, text in enumerate(SAID)]
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
@@ -171,7 +171,7 @@ def test_a_scorers_function_and_a_tasks_metrics_are_carried(task: str, aigo: Run
     assert values(own) == pytest.approx(values(native), abs=1e-12)
 
 
-def test_epochs_that_are_reduced_otherwise_are_rows(aigo: Run, tmp_path: Path) -> None:
+def test_epochs_with_other_reducers_become_rows(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     right = [
         {"match": {"exact": f"q{n}"}, "times": n % 4, "reply": "a b"} for n in range(6) if n % 4
@@ -197,9 +197,7 @@ def test_epochs_that_are_reduced_otherwise_are_rows(aigo: Run, tmp_path: Path) -
     assert [sample.id for sample in own_log.samples or []][:4] == ["0-1", "0-2", "0-3", "1-1"]
 
 
-def test_metrics_over_scores_are_inspects_with_trials_that_the_run_asks_for(
-    aigo: Run, tmp_path: Path
-) -> None:
+def test_metrics_over_requested_trials_equal_those_of_inspect(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     rules = [{"match": {"exact": f"q{n}"}, "times": 1, "reply": "a b"} for n in range(3)]
     lines = [json.dumps(rule) + "\n" for rule in (*rules, {"default": True, "reply": "a"})]
@@ -217,7 +215,7 @@ def test_metrics_over_scores_are_inspects_with_trials_that_the_run_asks_for(
     assert "need more of each trial than its score" in grouped.out + grouped.err
 
 
-def test_reducers_and_solvers_of_ones_own_are_refused(aigo: Run, tmp_path: Path) -> None:
+def test_custom_reducers_and_solvers_are_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     reduced = aigo("convert", "inspect:own.py@reduced", "-T", "reducers=mine_too", "--out", "aigo")
     twice = aigo("convert", "inspect:own.py@asks_twice", "--out", "aigo")
@@ -227,7 +225,7 @@ def test_reducers_and_solvers_of_ones_own_are_refused(aigo: Run, tmp_path: Path)
     assert "solver: calls the model more than once (" in twice.err
 
 
-def test_code_that_cannot_be_carried_is_refused(aigo: Run, tmp_path: Path) -> None:
+def test_code_that_cannot_be_included_is_refused(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     done = aigo("convert", "inspect:own.py@own", "--out", "aigo")
     assert done.code == 1

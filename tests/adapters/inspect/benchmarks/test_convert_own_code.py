@@ -133,7 +133,7 @@ def evals(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "thought"])
-def test_scores_are_those_of_the_eval_without_its_file(
+def test_scores_equal_those_of_the_eval_without_its_file(
     name: str, aigo: Run, evals: Path, tmp_path: Path
 ) -> None:
     converted = aigo("convert", f"inspect:evals/own.py@{name}", "--out", "aigo")
@@ -177,7 +177,7 @@ def test_scores_are_those_of_the_eval_without_its_file(
         ("failing", "grades.txt"),
     ],
 )
-def test_code_that_needs_other_files_is_refused_with_the_reason(
+def test_code_that_needs_other_files_is_refused_with_a_reason(
     scorer: str, reason: str, aigo: Run, evals: Path
 ) -> None:
     done = aigo("convert", "inspect:evals/own.py@other", "-T", f"scorer_name={scorer}", "--out", "aigo")

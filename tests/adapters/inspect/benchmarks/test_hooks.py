@@ -36,7 +36,7 @@ definition:
 """
 
 
-def test_an_evaluation_writes_evidence_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_writes_evidence_if_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(hooks.VARIABLE, str(tmp_path / "evidence"))
     log = scripted_logs.run("plain", tmp_path)
     (file,) = (tmp_path / "evidence").glob("*.tasklog.json")
@@ -68,7 +68,7 @@ def test_an_aigo_bridge_run_keeps_its_own_evidence(
     assert (result.exit_code, result.trials, result.failed) == (0, 4, int(fails))
 
 
-def test_without_the_variable_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_evidence_is_written_without_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(hooks.VARIABLE, raising=False)
     scripted_logs.run("plain", tmp_path)
     assert [file.suffix for file in tmp_path.iterdir()] == [".eval"]
@@ -80,7 +80,7 @@ def test_evidence_can_be_written_next_to_the_log(tmp_path: Path, monkeypatch: py
     assert len(list(tmp_path.glob("*.tasklog.json"))) == 1
 
 
-def test_a_folder_that_cannot_be_written_does_not_take_the_evaluation_with_it(
+def test_an_unwritable_folder_does_not_fail_the_evaluation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -160,14 +160,14 @@ def outcomes(folder: Path) -> list[tuple[str, list[str]]]:
 OPTIONS: Any = {"model": "mockllm/model", "display": "none", "log_realtime": False}
 
 
-def test_a_task_that_fails_leaves_evidence_once(evidence: Path, written: list[str], tmp_path: Path) -> None:
+def test_a_failed_task_writes_evidence_once(evidence: Path, written: list[str], tmp_path: Path) -> None:
     logs = run_eval([sound(), doubtful()], log_dir=str(tmp_path / "logs"), **OPTIONS)
     assert sorted(written) == sorted(log.location for log in logs)
     assert outcomes(evidence) == [("doubtful", ["EvaluationError"]), ("sound", [])]
 
 
 @pytest.mark.parametrize(("how", "errors"), [("once", []), ("always", ["EvaluationError"])])
-def test_a_set_leaves_the_evidence_of_its_last_attempts(
+def test_an_eval_set_writes_evidence_of_its_last_attempts(
     how: str, errors: list[str], evidence: Path, written: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "flag").write_text(how)
@@ -239,9 +239,9 @@ def evidence_of(program: str, folder: Path) -> list[tuple[str, list[str]]]:
     return outcomes(folder / "evidence")
 
 
-def test_a_task_that_is_cancelled_leaves_evidence(tmp_path: Path) -> None:
+def test_a_cancelled_task_writes_evidence(tmp_path: Path) -> None:
     assert evidence_of(CANCELLED, tmp_path) == [("cancelled", ["EvaluationCancelled"]), ("sound", [])]
 
 
-def test_a_task_that_is_tried_again_has_evidence_of_both_logs(tmp_path: Path) -> None:
+def test_a_retried_task_has_evidence_of_both_logs(tmp_path: Path) -> None:
     assert evidence_of(RETRIED, tmp_path) == [("doubtful", []), ("doubtful", ["EvaluationError"])]

@@ -168,7 +168,7 @@ def native(folder: Path, command: Run) -> Path:
 
 
 @pytest.mark.timeout(900)
-def test_every_option_gives_the_run_that_inspect_gives(native: Path, aigo: Run, folder: Path) -> None:
+def test_every_option_gives_the_same_run_as_inspect_eval(native: Path, aigo: Run, folder: Path) -> None:
     for case, (task, options) in CASES.items():
         done = aigo("run", f"inspect:t.py@{task}", "--model", model_of(case), "-o", f"out/{case}",
                     *shlex.split(options))  # fmt: skip
@@ -179,7 +179,7 @@ def test_every_option_gives_the_run_that_inspect_gives(native: Path, aigo: Run, 
     assert [len(logs_in(native / case)[0]["samples"]) for case in ("settings", "chosen", "run")] == [4, 4, 3]
 
 
-def test_variables_and_dotenv_count_as_for_inspect(
+def test_environment_variables_and_dotenv_apply_as_in_inspect(
     folder: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INSPECT_EVAL_MODEL", "scripted/a.jsonl")
@@ -245,7 +245,7 @@ def test_unsupported_options_are_refused_with_the_reason(
     assert not list(folder.glob("out/*.eval"))
 
 
-def test_settings_that_a_models_adapter_would_lose_are_refused(folder: Path, aigo: Run) -> None:
+def test_settings_dropped_by_a_model_adapter_are_refused(folder: Path, aigo: Run) -> None:
     entity = (
         "key: own\ndisplay_name: Own\nconfig:\n  url: http://127.0.0.1:9/chat/completions\n  api_key: x\n"
         "  model_key: m-1\n  adapter: {{key: {adapter}}}\n"
@@ -266,7 +266,7 @@ def test_settings_that_a_models_adapter_would_lose_are_refused(folder: Path, aig
         assert f"{lost}: the adapter {adapter!r} of" in done.err
 
 
-def test_options_may_stand_before_tasks_of_which_there_may_be_several(folder: Path, aigo: Run) -> None:
+def test_options_can_precede_several_tasks(folder: Path, aigo: Run) -> None:
     done = aigo(
         "run", "--temperature", 0, "inspect:t*.py", "--model", "scripted/a.jsonl", "inspect:t.py@graded",
         "--model-map", "my_grader=scripted/a.jsonl", "--limit", 1, "--json",
@@ -275,7 +275,7 @@ def test_options_may_stand_before_tasks_of_which_there_may_be_several(folder: Pa
     assert [outcome["task"] for outcome in done.json] == ["words", "graded", "graded"], done.err
 
 
-def test_an_unused_role_is_reported(folder: Path, aigo: Run) -> None:
+def test_an_unused_model_role_is_reported(folder: Path, aigo: Run) -> None:
     run = ("run", "inspect:t.py", "--model", "scripted/a.jsonl", "--limit", 1, "--model-map")
 
     unknown = aigo(*run, "grader=scripted/b.jsonl")
@@ -285,7 +285,7 @@ def test_an_unused_role_is_reported(folder: Path, aigo: Run) -> None:
     assert "no model call in the role" not in known.err
 
 
-def test_options_of_an_engine_are_for_its_benchmarks(aigo: Run) -> None:
+def test_engine_options_are_refused_for_other_tasks(aigo: Run) -> None:
     for task in ("gsm8k", "lighteval:gsm8k"):
         done = aigo("run", task, "--temperature", 0)
         assert done.code == 2
@@ -293,7 +293,7 @@ def test_options_of_an_engine_are_for_its_benchmarks(aigo: Run) -> None:
         assert "only for inspect benchmarks, inspect:NAME" in " ".join(done.err.split())
 
 
-def test_the_page_says_of_every_option_that_is_not_taken_why() -> None:
+def test_the_page_explains_every_unsupported_option() -> None:
     from aigo_inspect.benchmarks.options import NOT_TAKEN, taken_options
 
     page = (REPOSITORY / "docs" / "reference" / "inspect-benchmarks.md").read_text("utf-8")

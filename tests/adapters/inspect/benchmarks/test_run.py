@@ -13,7 +13,7 @@ from tests.support.commands import Run
 MODEL = ("--model", "scripted/answers.jsonl")
 
 
-def test_a_failed_sample_does_not_take_the_others_with_it(
+def test_a_failed_sample_does_not_fail_the_others(
     aigo: Run, benchmarks: Path, result_of: Callable[[Path], dict[str, Any]]
 ) -> None:
     done = aigo("run", f"inspect:{benchmarks / 'others.py'}@fails_once", *MODEL, "--json")
@@ -38,19 +38,19 @@ def test_a_failed_sample_does_not_take_the_others_with_it(
     assert [sample["sample_id"] for sample in result["evidence"]["samples"]] == ["good", "bad"]
 
 
-def test_failed_samples_can_be_tolerated(aigo: Run, benchmarks: Path) -> None:
+def test_failed_samples_can_be_allowed(aigo: Run, benchmarks: Path) -> None:
     name = f"inspect:{benchmarks / 'others.py'}@fails_once"
     assert aigo("run", name, *MODEL, "--fail-on-error", "0.5").code == 0
 
 
-def test_a_relative_path_with_a_space_and_an_argument(aigo: Run, benchmarks: Path) -> None:
+def test_a_relative_path_with_a_space_and_an_argument_is_run(aigo: Run, benchmarks: Path) -> None:
     done = aigo("run", "inspect:my tasks/others.py@fails_once", "-T", "word=never", "-n", 1, *MODEL, "--json")
 
     assert done.code == 0, done.err
     assert done.json[0]["metrics"][0]["value"] == 0.0
 
 
-def test_every_task_of_a_file_has_its_own_result(aigo: Run, benchmarks: Path) -> None:
+def test_every_task_in_a_file_has_its_own_result(aigo: Run, benchmarks: Path) -> None:
     done = aigo("run", f"inspect:{benchmarks / 'converted.py'}", "-n", 2, "-T", "cot=true", *MODEL)
 
     assert done.code == 0, done.err
@@ -89,7 +89,7 @@ def test_unknown_names_are_reported_with_similar_ones(aigo: Run, benchmarks: Pat
     assert "there is no file" in aigo("run", "inspect:nowhere.py@x", *MODEL).err
 
 
-def test_a_file_that_cannot_be_loaded_is_a_message(aigo: Run, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_loaded_is_reported(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "from inspect_ai import task\n@task\ndef a(): ...\nraise KeyError('no')\n"
     )
@@ -107,7 +107,7 @@ def test_options_of_ai_go_tasks_are_refused(aigo: Run, benchmarks: Path) -> None
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_without_packages_the_list_says_where_benchmarks_come_from(
+def test_an_empty_list_explains_how_to_install_benchmarks(
     aigo: Run, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     """As in an installation without extras: the only package that registers with Inspect is this one."""
@@ -124,7 +124,7 @@ def test_without_packages_the_list_says_where_benchmarks_come_from(
     assert done.out.strip() == ("[]" if options else "")
 
 
-def test_a_benchmark_that_is_not_there_names_the_list_of_its_engine(aigo: Run) -> None:
+def test_a_missing_benchmark_is_reported_with_the_list_command(aigo: Run) -> None:
     done = aigo("run", "inspect:nothing_like_it", "--model", "mockllm/model")
 
     assert done.code == 2

@@ -98,7 +98,7 @@ def disagreements(outcome: dict[str, Any], log: EvalLog) -> list[str]:
     return wrong
 
 
-def test_every_kind_gives_the_numbers_of_its_native_log(aigo: Run, kinds: str) -> None:
+def test_every_kind_of_task_has_the_metrics_of_its_native_log(aigo: Run, kinds: str) -> None:
     done = aigo("run", kinds, "--model", "scripted/answers.jsonl", "--json")
 
     assert done.code == 0, [outcome["errors"] for outcome in done.json if outcome["errors"]]
@@ -121,7 +121,7 @@ def test_every_kind_gives_the_numbers_of_its_native_log(aigo: Run, kinds: str) -
     assert "judged its own answers" in done.err
 
 
-def test_a_judge_in_a_role_of_its_own_is_not_warned_of(aigo: Run, kinds: str) -> None:
+def test_a_judge_in_a_separate_role_gives_no_warning(aigo: Run, kinds: str) -> None:
     done = aigo(
         "run", f"{kinds}@self_judged", "--model", "scripted/answers.jsonl", "--model-map", "grader=scripted/answers.jsonl", "--json"
     )  # fmt: skip
@@ -131,7 +131,9 @@ def test_a_judge_in_a_role_of_its_own_is_not_warned_of(aigo: Run, kinds: str) ->
     assert done.json[0]["metrics"][0]["value"] == 1.0
 
 
-def test_an_interrupted_run_is_resumed_without_asking_again(aigo: Run, kinds: str, tmp_path: Path) -> None:
+def test_an_interrupted_run_is_resumed_without_repeated_model_calls(
+    aigo: Run, kinds: str, tmp_path: Path
+) -> None:
     (tmp_path / "broken").touch()
     arguments = ("run", f"{kinds}@flaky", "--model", "scripted/answers.jsonl", "--json", "--out", "out")
     first = aigo(*arguments)
@@ -159,7 +161,7 @@ def test_an_interrupted_run_is_resumed_without_asking_again(aigo: Run, kinds: st
     assert kept == ["f0", "f1", "f3"]
 
 
-def test_an_interrupted_run_leaves_evidence_and_a_resume_hint(aigo: Run, kinds: str, tmp_path: Path) -> None:
+def test_an_interrupted_run_writes_evidence_and_a_resume_hint(aigo: Run, kinds: str, tmp_path: Path) -> None:
     slow = {"match": {"contains": "Opinion 3"}, "reply": {"text": "Yes", "delay": 60}}
     lines = [json.dumps(slow), json.dumps({"default": True, "reply": "Yes"})]
     (tmp_path / "slow.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -187,7 +189,7 @@ def test_an_interrupted_run_leaves_evidence_and_a_resume_hint(aigo: Run, kinds: 
     assert done.json[0]["samples"]["scored"] == 4
 
 
-def test_rows_that_changed_since_are_asked_again(aigo: Run, kinds: str, tmp_path: Path) -> None:
+def test_changed_rows_are_run_again(aigo: Run, kinds: str, tmp_path: Path) -> None:
     arguments = ("run", f"{kinds}@flaky", "--model", "scripted/answers.jsonl", "--json", "--out", "out")
     assert aigo(*arguments).code == 0
     source = tmp_path / "kinds.py"

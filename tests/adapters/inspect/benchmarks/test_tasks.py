@@ -49,7 +49,7 @@ def summaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_metrics_and_scores_are_those_of_the_native_log(name: str, summaries: dict[str, Any]) -> None:
+def test_metrics_and_scores_equal_those_of_the_native_log(name: str, summaries: dict[str, Any]) -> None:
     run = summaries[name]
     assert run["code"] == 0, run["err"]
     (outcome,) = run["outcomes"]
@@ -89,7 +89,7 @@ def test_metrics_and_scores_are_those_of_the_native_log(name: str, summaries: di
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-def test_a_task_with_a_solver_of_its_own_is_converted_exactly(name: str, summaries: dict[str, Any]) -> None:
+def test_a_task_with_a_custom_solver_is_converted_exactly(name: str, summaries: dict[str, Any]) -> None:
     logs, metrics = [], []
     for run in (summaries[name], summaries[f"aigo-{name}"]):
         assert run["code"] == 0, run["err"]

@@ -48,7 +48,7 @@ TASK: dict[str, Any] = {
 ROWS = [{"w": "a"}, {"w": "b"}]
 
 
-def test_the_folder_runs_after_a_journey(
+def test_an_exported_folder_runs_in_another_place(
     case: Make, export: Export, aigo: Run, command: Run, tmp_path: Path
 ) -> None:
     """Sent elsewhere, the author's files gone, run by the printed command with other values, and imported."""
@@ -106,7 +106,7 @@ def test_eval_retry_finishes_an_exported_run(
     assert not numbers.failed
 
 
-def test_arguments_are_typed(case: Make, export: Export) -> None:
+def test_task_arguments_are_typed(case: Make, export: Export) -> None:
     """As Inspect's command line reads them: YAML, and lists where there are commas."""
     made = case(TASK, ROWS)
     given = {
@@ -150,7 +150,7 @@ def test_a_wrong_argument_is_reported(
         evaluate(export(made), made.model, task_args=arguments)
 
 
-def test_no_traceback_is_shown(case: Make, export: Export, command: Run) -> None:
+def test_errors_are_shown_without_a_traceback(case: Make, export: Export, command: Run) -> None:
     made = case(TASK, ROWS)
 
     done = command(
@@ -170,7 +170,7 @@ def test_no_traceback_is_shown(case: Make, export: Export, command: Run) -> None
     assert "Traceback" not in said
 
 
-def test_values_of_the_export_are_the_defaults(case: Make, export: Export) -> None:
+def test_exported_values_are_the_argument_defaults(case: Make, export: Export) -> None:
     made = case(TASK, ROWS)
 
     log = evaluate(export(made, "--config", "max-words=4", "--config", "numbers=[9]"), made.model)
@@ -193,7 +193,7 @@ def test_changed_files_are_refused(changed: str, case: Make, export: Export) -> 
         evaluate(file, made.model)
 
 
-def test_other_line_endings_are_not_a_change(case: Make, export: Export) -> None:
+def test_different_line_endings_are_not_a_change(case: Make, export: Export) -> None:
     """Git on Windows makes them."""
     made = case(TASK, ROWS)
     file = export(made)
@@ -204,7 +204,7 @@ def test_other_line_endings_are_not_a_change(case: Make, export: Export) -> None
     assert evaluate(file, made.model).status == "success"
 
 
-def test_a_native_file_loads_nothing_of_aigo_bridge(case: Make, export: Export) -> None:
+def test_a_native_file_does_not_import_aigo_bridge(case: Make, export: Export) -> None:
     definition = {**TASK["definition"]}
     made = case({**TASK, "config_spec": CONFIG, "definition": definition}, ROWS)
     file = export(made, "--native")

@@ -41,7 +41,7 @@ def exported(log: Path, tmp_path: Path, **settings: object) -> tuple[Path, Path]
 
 
 @pytest.mark.parametrize("name", scripted_logs.TASKS)
-def test_import_of_an_exported_log_is_the_result_it_was_made_from(
+def test_an_imported_exported_log_equals_the_original_result(
     logs: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
     result, log = exported(logs[name], tmp_path)
@@ -83,9 +83,7 @@ def test_inspect_reads_an_exported_log(logs: dict[str, Path], tmp_path: Path, na
     )
 
 
-def test_a_log_that_was_edited_in_inspect_is_imported_as_it_is_now(
-    logs: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_log_edited_in_inspect_is_imported_with_its_edits(logs: dict[str, Path], tmp_path: Path) -> None:
     _, path = exported(logs["plain"], tmp_path)
     log = read_eval_log(str(path))
     assert log.samples
@@ -95,7 +93,7 @@ def test_a_log_that_was_edited_in_inspect_is_imported_as_it_is_now(
     assert [score.values for score in sample.trials[0].scores or []] == [{"includes": "edited"}]
 
 
-def test_shortened_contexts_are_whole_in_the_log(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_shortened_contexts_are_restored_in_the_log(logs: dict[str, Path], tmp_path: Path) -> None:
     _, path = exported(logs["agents"], tmp_path, context="delta")
     log = read_eval_log(str(path))
     assert log.samples is not None
@@ -103,7 +101,7 @@ def test_shortened_contexts_are_whole_in_the_log(logs: dict[str, Path], tmp_path
     assert max(len(call.input) for call in calls) > 8
 
 
-def test_a_trace_that_never_was_in_inspect_is_shown(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_trace_from_another_source_is_exported(logs: dict[str, Path], tmp_path: Path) -> None:
     result = import_log(logs["plain"])
     assert result.evidence is not None
     parts: list[tuple[str, str, str, dict[str, list[str]]]] = [
@@ -157,7 +155,7 @@ def test_a_trace_that_never_was_in_inspect_is_shown(logs: dict[str, Path], tmp_p
     assert import_log(tmp_path / "x.eval").model_dump() == result.model_dump()
 
 
-def test_results_of_one_task_that_began_together_have_names_of_their_own(
+def test_results_of_one_task_with_equal_start_times_get_distinct_names(
     logs: dict[str, Path], tmp_path: Path
 ) -> None:
     """The name is made of the second, the task and the content."""
@@ -247,7 +245,7 @@ def _sample(sample_id: str | int, trials: list[Any]) -> dict[str, Any]:
     trials=st.dictionaries(st.integers(-3, 99) | TEXT.filter(lambda text: text.strip()), TRIALS, max_size=3),
     suffix=st.sampled_from([".tasklog.json", ".tasklog.jsonl", ".tasklog.json.gz", ".tasklog.json.zst"]),
 )
-def test_any_result_is_a_log_that_inspect_reads_and_comes_back_as_it_was(
+def test_any_result_is_unchanged_after_export_and_import(
     logs: dict[str, Path], trials: dict[str | int, Any], suffix: str
 ) -> None:
     frame = import_log(logs["plain"])
@@ -326,7 +324,7 @@ def plain(values: Any) -> str:
     return json.dumps([value.model_dump(mode="json") for value in values or []])
 
 
-def test_scores_come_back_as_inspect_had_them(tmp_path: Path) -> None:
+def test_imported_scores_are_exported_with_their_original_values(tmp_path: Path) -> None:
     samples = [Sample(input="q", id=number + 1) for number in range(len(VALUES))]
     native, again = written_back(tmp_path, Task(name="values", dataset=samples, scorer=any_value()))
     by_id = {sample.id: sample for sample in again.samples or []}
@@ -334,7 +332,7 @@ def test_scores_come_back_as_inspect_had_them(tmp_path: Path) -> None:
         assert plain((sample.scores or {}).values()) == plain((by_id[sample.id].scores or {}).values())
 
 
-def test_every_reducer_has_its_metrics_and_scores(tmp_path: Path) -> None:
+def test_every_reducer_keeps_its_metrics_and_scores(tmp_path: Path) -> None:
     epochs = Epochs(2, ["mean", "max", "at_least_2"])
     samples = [Sample(input="q", id="x"), Sample(input="q", id=2)]
     native, again = written_back(
@@ -347,7 +345,7 @@ def test_every_reducer_has_its_metrics_and_scores(tmp_path: Path) -> None:
     assert sorted(map(str, again.reductions or [])) == sorted(map(str, native.reductions or []))
 
 
-def test_changed_metrics_come_from_the_evidence(tmp_path: Path, logs: dict[str, Path]) -> None:
+def test_changed_metrics_in_the_evidence_are_exported(tmp_path: Path, logs: dict[str, Path]) -> None:
     result, _ = exported(logs["plain"], tmp_path)
     document = json.loads(result.read_bytes())
     metric = document["evidence"]["metrics"][0]

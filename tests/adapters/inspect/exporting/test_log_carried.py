@@ -149,7 +149,7 @@ def items_of(trace: Json) -> list[Json]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_where_they_contradict_each_other_the_logs_word_is_taken(
+def test_the_log_takes_precedence_over_contradicting_evidence(
     written: Path, tmp_path: Path, change: Callable[[dict[str, Json]], None]
 ) -> None:
     def alone(members: dict[str, Json]) -> None:
@@ -170,7 +170,7 @@ def test_where_they_contradict_each_other_the_logs_word_is_taken(
     assert import_log(log).status == "failure"
 
 
-def test_an_untouched_log_gives_its_evidence_however_it_was_packed(written: Path, tmp_path: Path) -> None:
+def test_an_unmodified_log_keeps_its_evidence_after_repacking(written: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(written) as archive:
         data = {name: archive.read(name) for name in archive.namelist()}
     packed = tmp_path / "packed.eval"
@@ -184,7 +184,7 @@ def test_an_untouched_log_gives_its_evidence_however_it_was_packed(written: Path
     assert evidence == told(written, tmp_path)[2]
 
 
-def test_unreadable_embedded_evidence_does_not_lose_the_log(written: Path, tmp_path: Path) -> None:
+def test_a_log_with_unreadable_embedded_evidence_is_imported(written: Path, tmp_path: Path) -> None:
     def odd(members: dict[str, Json]) -> None:
         members[FIRST] = [1]
 

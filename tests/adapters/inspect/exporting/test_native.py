@@ -148,7 +148,7 @@ def test_direct_hosted_and_native_runs_are_equal(
 
 
 @pytest.mark.parametrize("solver", [single(), TURNS], ids=["single", "turns"])
-def test_samples_that_a_limit_ends_are_not_scored(
+def test_samples_stopped_by_a_limit_are_not_scored(
     solver: dict[str, Any], case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
     """Also in the middle of a conversation, where there is an answer already, and in one of several trials."""
@@ -193,7 +193,9 @@ def test_recorded_answers_are_scored_without_a_model(
     assert numbers_of_log(native) == expected
 
 
-def test_data_set_tasks_need_no_model(case: Make, direct: Direct, export: Export, tmp_path: Path) -> None:
+def test_dataset_tasks_run_without_a_model(
+    case: Make, direct: Direct, export: Export, tmp_path: Path
+) -> None:
     scorers = [{"type": "string_equals", "ground_truth": "{{ sample.a }}", "value": "{{ sample.b }}"}]
     made = case(
         {"key": "t", "definition": {"evaluated_entity_type": "dataset", "scorers": scorers}},
@@ -260,7 +262,7 @@ REPLIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", DYNAMIC)
-def test_conversations_that_depend_on_answers(
+def test_conversations_that_depend_on_answers_are_equal_in_every_form(
     name: str, case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
     """The same calls of both models, stops, iterations taken back, and failures."""
@@ -337,7 +339,7 @@ HOSTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", HOSTED)
-def test_the_hosted_form_runs_everything(
+def test_the_hosted_form_runs_every_solver(
     name: str, case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
     made = case({"key": "t", "definition": {"dataset": {"key": "rows"}, **HOSTED[name]}}, ROWS, ANSWERS)
@@ -349,7 +351,7 @@ def test_the_hosted_form_runs_everything(
     assert numbers_of_hosted(hosted, tmp_path) == expected
 
 
-def test_judges_are_given_as_roles(case: Make, direct: Direct, export: Export, tmp_path: Path) -> None:
+def test_judges_are_passed_as_model_roles(case: Make, direct: Direct, export: Export, tmp_path: Path) -> None:
     key = JUDGED["model_key"]
     definition = {"dataset": {"key": "rows"}, "solver": single(), "scorers": [JUDGED]}
     made = case({"key": "t", "definition": definition}, ROWS, ANSWERS, judge={"x": "yes", "ü": "no"})
@@ -361,7 +363,7 @@ def test_judges_are_given_as_roles(case: Make, direct: Direct, export: Export, t
     assert numbers_of_hosted(hosted, tmp_path) == expected
 
 
-def test_a_missing_judge_fails_samples_before_the_model_is_asked(case: Make, export: Export) -> None:
+def test_a_missing_judge_fails_samples_before_model_calls(case: Make, export: Export) -> None:
     definition = {"dataset": {"key": "rows"}, "solver": single(), "scorers": [JUDGED]}
     made = case({"key": "t", "definition": definition}, ROWS, ANSWERS)
 
@@ -382,7 +384,7 @@ def test_system_tasks_run(case: Make, direct: Direct, export: Export, tmp_path: 
     assert numbers_of_hosted(hosted, tmp_path).metrics == expected.metrics != {}
 
 
-def test_a_random_choice_of_rows_keeps_its_ids_and_its_evidence(
+def test_a_random_row_selection_keeps_ids_and_evidence(
     case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
     """Also for scorers that see all samples, and for rows whose ids are numbers in the source."""

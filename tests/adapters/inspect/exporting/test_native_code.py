@@ -121,7 +121,7 @@ def exported(request: pytest.FixtureRequest, case: Make, export: Export) -> tupl
     return made, export(made, *options)
 
 
-def test_files_are_formatted_and_compile_without_a_warning(exported: tuple[Case, Path]) -> None:
+def test_exported_files_are_formatted_and_compile_without_warnings(exported: tuple[Case, Path]) -> None:
     """By the formatter's own settings, and by its rules for code that people write; nothing in them hides what they say:
     characters that turn the direction of writing or are no text never stand there as they are.
     """
@@ -139,7 +139,7 @@ def test_files_are_formatted_and_compile_without_a_warning(exported: tuple[Case,
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_files_run(exported: tuple[Case, Path]) -> None:
+def test_exported_files_run(exported: tuple[Case, Path]) -> None:
     """Whatever the names: a task called `json` is no module that hides Python's own."""
     made, file = exported
 
@@ -149,7 +149,7 @@ def test_files_run(exported: tuple[Case, Path]) -> None:
     assert not numbers_of_log(log, scored=log.results is not None).failed
 
 
-def test_defaults_are_the_values_of_the_export(case: Make, export: Export) -> None:
+def test_argument_defaults_are_the_exported_values(case: Make, export: Export) -> None:
     made = case(task(SOLVER, []), [{"w": "x"}])
 
     signature = inspect.signature(runpy.run_path(str(export(made)))["json_task"])

@@ -45,18 +45,18 @@ def test_a_scorer_compares_the_answer_with_the_target() -> None:
     assert score(solved).value == {"is_correct": 1.0}
 
 
-def test_a_value_or_truth_other_than_the_target_is_compared() -> None:
+def test_an_explicit_value_and_ground_truth_are_compared() -> None:
     solved = state("x", expected={"my scorer": {"value": "y", "ground_truth": "y"}})
     solved.store.set("solved", True)
 
     assert (score(solved).value, score(solved).answer) == ({"is_correct": 1.0}, "y")
 
 
-def test_a_sample_that_a_limit_has_ended_has_no_score() -> None:
+def test_a_sample_stopped_by_a_limit_has_no_score() -> None:
     assert math.isnan(cast("float", score(state("x")).value))
 
 
-def test_metrics_leave_out_what_the_rules_exclude() -> None:
+def test_metrics_ignore_excluded_samples() -> None:
     scores = [
         SampleScore(score=Score(value={"is_correct": value}), sample_metadata={"excluded": excluded})
         for value, excluded in ((1.0, False), (0.0, True))
@@ -65,7 +65,7 @@ def test_metrics_leave_out_what_the_rules_exclude() -> None:
     assert cast("Any", runtime.metrics(ABOUT))(scores) == {"accuracy": 1.0}
 
 
-def test_trials_that_failed_are_left_out() -> None:
+def test_failed_trials_are_ignored() -> None:
     reduce = runtime.trials([{"field": "n", "name": "worst", "function": "min"}])
     failed = Score(value=math.nan)
 
@@ -84,7 +84,7 @@ def test_samples_are_read_line_by_line(tmp_path: Path) -> None:
     assert (dataset.name, [sample.input for sample in dataset]) == ("mine", ["a", "b\u2028"])
 
 
-def test_every_form_names_code_of_the_runtime() -> None:
+def test_every_native_form_has_runtime_code() -> None:
     for form in native.SOLVERS.values():
         assert not form.code or hasattr(runtime, form.code.partition("(")[0])
     for form in native.SCORERS.values():

@@ -104,7 +104,7 @@ def test_earlier_attempts_are_marked_with_the_latest(listed: bool, aigo: Run, tm
     assert {mark["eval_set_id"] for mark in found.values() if mark} == {"set"}
 
 
-def test_damaged_header_is_found_in_the_list_of_the_set(aigo: Run, tmp_path: Path) -> None:
+def test_attempts_with_a_damaged_header_are_found_in_the_eval_set_list(aigo: Run, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     eval_set(folder)
     headers = {}

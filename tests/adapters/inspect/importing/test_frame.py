@@ -107,7 +107,7 @@ ODD: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {
 
 @pytest.mark.parametrize("place", ODD, ids=str)
 @pytest.mark.parametrize("layout", ["eval", "json"])
-def test_an_odd_value_costs_itself_only(place: tuple[Any, ...], layout: str, tmp_path: Path) -> None:
+def test_an_unusual_value_loses_only_itself(place: tuple[Any, ...], layout: str, tmp_path: Path) -> None:
     values, metrics = ODD[place]
     for value in values:
         header = changed(place, value)
@@ -128,7 +128,7 @@ def test_an_odd_value_costs_itself_only(place: tuple[Any, ...], layout: str, tmp
         assert [error.message for error in typed.errors] == [said(result)]
 
 
-def test_odd_header_fields_are_named_and_kept(tmp_path: Path) -> None:
+def test_unusual_header_fields_are_reported_and_kept(tmp_path: Path) -> None:
     header = changed((*SCORES, 1, "metrics"), [7])
     header["tags"] = ["a", ["odd"]]
     result = imported(zipped(parts(header)), tmp_path)
@@ -148,7 +148,7 @@ def test_metrics_without_samples_are_not_damage(value: float | None, tmp_path: P
     assert [e["error_type"] for e in written(result)["evidence"]["errors"]] == ["MetricWithoutValue"]
 
 
-def test_a_mapping_bug_is_reported_as_such_and_loses_one_part(
+def test_a_mapping_bug_is_reported_and_loses_one_part(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def breaks(arguments: dict[str, Any]) -> list[Any]:
@@ -249,12 +249,12 @@ def test_reductions_that_are_not_a_list_are_reported(
     assert (result.exit_code, found(result), len(result.damage)) == (3, (6, 4, 0), 1)
 
 
-def test_thousands_of_odd_reductions_are_reported_in_a_hundred_lines(tmp_path: Path) -> None:
+def test_thousands_of_invalid_reductions_are_reported_in_a_hundred_lines(tmp_path: Path) -> None:
     result = imported(zipped(parts(head(), [*reductions(), *[5] * 20_000])), tmp_path)
     assert (found(result), len(result.damage)) == ((6, 4, 6), 101)
 
 
-def test_a_log_that_keeps_no_samples_has_reductions_of_samples_that_are_not_there(tmp_path: Path) -> None:
+def test_a_log_without_samples_may_have_reductions(tmp_path: Path) -> None:
     header = changed(("eval", "config", "log_samples"), False)
     data = {"header.json": json.dumps(header).encode(), "reductions.json": parts(head())["reductions.json"]}
     result = imported(zipped(data), tmp_path)
@@ -315,7 +315,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     "odd", [None, 5, -1, True, 0.5, float("nan"), "", "x", HUGE, [], [1], {}, {"a": {"b": 1}}], ids=repr
 )
-def test_no_odd_value_anywhere_makes_our_own_code_fail(odd: Any) -> None:
+def test_unusual_values_never_cause_an_internal_error(odd: Any) -> None:
     """What is odd is set aside before it is read; what fails nevertheless would be said to be a mistake of ours."""
     for path in places(RICH):
         header = copy.deepcopy(RICH)

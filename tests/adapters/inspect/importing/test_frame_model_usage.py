@@ -74,7 +74,7 @@ CASES: dict[str, tuple[list[Json], Json, Json | None]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_usage_is_that_of_the_evaluated_model(case: str, tmp_path: Path) -> None:
+def test_usage_counts_only_the_evaluated_model(case: str, tmp_path: Path) -> None:
     samples, used, expected = CASES[case]
     result = imported(log(samples, used), tmp_path)
     evidence = written(result)

@@ -32,13 +32,15 @@ def written(path: Path, tmp_path: Path, **settings: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [*scripted_logs.TASKS, "edited", "agents.json"])
-def test_a_written_file_is_the_typed_import(logs: dict[str, Path], tmp_path: Path, name: str) -> None:
+def test_a_written_file_equals_the_typed_import(logs: dict[str, Path], tmp_path: Path, name: str) -> None:
     found = TaskResultLog.model_validate(written(logs[name], tmp_path))
     assert found.model_dump() == import_log(logs[name]).model_dump()
 
 
 @pytest.mark.parametrize("output_format", ["json.gz", "json.zst"])
-def test_compressed_files_hold_the_same(logs: dict[str, Path], tmp_path: Path, output_format: str) -> None:
+def test_compressed_files_have_the_same_content(
+    logs: dict[str, Path], tmp_path: Path, output_format: str
+) -> None:
     assert written(logs["agents"], tmp_path, output_format=output_format) == written(logs["agents"], tmp_path)
 
 
@@ -49,7 +51,7 @@ def contexts(sample: dict[str, Any]) -> list[list[Any]]:
 
 @pytest.mark.parametrize("output_format", ["json", "json.gz", "json.zst"])
 @pytest.mark.parametrize("name", ["agents", "trim", "summary", "noisy"])
-def test_shortened_contexts_are_whole_again_when_read(
+def test_shortened_contexts_are_restored_when_read(
     logs: dict[str, Path], tmp_path: Path, name: str, output_format: str
 ) -> None:
     full = written(logs[name], tmp_path)["evidence"]["samples"]
@@ -61,7 +63,7 @@ def test_shortened_contexts_are_whole_again_when_read(
     assert reader.load().model_dump() == import_log(logs[name]).model_dump()
 
 
-def test_shortened_contexts_are_shorter(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_shortened_contexts_reduce_the_file_size(logs: dict[str, Path], tmp_path: Path) -> None:
     full = written(logs["agents"], tmp_path)["evidence"]["samples"]
     delta = written(logs["agents"], tmp_path, context="delta")["evidence"]["samples"]
     assert sum(map(len, contexts(delta[0]))) < sum(map(len, contexts(full[0])))
@@ -76,7 +78,7 @@ def test_contexts_can_be_left_out(logs: dict[str, Path], tmp_path: Path) -> None
     assert [call["metadata"]["inspect"]["context"]["left_out"] for call in calls][:2] == [2, 9]
 
 
-def test_dropped_things_are_counted_and_can_be_forbidden(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_dropped_data_is_counted_and_can_be_forbidden(logs: dict[str, Path], tmp_path: Path) -> None:
     result = import_file(logs["noisy"], tmp_path / "r", ImportOptions(max_loss=0))
     assert result.exit_code == 1
     assert "were dropped, 0 are allowed" in result.reason
@@ -85,14 +87,14 @@ def test_dropped_things_are_counted_and_can_be_forbidden(logs: dict[str, Path], 
     assert report["kept"]["sample"] == 1
 
 
-def test_minimal_keeps_the_conversation_only(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_minimal_imports_keep_only_the_conversation(logs: dict[str, Path], tmp_path: Path) -> None:
     found = written(logs["noisy"], tmp_path, events="minimal")
     events = found["evidence"]["samples"][0]["trials"][0]["solver"]["output"]["trace"]["events"]
     names = {event["name"] for event in events if event["type"] == "custom"}
     assert names <= {"score", "sample_limit"}
 
 
-def test_folders_patterns_and_equal_names(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_logs_in_folders_and_patterns_get_distinct_names(logs: dict[str, Path], tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.eval").write_bytes(logs["plain"].read_bytes())
@@ -118,7 +120,7 @@ def test_a_log_at_a_url_is_read(logs: dict[str, Path], tmp_path: Path) -> None:
     assert import_log(logs["plain"].as_uri()).status == "success"
 
 
-def test_an_unreadable_log_is_a_result_not_an_exception(tmp_path: Path) -> None:
+def test_an_unreadable_log_gives_a_result_without_an_exception(tmp_path: Path) -> None:
     (tmp_path / "x.eval").write_bytes(b"nonsense")
     (result,) = import_logs([tmp_path / "x.eval"], tmp_path / "out")
     assert (result.exit_code, result.output) == (3, None)
@@ -158,7 +160,7 @@ def test_secrets_do_not_reach_the_files(
         ImportOptions(patterns=("(",)).redaction()
 
 
-def test_a_sample_that_was_written_leaves_no_cycles(logs: dict[str, Path]) -> None:
+def test_a_written_sample_leaves_no_reference_cycles(logs: dict[str, Path]) -> None:
     """Nobody looks for cycles during an import: one per sample, and the memory grows with the log."""
     import gc
 

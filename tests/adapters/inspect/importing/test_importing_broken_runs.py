@@ -41,7 +41,7 @@ eval(task, model=get_model("mockllm/model", custom_outputs=answer), log_dir=sys.
 """
 
 
-def test_a_run_killed_half_way_leaves_what_was_flushed(tmp_path: Path) -> None:
+def test_flushed_samples_of_a_killed_run_are_imported(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
     with subprocess.Popen(
         [sys.executable, "-c", ENDLESS, str(tmp_path / "logs")],

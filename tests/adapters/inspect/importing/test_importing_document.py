@@ -18,7 +18,7 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_run(
+def test_documented_examples_run(
     logs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
     (tmp_path / "logs").mkdir()
@@ -27,11 +27,11 @@ def test_examples_run(
     exec(compile(example, "docs/guides/import-logs.md", "exec"), {})
 
 
-def test_there_are_examples() -> None:
+def test_the_documents_contain_examples() -> None:
     assert len(EXAMPLES) == 3
 
 
-def test_every_bound_is_in_the_table_with_its_default() -> None:
+def test_every_bound_is_documented_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)`(?:, `\w+`)? \| ([^|]+) \|", REFERENCE, re.MULTILINE))
     for field in fields(DEFAULT_BOUNDS):
         assert f"`{field.name}`" in REFERENCE, field.name
@@ -39,7 +39,7 @@ def test_every_bound_is_in_the_table_with_its_default() -> None:
         assert float(rows[name].replace(",", "")) == getattr(DEFAULT_BOUNDS, name), name
 
 
-def test_every_public_name_is_there_and_in_the_document() -> None:
+def test_every_public_name_is_exported_and_documented() -> None:
     for name in aigo_inspect.__all__:
         assert callable(getattr(aigo_inspect, name))
         assert f"`{name}`" in GUIDE, name
@@ -48,13 +48,13 @@ def test_every_public_name_is_there_and_in_the_document() -> None:
         _ = aigo_inspect.import_logg
 
 
-def test_importing_the_package_loads_next_to_nothing() -> None:
+def test_importing_the_package_loads_few_modules() -> None:
     code = "import sys, aigo_inspect; print(*(n for n in ('inspect_ai', 'pydantic', 'orjson', 'aigo_bridge') if n in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
 
-def test_reading_loads_no_inspect() -> None:
+def test_reading_a_log_does_not_import_inspect() -> None:
     code = "import sys, aigo_inspect; aigo_inspect.import_log, aigo_inspect.import_logs; print('inspect_ai' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -62,7 +62,7 @@ def imported(request: pytest.FixtureRequest, logs: dict[str, Path]) -> tuple[Pat
     return path, import_log(path, keep="all", loss=loss), loss
 
 
-def test_every_event_is_there_by_kind(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_every_event_is_imported_with_its_type(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, loss = imported
     for native, trial in pairs(path, log):
         expected: Counter[str] = Counter()
@@ -115,7 +115,7 @@ def text_of_messages(messages: list[Any]) -> list[str]:
     return texts
 
 
-def test_every_model_call_has_its_context_answer_usage_and_tools(
+def test_every_model_call_has_context_answer_usage_and_tools(
     imported: tuple[Path, TaskResultLog, LossReport],
 ) -> None:
     path, log, _ = imported
@@ -177,7 +177,7 @@ def test_every_tool_call_has_arguments_result_and_error(
 BASE = {"event", "uuid", "span_id", "timestamp", "working_start", "metadata", "pending"}
 
 
-def test_every_other_event_has_its_whole_content(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_every_other_event_has_its_complete_content(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         expected = {
@@ -200,7 +200,7 @@ def test_every_other_event_has_its_whole_content(imported: tuple[Path, TaskResul
             assert all(not data[key] for key in data.keys() - ours.keys())
 
 
-def test_limits_are_those_of_the_samples(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_limits_equal_those_of_the_samples(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         metadata = trace_of(trial).metadata
@@ -210,7 +210,7 @@ def test_limits_are_those_of_the_samples(imported: tuple[Path, TaskResultLog, Lo
         assert (limit and limit["type"]) == (native.limit and native.limit.type)
 
 
-def test_raw_requests_and_responses_are_there(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_raw_requests_and_responses_are_imported(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         calls = [e.call for e in native.events if isinstance(e, ModelEvent) and e.call is not None]
@@ -222,7 +222,7 @@ def test_raw_requests_and_responses_are_there(imported: tuple[Path, TaskResultLo
         assert [json.loads(io.direct_output.body or "") for io in found] == [call.response for call in calls]
 
 
-def test_the_tree_of_spans_is_the_same(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_the_span_tree_equals_that_of_inspect(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         expected = {
@@ -232,7 +232,7 @@ def test_the_tree_of_spans_is_the_same(imported: tuple[Path, TaskResultLog, Loss
         assert {(e.span_id, e.parent_span_id, e.name, e.span_type) for e in events} == expected
 
 
-def test_scores_and_errors_are_the_same(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_scores_and_errors_equal_those_of_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         assert [score.scorer_name for score in trial.scores or []] == list(native.scores or {})
@@ -256,7 +256,7 @@ def test_scores_and_errors_are_the_same(imported: tuple[Path, TaskResultLog, Los
         assert [error.message for error in trial.errors] == expected_errors
 
 
-def test_metrics_are_those_of_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_metrics_equal_those_of_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     results = read_eval_log(str(path), header_only=True).results
     assert log.evidence is not None
@@ -270,19 +270,19 @@ def test_metrics_are_those_of_the_log(imported: tuple[Path, TaskResultLog, LossR
     assert len(set(keys)) == len(keys)
 
 
-def test_no_reference_to_an_attachment_is_left(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_no_attachment_reference_remains(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     _, log, _ = imported
     assert "attachment://" not in log.model_dump_json()
 
 
-def test_a_dump_reads_back_as_the_same_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_a_dumped_log_is_read_back_unchanged(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     _, log, _ = imported
     text = log.model_dump_json()
     again = TaskResultLog.model_validate_json(text)
     assert again.model_dump_json() == text
 
 
-def test_samples_can_be_had_one_by_one(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_samples_can_be_read_one_at_a_time(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     assert log.evidence is not None
     assert [s.model_dump() for s in iter_samples(path, keep="all")] == [

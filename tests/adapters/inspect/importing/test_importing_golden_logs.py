@@ -12,7 +12,7 @@ GOLDEN = sorted((Path(__file__).parents[3] / "golden" / "inspect").iterdir())
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name)
-def test_an_old_log_becomes_complete_evidence(path: Path) -> None:
+def test_an_old_log_is_imported_completely(path: Path) -> None:
     loss = LossReport()
     log = import_log(path, keep="all", loss=loss)
     assert (log.status, log.errors) == ("success", [])
@@ -51,6 +51,6 @@ def test_an_old_log_becomes_complete_evidence(path: Path) -> None:
     assert "attachment://" not in log.model_dump_json()
 
 
-def test_ids_made_for_old_events_are_the_same_every_time() -> None:
+def test_generated_ids_for_old_events_are_deterministic() -> None:
     path = next(path for path in GOLDEN if path.name == "0.3.50.eval")
     assert import_log(path).model_dump_json() == import_log(path).model_dump_json()

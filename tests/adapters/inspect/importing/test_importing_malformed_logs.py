@@ -56,7 +56,7 @@ def imported(data: bytes, folder: Path, name: str = "log.eval") -> ImportReport:
     return result
 
 
-def test_broken_files_give_what_they_still_have(parts: dict[str, bytes], tmp_path: Path) -> None:
+def test_damaged_files_give_their_readable_samples(parts: dict[str, bytes], tmp_path: Path) -> None:
     found = {name: imported(data, tmp_path) for name, data in malformed.broken(parts).items()}
     # All four samples are in these: nothing of them is lost with the directory, the header or other members.
     for name in (
@@ -90,7 +90,7 @@ def test_a_folder_with_the_name_of_a_log_is_refused(tmp_path: Path) -> None:
     assert "is a folder" in result.reason
 
 
-def test_odd_json_logs_give_what_they_still_have(parts: dict[str, bytes], tmp_path: Path) -> None:
+def test_unusual_json_logs_give_their_readable_samples(parts: dict[str, bytes], tmp_path: Path) -> None:
     found = {n: imported(data, tmp_path, "log.json") for n, data in malformed.odd_documents(parts).items()}
     for name in ("json behind a mark", "json and more", "json cut at 0.999", "json twice"):
         assert found[name].trials >= 3, (name, found[name].reason)
@@ -98,7 +98,7 @@ def test_odd_json_logs_give_what_they_still_have(parts: dict[str, bytes], tmp_pa
     assert found["json cut at 0.001"].output is None
 
 
-def test_odd_samples_are_imported_or_named(parts: dict[str, bytes], tmp_path: Path) -> None:
+def test_unusual_samples_are_imported_or_reported(parts: dict[str, bytes], tmp_path: Path) -> None:
     found = {name: imported(data, tmp_path) for name, data in malformed.odd_samples(parts).items()}
     for name in (
         "NaN everywhere",
@@ -113,7 +113,7 @@ def test_odd_samples_are_imported_or_named(parts: dict[str, bytes], tmp_path: Pa
 
 
 @pytest.mark.parametrize("member", ["header.json", "sample"])
-def test_any_value_of_any_type_may_stand_anywhere(
+def test_any_value_of_any_type_is_accepted_everywhere(
     parts: dict[str, bytes], tmp_path: Path, member: str
 ) -> None:
     name = next(key for key in parts if key == member or key.startswith(f"{member}s/"))
@@ -164,7 +164,7 @@ for path in sorted(Path(sys.argv[1]).glob("*.eval")):
 """
 
 
-def test_a_bomb_is_refused_within_a_second_and_two_hundred_megabytes(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_refused_within_one_second_and_200_megabytes(tmp_path: Path) -> None:
     bombs = malformed.bombs()
     for name, data in bombs.items():
         assert len(data) < 4 << 20
@@ -180,7 +180,7 @@ def test_a_bomb_is_refused_within_a_second_and_two_hundred_megabytes(tmp_path: P
         assert seconds < 1, name
 
 
-def test_more_unreadable_parts_than_allowed_end_the_reading(parts: dict[str, bytes], tmp_path: Path) -> None:
+def test_too_much_damage_stops_the_import(parts: dict[str, bytes], tmp_path: Path) -> None:
     samples = {f"samples/{number}_epoch_1.json": b"{" for number in range(50)}
     path = tmp_path / "log.eval"
     path.write_bytes(malformed.zipped({"header.json": parts["header.json"], **samples}))
@@ -198,7 +198,7 @@ def test_more_unreadable_parts_than_allowed_end_the_reading(parts: dict[str, byt
         ({"context_messages": 5}, "context_messages"),
     ],
 )
-def test_every_bound_is_a_setting_and_is_named(
+def test_every_bound_can_be_set_and_is_named_in_the_error(
     logs: dict[str, Path], tmp_path: Path, bound: dict[str, float], message: str
 ) -> None:
     result = import_file(logs["agents"], tmp_path / "result", ImportOptions(bounds=Bounds(**bound)))  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ def test_every_bound_is_a_setting_and_is_named(
     assert message in result.reason
 
 
-def test_bounds_are_changed_by_name() -> None:
+def test_bounds_are_set_by_name() -> None:
     bounds = Bounds().changed({"events": 5.0, "ratio": 10})
     assert (bounds.events, bounds.ratio, bounds.members) == (5, 10.0, Bounds().members)
     assert isinstance(bounds.events, int)

@@ -103,7 +103,7 @@ def agent(turns: int, window: int) -> str:
 # Memory
 
 
-def test_a_document_is_never_in_memory_as_a_whole(tmp_path: Path, least: int) -> None:
+def test_a_json_log_is_never_loaded_into_memory_completely(tmp_path: Path, least: int) -> None:
     one = {
         "id": 0,
         "epoch": 1,
@@ -120,7 +120,7 @@ def test_a_document_is_never_in_memory_as_a_whole(tmp_path: Path, least: int) ->
     assert size - least < 50 * MB
 
 
-def test_a_document_of_another_layout_is_never_parsed_as_a_whole(tmp_path: Path, least: int) -> None:
+def test_a_json_log_in_another_layout_is_never_parsed_completely(tmp_path: Path, least: int) -> None:
     texts = ",".join(f'"{number:x}"' for number in range(30_000))
     samples = ",".join(sample(str(number), metadata=f'{{"a":[{texts}]}}') for number in range(100))
     text = json.dumps(HEADER)[:-1] + f',"samples":[{samples}]}}'
@@ -130,14 +130,14 @@ def test_a_document_of_another_layout_is_never_parsed_as_a_whole(tmp_path: Path,
     assert size - least < 1.5 * len(text) + 40 * MB
 
 
-def test_small_messages_take_what_they_are(tmp_path: Path, least: int) -> None:
+def test_many_small_messages_use_bounded_memory(tmp_path: Path, least: int) -> None:
     messages = ",".join(f'{{"role":"user","content":"{number:040}"}}' for number in range(100_000))
     code, _, size = peak(archive(tmp_path / "log.eval", [sample("1", messages=f"[{messages}]")]))
     assert code == 0
     assert size - least < 160 * MB
 
 
-def test_contexts_that_share_nothing_are_never_all_in_memory(tmp_path: Path, least: int) -> None:
+def test_unshared_contexts_are_never_all_in_memory(tmp_path: Path, least: int) -> None:
     text = agent(turns=4_000, window=60)
     log = archive(tmp_path / "log.eval", [text])
     code, _, size = peak(log)
@@ -160,14 +160,14 @@ def test_contexts_that_share_nothing_are_never_all_in_memory(tmp_path: Path, lea
         {"events_data": '{"messages":[' + ",".join(['{"role":"user","content":"a"}'] * 20_000) + "]}"},
     ],
 )
-def test_more_than_any_sample_has_costs_this_sample(tmp_path: Path, parts: dict[str, str]) -> None:
+def test_an_implausibly_large_sample_is_skipped_and_reported(tmp_path: Path, parts: dict[str, str]) -> None:
     log = archive(tmp_path / "log.eval", [sample("1"), sample("2", **parts), sample("3")])
     result = import_file(log, tmp_path / "out")
     assert (result.exit_code, result.trials, len(result.damage)) == (3, 2, 1)
     assert "'smallest'" in result.damage[0].reason
 
 
-def test_objects_of_next_to_nothing_are_refused_and_texts_of_them_are_not() -> None:
+def test_dense_tiny_objects_are_refused_and_dense_texts_are_accepted() -> None:
     small = b'{"a":1},' * 2_200_000
     with pytest.raises(LogTooLargeError, match="'density'"):
         DEFAULT_BOUNDS.check_document("x", b'{"a":[' + small[:-1] + b"]}")
@@ -189,13 +189,13 @@ def test_objects_of_next_to_nothing_are_refused_and_texts_of_them_are_not() -> N
         {"role": "assistant", "content": [{"type": "text", "text": "a", "citations": [{}] * 2_000}]},
     ],
 )
-def test_parts_of_next_to_nothing_stay_as_they_are(message: dict[str, Any]) -> None:
+def test_messages_with_too_many_tiny_parts_are_kept_unchanged(message: dict[str, Any]) -> None:
     loss = LossReport()
     assert items_from_message(message, loss) == [{"type": "custom_task_input_message", "content": message}]
     assert sum(loss.changed.values()) == 1
 
 
-def test_many_parts_that_are_some_are_parts() -> None:
+def test_many_valid_message_parts_are_mapped() -> None:
     parts = [{"type": "text", "text": "a"}] * 2_000
     (item,) = items_from_message({"id": "m", "role": "user", "content": parts})
     assert item["content"] == [{"type": "input_text", "text": "a"}] * 2_000
@@ -209,14 +209,14 @@ def map_events(natives: list[Any]) -> list[dict[str, Any]]:
     return MappedSample(sample_of({"events": natives}, loss), loss).events
 
 
-def test_events_are_taken_out_of_their_list_when_they_are_mapped() -> None:
+def test_events_are_removed_from_their_list_when_mapped() -> None:
     call = event("model", 2, model="m", output={})
     natives = [event("info", 1, data=1), call]
     assert [mapped["type"] for mapped in map_events(natives)] == ["custom", "model_call_event"]
     assert natives == [None, None]
 
 
-def test_a_nested_transcript_survives_the_event_around_it() -> None:
+def test_a_nested_transcript_is_kept_if_its_event_is_invalid() -> None:
     nested = [event("info", 2, data="kept")]
     natives = [event("tool", 1, id="c", function="f", arguments={}, result="", events=nested, error=5)]
     (mapped,) = map_events(natives)
@@ -244,14 +244,14 @@ def test_log_probabilities_are_mapped_in_place() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"bytes": 5}, {"bytes": ["a"]}, {"logprob": 10**400}, {"top_logprobs": [5]}]
 )
-def test_log_probabilities_that_cannot_be_mapped_stay_as_they_are(wrong: dict[str, Any]) -> None:
+def test_unmappable_log_probabilities_are_kept_unchanged(wrong: dict[str, Any]) -> None:
     tokens = [{"token": None, "logprob": None, "bytes": None}, {"token": "b", "logprob": -1.0, **wrong}]
     before = json.loads(json.dumps(tokens))
     assert logprobs_of({"logprobs": {"content": tokens}}, LossReport()) is None
     assert tokens == before
 
 
-def test_log_probabilities_of_several_texts_stay_as_they_are() -> None:
+def test_log_probabilities_of_several_texts_are_kept_unchanged() -> None:
     content = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     logprobs = {"content": [{"token": "a", "logprob": -1.0, "bytes": None, "top_logprobs": None}]}
     message = {"id": "m", "role": "assistant", "content": content}
@@ -262,7 +262,7 @@ def test_log_probabilities_of_several_texts_stay_as_they_are() -> None:
     }
 
 
-def test_lone_surrogates_are_taken_out_in_place() -> None:
+def test_lone_surrogates_are_replaced_in_place() -> None:
     parsed = parse_json(b'{"\\ud800k":[{"a":"x\\udc00"}],"b":"\\ud83d\\ude00","c":["\\ud800"]}', "x")
     assert parsed.value == {"\\ud800k": [{"a": "x\\udc00"}], "b": "😀", "c": ["\\ud800"]}
     assert sum(parsed.changes.values()) == 3
@@ -281,7 +281,9 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("not_finite", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_ids_are_known_and_secrets_counted_once(tmp_path: Path, layout: str, not_finite: bool) -> None:
+def test_sample_ids_are_redacted_and_secrets_counted_once(
+    tmp_path: Path, layout: str, not_finite: bool
+) -> None:
     samples = [
         {"id": sample_id, "epoch": epoch, "input": f"{KEY} é", "target": "t", "metadata": {"a": float("nan")}}
         for epoch in (1, 2)
@@ -312,7 +314,7 @@ def test_a_byte_order_mark_and_invalid_samples_do_not_stop_the_import(tmp_path: 
         assert [item.member for item in log.damage] == ["samples[0]", "samples[1]"]
 
 
-def test_a_sample_of_a_document_that_asks_for_too_much_costs_itself(tmp_path: Path) -> None:
+def test_a_json_sample_that_exceeds_a_bound_loses_only_itself(tmp_path: Path) -> None:
     many = sample("2", events="[" + ",".join(['{"event":"info","data":1}'] * 20_000) + "]")
     for name, text in {
         "lines.json": "{\n  "
@@ -333,7 +335,7 @@ def test_a_sample_of_a_document_that_asks_for_too_much_costs_itself(tmp_path: Pa
         assert len(evidence.samples or []) == 2
 
 
-def test_the_pieces_of_chunked_samples_are_looked_for_once(tmp_path: Path) -> None:
+def test_parts_of_chunked_samples_are_located_once(tmp_path: Path) -> None:
     """Ids with slashes, one in front of another; and so many that looking for each anew would take a minute."""
     ids = ["a", "a_epoch_1", "b/c", "samples/a", *map(str, range(3_000))]
     with zipfile.ZipFile(tmp_path / "log.eval", "w") as log:

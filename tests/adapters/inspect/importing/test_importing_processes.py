@@ -71,7 +71,7 @@ def imported(logs: list[Path], out: Path, **settings: Any) -> tuple[dict[str, by
 @pytest.mark.usefixtures("small_logs")
 @pytest.mark.parametrize("output_format", ["json", "json.gz", "json.zst"])
 @pytest.mark.parametrize("jobs", [2, 3, 9])
-def test_bytes_and_reports_do_not_depend_on_the_processes(
+def test_output_and_reports_do_not_depend_on_the_number_of_processes(
     tmp_path: Path, output_format: str, jobs: int
 ) -> None:
     logs = [*logs_of(tmp_path / "logs"), tmp_path / "logs" / "broken.eval"]
@@ -87,7 +87,7 @@ def test_bytes_and_reports_do_not_depend_on_the_processes(
 
 @pytest.mark.usefixtures("small_logs")
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-def test_it_does_not_matter_how_processes_are_started(
+def test_output_does_not_depend_on_the_process_start_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     from multiprocessing import get_context
@@ -98,12 +98,12 @@ def test_it_does_not_matter_how_processes_are_started(
     assert imported(logs, tmp_path / "out", jobs=2) == one
 
 
-def test_few_bytes_need_no_second_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_logs_start_no_second_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "each_in_processes", None)
     imported(logs_of(tmp_path / "logs"), tmp_path / "out", jobs=8)
 
 
-def test_one_log_needs_no_second_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_log_starts_no_second_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "each_in_processes", None)
     monkeypatch.setattr(importing, "_WORTH_PROCESSES", 1)
     imported(logs_of(tmp_path / "logs", 1), tmp_path / "out", jobs=8)
@@ -199,7 +199,7 @@ def left(folder: Path) -> list[str]:
 WRITTEN = [f"{number}.{kind}.json" for number in (0, 2) for kind in ("loss", "tasklog")]
 
 
-def test_the_death_of_a_process_is_want_of_memory_and_costs_its_log_alone(tmp_path: Path) -> None:
+def test_a_killed_process_loses_only_its_log_and_is_reported(tmp_path: Path) -> None:
     """The system ends a process that takes too much without a word; the others learn only that it is gone."""
     done = start(tmp_path, "other = lambda: os.kill(os.getpid(), signal.SIGKILL)", "import_with(3)")
     out, err = done.communicate(timeout=60)
@@ -230,7 +230,7 @@ def test_an_error_in_a_process_is_reported_for_its_log(tmp_path: Path, other: st
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_all_processes_and_leaves_nothing(tmp_path: Path, stop: signal.Signals) -> None:
+def test_an_interrupt_stops_all_processes_and_leaves_no_files(tmp_path: Path, stop: signal.Signals) -> None:
     lines = ["def interrupt(*_): raise KeyboardInterrupt", "signal.signal(signal.SIGTERM, interrupt)"]
     importer = start(tmp_path, *lines, "other = lambda: time.sleep(60)", "import_with(2)")
     child = child_of(tmp_path)
@@ -242,7 +242,7 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing(tmp_path: Path, stop
     assert not [name for name in left(tmp_path) if name.endswith(".draft") or name.startswith("1.")]
 
 
-def test_nobody_works_on_for_an_import_that_was_killed(tmp_path: Path) -> None:
+def test_worker_processes_end_when_the_import_is_killed(tmp_path: Path) -> None:
     importer = start(tmp_path, "other = lambda: time.sleep(60)", "import_with(2)")
     child = child_of(tmp_path)
     importer.kill()
@@ -250,7 +250,7 @@ def test_nobody_works_on_for_an_import_that_was_killed(tmp_path: Path) -> None:
     assert is_gone(child)
 
 
-def test_a_process_that_may_not_start_others_works_alone(tmp_path: Path) -> None:
+def test_a_daemon_process_imports_without_workers(tmp_path: Path) -> None:
     lines = [
         "other = lambda: None",
         "from multiprocessing import get_context",

@@ -47,7 +47,7 @@ NOTE = "number that does not fit its column: null there, kept as text"
         (10**308, 1e308, str(10**308)),
     ],
 )
-def test_a_score_is_the_nearest_double_and_exact_as_text(
+def test_scores_are_stored_as_nearest_double_and_exact_text(
     value: Any, column: float, text: str, tmp_path: Path
 ) -> None:
     result = imported(tmp_path, {"scores": {"s": {"value": value}}})
@@ -56,7 +56,7 @@ def test_a_score_is_the_nearest_double_and_exact_as_text(
     assert NOTE not in result.loss.changed
 
 
-def test_tokens_beyond_64_bits_are_in_the_data(tmp_path: Path) -> None:
+def test_token_counts_beyond_64_bits_are_in_the_data(tmp_path: Path) -> None:
     usage = {"m": {"input_tokens": BIG, "output_tokens": 7, "total_tokens": BIG}}
     result = imported(tmp_path, {"model_usage": usage})
     (row,) = rows(result, "samples")

@@ -8,7 +8,7 @@ from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 
 
-def test_tables_agree_with_the_evidence(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_tables_equal_the_evidence(logs: dict[str, Path], tmp_path: Path) -> None:
     result = import_file(logs["agents"], tmp_path / "agents", ImportOptions(output_format="parquet"))
     assert result.output is not None
     assert sorted(file.name for file in result.output.iterdir()) == [

@@ -49,7 +49,7 @@ def test_several_processes_write_the_same_files(tmp_path: Path, log: Path) -> No
 
 
 @pytest.mark.parametrize("output_format", ["json.gz", "json.zst"])
-def test_compressed_results_are_the_same_files(tmp_path: Path, output_format: str) -> None:
+def test_compressed_results_are_identical_files(tmp_path: Path, output_format: str) -> None:
     assert_equal_imports(LOGS[0], tmp_path, ImportOptions(output_format=output_format))  # type: ignore[arg-type]
 
 
@@ -62,7 +62,7 @@ def test_redacted_secrets_are_counted_once(tmp_path: Path) -> None:
     assert_equal_imports(log, tmp_path, ImportOptions())
 
 
-def test_a_damaged_sample_is_reported_as_in_one_stream(tmp_path: Path) -> None:
+def test_a_damaged_sample_is_reported_as_in_a_single_stream(tmp_path: Path) -> None:
     log = make_log(tmp_path / "a.eval", run="run", samples=6)
     with zipfile.ZipFile(log) as archive:
         start = archive.getinfo("samples/s4_epoch_1.json").header_offset
@@ -73,7 +73,7 @@ def test_a_damaged_sample_is_reported_as_in_one_stream(tmp_path: Path) -> None:
     assert_equal_imports(log, tmp_path, ImportOptions())
 
 
-def test_a_log_that_is_cut_off_is_read_in_one_stream(tmp_path: Path) -> None:
+def test_a_truncated_log_is_read_in_one_stream(tmp_path: Path) -> None:
     log = tmp_path / "a.eval"
     shutil.copy(LOGS[0], log)
     log.write_bytes(log.read_bytes()[: log.stat().st_size * 2 // 3])

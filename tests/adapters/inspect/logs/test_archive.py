@@ -83,7 +83,7 @@ def test_a_member_is_found_by_its_own_header(name: str, change: str, tmp_path: P
 
 @pytest.mark.parametrize("field", [28, 30, 32], ids=["name", "extra field", "comment"])
 @pytest.mark.parametrize("length", [1, 60, 255, 4000, 65535])
-def test_a_wrong_length_in_the_directory_costs_nothing(field: int, length: int, tmp_path: Path) -> None:
+def test_a_wrong_length_in_the_directory_loses_nothing(field: int, length: int, tmp_path: Path) -> None:
     data = overwritten(zipped(whole()), name_of(0), field, struct.pack("<H", length))
     result = imported(data, tmp_path)
     assert (found(result), result.exit_code) == (ALL, 3)
@@ -115,7 +115,7 @@ def test_a_wrong_length_in_the_directory_costs_nothing(field: int, length: int, 
         "encoding of the name",
     ],
 )
-def test_where_the_directory_is_wrong_a_sound_header_is_believed(
+def test_a_valid_local_header_corrects_a_wrong_directory_entry(
     name: str, field: int, value: bytes, tmp_path: Path
 ) -> None:
     result = imported(overwritten(zipped(whole()), name, field, value), tmp_path)
@@ -128,7 +128,7 @@ def test_where_the_directory_is_wrong_a_sound_header_is_believed(
     assert "it was read using its own header" in said(result)
 
 
-def test_a_member_is_mended_once_however_often_it_is_read() -> None:
+def test_a_member_is_repaired_once() -> None:
     data = overwritten(zipped(whole()), name_of(1), 24, b"\1\0\0\0")
     archive = Archive(BytesSource(data))
     assert archive.read(name_of(1)) == archive.read(name_of(1)) == whole()[name_of(1)]
@@ -138,16 +138,14 @@ def test_a_member_is_mended_once_however_often_it_is_read() -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [(0, b"Q"), (6, b"\1"), (26, b"\xff"), (28, b"\x07"), (30, b"\x01")]
 )
-def test_a_spoiled_header_costs_nothing_where_the_directory_knows(
-    field: int, value: bytes, tmp_path: Path
-) -> None:
+def test_a_corrupt_local_header_loses_nothing(field: int, value: bytes, tmp_path: Path) -> None:
     data = zipped(whole())
     at = data.index(name_of(1).encode()) - 30 + field
     result = imported(data[:at] + value + data[at + 1 :], tmp_path)
     assert (found(result), result.exit_code) == (ALL, 3)
 
 
-def test_the_sample_decides_between_two_member_names(tmp_path: Path) -> None:
+def test_the_sample_content_decides_between_two_member_names(tmp_path: Path) -> None:
     data = zipped(whole())
     at = data.index(name_of(1).encode())
     result = imported(data[:at] + b"samples/s7_epoch_1.json" + data[at + 23 :], tmp_path)
@@ -155,7 +153,7 @@ def test_the_sample_decides_between_two_member_names(tmp_path: Path) -> None:
     assert "its own header names it 'samples/s7_epoch_1.json'; it was read using" in said(result)
 
 
-def test_a_sample_is_never_given_the_name_of_another(tmp_path: Path) -> None:
+def test_a_sample_never_gets_the_name_of_another(tmp_path: Path) -> None:
     parts = {"header.json": json.dumps({"status": "error", "eval": {"task": "t"}}).encode()}
     data = zipped({**parts, name_of(0): sample("s0"), name_of(1): sample("s1")})
     result = imported(renamed(data, name_of(1), name_of(5)), tmp_path)
@@ -171,7 +169,7 @@ def test_a_corrupt_sample_is_lost_and_reported(tmp_path: Path) -> None:
     assert (result.trials, result.exit_code, len(result.damage)) == (5, 3, 1)
 
 
-def test_a_replaced_version_never_replaces_a_corrupt_one(tmp_path: Path) -> None:
+def test_a_corrupt_member_is_not_replaced_by_an_older_version(tmp_path: Path) -> None:
     data = bytearray(in_place(zipped(whole()), header(status="error")))
     data[data.rindex(b"header.json", 0, data.rindex(b"header.json")) + 30] ^= 255
     result = imported(bytes(data), tmp_path)
@@ -186,7 +184,7 @@ def spans(data: bytes) -> list[tuple[str, int, int]]:
     return [(name, begin, end) for (name, begin), end in zip(begins, ends, strict=True)]
 
 
-def test_missing_bytes_cost_only_the_samples_that_they_were_of(tmp_path: Path) -> None:
+def test_missing_bytes_lose_only_the_affected_samples(tmp_path: Path) -> None:
     data = zipped({**log(6), "header.json": header([f"s{n}" for n in range(6)], total=6)})
     places = [span for span in spans(data) if span[0].startswith("samples/")]
     choice = random.Random(7)
@@ -233,7 +231,7 @@ def test_a_streamed_log_is_checked_by_data_descriptors(tmp_path: Path) -> None:
     assert "CRC does not match" in said(imported(spoiled, tmp_path))
 
 
-def test_a_part_of_a_sample_in_pieces_is_found_by_its_own_header(tmp_path: Path) -> None:
+def test_a_part_of_a_chunked_sample_is_found_by_its_own_header(tmp_path: Path) -> None:
     folder = "samples/s0_epoch_1"
     pieces = {
         f"{folder}/sample.json": json.dumps({"id": "s0", "epoch": 1, "input": "i", "target": "t"}).encode(),
@@ -300,7 +298,7 @@ SOUND: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", SOUND)
-def test_an_odd_log_that_is_sound_has_no_damage(kind: str, tmp_path: Path) -> None:
+def test_an_unusual_but_valid_log_has_no_damage(kind: str, tmp_path: Path) -> None:
     data = SOUND[kind]()
     if kind == "something in front":
         result_ids = list(Archive(BytesSource(data)).members)
@@ -313,7 +311,7 @@ def test_an_odd_log_that_is_sound_has_no_damage(kind: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", ["as it is", "no summaries", "unfinished", "names of many bytes"])
-def test_the_file_is_not_searched_where_the_directory_is_all_there_is(
+def test_a_complete_directory_needs_no_file_search(
     kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def searched(*_: Any) -> Any:
@@ -333,7 +331,7 @@ def test_a_log_that_was_closed_without_a_header_is_damaged(tmp_path: Path) -> No
 # Hostile ones
 
 
-def test_headers_that_claim_more_than_the_directory_are_bounded(tmp_path: Path) -> None:
+def test_local_headers_with_larger_sizes_are_bounded(tmp_path: Path) -> None:
     """Thousands of members whose own headers say that they are large, all of the same bytes."""
     packed, count = deflated(bytes(1 << 20), 20), 300
     crc = 0
@@ -365,7 +363,7 @@ def test_hundreds_of_thousands_of_lost_members_are_reported_in_a_hundred_lines(t
     assert len(result.damage) <= 102
 
 
-def test_large_samples_are_mended_one_by_one(tmp_path: Path) -> None:
+def test_large_samples_are_repaired_one_at_a_time(tmp_path: Path) -> None:
     parts = {f"samples/s{n}_epoch_1.json": sample(f"s{n}", metadata={"x": "y" * 3_000_000}) for n in range(9)}
     data = zipped({**parts, "header.json": header([f"s{n}" for n in range(9)], total=9)})
     for number in (1, 4, 7):
@@ -376,7 +374,7 @@ def test_large_samples_are_mended_one_by_one(tmp_path: Path) -> None:
     assert (result.exit_code, result.trials) == (3, 9)
 
 
-def test_bombs_with_false_lengths_do_not_lose_later_members() -> None:
+def test_zip_bombs_with_wrong_lengths_do_not_lose_later_members() -> None:
     """Finding a length by unpacking has an end; what is behind is found all the same."""
     packed = deflated(bytes(1 << 20), 30)
     body = b""

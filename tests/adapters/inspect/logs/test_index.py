@@ -43,7 +43,7 @@ KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
     ],
     ids=["removed", "no sample's", "a later one's", "an earlier one's", "nobody's"],
 )
-def test_a_sample_that_the_directory_has_lost_is_found_by_its_own_header(
+def test_a_sample_missing_in_the_directory_is_found_by_its_own_header(
     change: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     result = imported(change(zipped(log())), tmp_path)
@@ -56,7 +56,7 @@ def test_a_sample_that_the_directory_has_lost_is_found_by_its_own_header(
 @pytest.mark.parametrize(
     ("field", "value"), [(8, b"\0\0\0\0"), (12, b"\0\0\0\0"), (16, b"\0\0\0\0"), (10, b"\x63\0")]
 )
-def test_a_wrong_end_of_the_directory_costs_no_sample(field: int, value: bytes, tmp_path: Path) -> None:
+def test_a_corrupt_end_of_directory_record_loses_no_sample(field: int, value: bytes, tmp_path: Path) -> None:
     data = zipped(log())
     at = data.rindex(b"PK\x05\x06") + field
     result = imported(data[:at] + value + data[at + len(value) :], tmp_path)
@@ -69,7 +69,7 @@ def test_a_false_end_record_after_the_end_is_skipped(tmp_path: Path) -> None:
     assert (result.exit_code, ids(result)) == (0, ["s0", "s1", "s2"])
 
 
-def test_absurd_numbers_of_64_bits_cost_no_sample(tmp_path: Path) -> None:
+def test_invalid_64_bit_numbers_lose_no_sample(tmp_path: Path) -> None:
     data = zipped(log())
     at = data.rindex(b"PK\x05\x06")
     end = struct.pack("<4sQHHLLQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, *[2**60] * 2, *[2**62] * 2)
@@ -77,7 +77,7 @@ def test_absurd_numbers_of_64_bits_cost_no_sample(tmp_path: Path) -> None:
     assert (result.exit_code, ids(result)) == (3, ["s0", "s1", "s2"])
 
 
-def test_an_offset_beyond_all_files_costs_no_sample(tmp_path: Path) -> None:
+def test_an_offset_beyond_the_file_loses_no_sample(tmp_path: Path) -> None:
     data = bytearray(zipped(log()))
     begin, end = entry(bytes(data), name_of(1))
     extra = struct.pack("<HHQ", 1, 8, 2**64 - 1)
@@ -122,7 +122,7 @@ def test_a_missing_sample_is_reported(parts: dict[str, bytes], tmp_path: Path) -
     assert written(result)["status"] == "failure"
 
 
-def test_a_log_that_only_counts_its_samples_is_compared_with_the_count(tmp_path: Path) -> None:
+def test_a_log_with_only_a_sample_count_is_checked_against_it(tmp_path: Path) -> None:
     parts = {"header.json": header(None), name_of(0): sample("s0"), name_of(2): sample("s2")}
     assert "the log contains 2 of 3 samples listed as finished" in said(imported(zipped(parts), tmp_path))
 
@@ -151,7 +151,7 @@ STOPPED = {"early_stopping": {"manager": "m", "early_stops": [{"id": "s1", "epoc
     ],
     ids=["no samples wanted", "stopped early", "drained", "failed", "did not all run", "no list of ids"],
 )
-def test_a_sample_that_was_never_finished_is_not_missed(head: bytes, tmp_path: Path) -> None:
+def test_an_unfinished_sample_is_not_reported_as_missing(head: bytes, tmp_path: Path) -> None:
     parts = {"header.json": head, name_of(0): sample("s0"), name_of(2): sample("s2")}
     if b'"sample_ids": 5' in head:
         parts[name_of(1)] = sample("s1")
@@ -159,7 +159,7 @@ def test_a_sample_that_was_never_finished_is_not_missed(head: bytes, tmp_path: P
     assert (result.exit_code, said(result)) == (0, "")
 
 
-def test_lost_samples_are_named_in_the_order_of_the_log(tmp_path: Path) -> None:
+def test_lost_samples_are_reported_in_log_order(tmp_path: Path) -> None:
     found = imported(
         zipped({**log(1), "header.json": header([f"s{n}" for n in range(60)], total=60)}), tmp_path
     )
@@ -176,7 +176,7 @@ def test_thousands_of_lost_samples_are_reported_in_a_hundred_lines(tmp_path: Pat
 @pytest.mark.parametrize("name", ["summaries.json", "reductions.json"])
 @pytest.mark.parametrize("epochs", [1, 2])
 @pytest.mark.parametrize("content", [b"[{", b"{}", b""])
-def test_a_broken_part_other_than_a_sample_is_reported(
+def test_a_corrupt_member_other_than_a_sample_is_reported(
     name: str, epochs: int, content: bytes, tmp_path: Path
 ) -> None:
     parts = {**log(), name: content}
@@ -190,7 +190,9 @@ def test_a_broken_part_other_than_a_sample_is_reported(
 
 
 @pytest.mark.parametrize("content", [b"{}", b'{"eval": 5}', b"[]", b"{", b'{"status": null, "eval": null}'])
-def test_without_a_usable_header_the_journal_says_what_ran(content: bytes, tmp_path: Path) -> None:
+def test_without_a_valid_header_the_specification_comes_from_the_journal(
+    content: bytes, tmp_path: Path
+) -> None:
     result = imported(zipped({**log(), "header.json": content}), tmp_path)
     found = written(result)
     assert (result.exit_code, result.trials) == (3, 3)
@@ -228,7 +230,7 @@ def bomb(name: str, parts: dict[str, bytes], megabytes: int = 50, times: int = 1
 
 
 @pytest.mark.parametrize("name", ["header.json", "_journal/start.json", "reductions.json", "summaries.json"])
-def test_a_bomb_other_than_a_sample_loses_no_sample(name: str, tmp_path: Path) -> None:
+def test_a_zip_bomb_outside_samples_loses_no_sample(name: str, tmp_path: Path) -> None:
     parts = without(name)
     if name == "_journal/start.json":
         del parts["header.json"]
@@ -238,7 +240,7 @@ def test_a_bomb_other_than_a_sample_loses_no_sample(name: str, tmp_path: Path) -
     assert "bomb" in said(result)
 
 
-def test_many_small_bombs_are_one_bomb(tmp_path: Path) -> None:
+def test_many_small_zip_bombs_are_refused_together(tmp_path: Path) -> None:
     """No member is large enough to be judged by itself, and all of them together would take minutes."""
     result = imported(bomb("samples/z{}_epoch_1.json", log(), megabytes=31, times=300), tmp_path)
     assert (result.exit_code, ids(result)) == (3, ["s0", "s1", "s2"])
@@ -246,7 +248,7 @@ def test_many_small_bombs_are_one_bomb(tmp_path: Path) -> None:
     assert "bomb" in said(result)
 
 
-def test_members_within_members_are_refused(tmp_path: Path) -> None:
+def test_overlapping_members_are_refused(tmp_path: Path) -> None:
     """Bytes that many entries share unpack many times, each to no more than it may."""
     data = bytearray()
     count = 400
@@ -277,7 +279,7 @@ def test_members_within_members_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{{{", b"[1]", sample(None), sample("other")])
-def test_a_secret_in_the_name_of_a_member_is_taken_out(content: bytes, tmp_path: Path) -> None:
+def test_a_secret_in_a_member_name_is_redacted(content: bytes, tmp_path: Path) -> None:
     result = imported(zipped({**log(), f"samples/{KEY}_epoch_1.json": content}), tmp_path)
     assert KEY not in said(result) + result.reason
     assert result.output is not None
@@ -288,7 +290,7 @@ def test_a_secret_in_the_name_of_a_member_is_taken_out(content: bytes, tmp_path:
     assert result.trials + len(result.damage) == 4
 
 
-def test_a_secret_in_the_name_of_the_log_is_taken_out(tmp_path: Path) -> None:
+def test_a_secret_in_the_log_name_is_redacted(tmp_path: Path) -> None:
     path = tmp_path / f"{KEY}.eval"
     path.write_bytes(zipped({"_journal/start.json": b"{"}))
     result = import_file(path, tmp_path / "out")

@@ -19,20 +19,20 @@ def document(samples: list[dict[str, Any]], indent: int | None) -> bytes:
 
 
 @pytest.mark.parametrize("epoch", ["2", None, 1.5, 0, -3, True, [], 10**30, {}])
-def test_the_name_of_a_member_says_which_epoch_it_is(epoch: Any, tmp_path: Path) -> None:
+def test_a_missing_epoch_comes_from_the_member_name(epoch: Any, tmp_path: Path) -> None:
     result = imported(zipped({"header.json": HEAD, "samples/a_epoch_2.json": sample("a", epoch)}), tmp_path)
     assert (result.exit_code, indices(result)) == (0, [("a", 1)])
     assert [count for kind, count in result.loss.changed.items() if kind.startswith("sample epoch")] == [1]
 
 
 @pytest.mark.parametrize("found", [1.5, [], {}, None, True, "other", 7])
-def test_the_name_of_a_member_says_which_sample_it_is(found: Any, tmp_path: Path) -> None:
+def test_a_missing_id_comes_from_the_member_name(found: Any, tmp_path: Path) -> None:
     result = imported(zipped({"header.json": HEAD, "samples/a_epoch_1.json": sample(found)}), tmp_path)
     assert (result.exit_code, indices(result)) == (0, [("a", 0)])
     assert [count for kind, count in result.loss.changed.items() if kind.startswith("sample id")] == [1]
 
 
-def test_ids_keep_their_type_and_windows_its_slashes(tmp_path: Path) -> None:
+def test_ids_keep_their_type_and_windows_slashes_are_accepted(tmp_path: Path) -> None:
     parts = {
         "samples/7_epoch_1.json": sample(7),
         "samples/8_epoch_1.json": sample("8"),
@@ -47,7 +47,7 @@ def test_ids_keep_their_type_and_windows_its_slashes(tmp_path: Path) -> None:
     assert result.loss.changed == {}
 
 
-def test_two_members_that_say_they_are_the_same_sample_stay_two(tmp_path: Path) -> None:
+def test_two_members_with_the_same_sample_id_stay_distinct(tmp_path: Path) -> None:
     parts = {"samples/a_epoch_1.json": sample("a"), "samples/b_epoch_1.json": sample("a")}
     result = imported(zipped({"header.json": HEAD, **parts}), tmp_path)
     assert indices(result) == [("a", 0), ("b", 0)]
@@ -66,7 +66,7 @@ def test_an_invalid_epoch_in_a_name_is_replaced_by_a_free_one(name: str, tmp_pat
 @pytest.mark.parametrize(
     "epochs", [[1, "2"], [1, 1], [1, None], [1, 0], [-1, 1], [2, float("nan")], [1, 10**30]]
 )
-def test_no_two_trials_of_a_document_have_one_place(
+def test_trials_of_a_json_log_get_distinct_indices(
     epochs: list[Any], indent: int | None, tmp_path: Path
 ) -> None:
     samples = [json.loads(sample("a", epoch)) for epoch in epochs]
@@ -76,14 +76,14 @@ def test_no_two_trials_of_a_document_have_one_place(
     assert [count for kind, count in result.loss.changed.items() if kind.startswith("sample epoch")] == [1]
 
 
-def test_thousands_of_samples_with_one_id_are_numbered_at_once(tmp_path: Path) -> None:
+def test_thousands_of_samples_with_one_id_are_numbered_quickly(tmp_path: Path) -> None:
     result = imported(document([json.loads(sample("a"))] * 4_000, None), tmp_path)
     assert [index for _, index in indices(result)] == list(range(4_000))
     assert sum(result.loss.changed.values()) == 3_999
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_invalid_id_is_damage_in_a_document(indent: int | None, tmp_path: Path) -> None:
+def test_an_invalid_id_in_a_json_log_is_damage(indent: int | None, tmp_path: Path) -> None:
     ids: tuple[Any, ...] = (1.5, [], {}, None, True, "", "a")
     samples = [json.loads(sample(found)) for found in ids]
     result = imported(document(samples, indent), tmp_path)
@@ -94,7 +94,7 @@ def test_an_invalid_id_is_damage_in_a_document(indent: int | None, tmp_path: Pat
 
 
 @pytest.mark.parametrize("layout", ["eval", "json", "compact"])
-def test_a_sample_may_have_the_empty_text_for_its_id(layout: str, tmp_path: Path) -> None:
+def test_an_empty_sample_id_is_valid(layout: str, tmp_path: Path) -> None:
     ids = ["", "a"]
     samples = [sample(found, epoch) for epoch in (1, 2) for found in ids]
     head = json.loads(header(ids, total=4))
@@ -132,7 +132,7 @@ def test_an_empty_sample_is_damage(content: bytes, tmp_path: Path) -> None:
     assert "the sample is empty" in said(result)
 
 
-def test_fields_that_are_set_aside_are_counted(tmp_path: Path) -> None:
+def test_malformed_fields_are_kept_and_counted(tmp_path: Path) -> None:
     head = {**json.loads(HEAD), "results": 5}
     odd = sample("a", scores=5, metadata="x", events_data={"messages": 4})
     result = imported(
@@ -146,9 +146,7 @@ def test_fields_that_are_set_aside_are_counted(tmp_path: Path) -> None:
     assert '"malformed":{"scores":5,"metadata":"x","events_data":{"messages":4}}' in text
 
 
-def test_a_sample_that_is_read_the_quick_way_is_named_as_any_other(
-    logs: dict[str, Path], tmp_path: Path
-) -> None:
+def test_the_fast_parser_gives_samples_the_same_names(logs: dict[str, Path], tmp_path: Path) -> None:
     with open_log(logs["plain"]) as log:
         parts = {name: log.read_raw(name) or b"" for name in log.members()}
     (name,) = [name for name in parts if name.startswith("samples/")]

@@ -70,7 +70,7 @@ def without_quote(text: str, behind: str, word: str) -> str:
 
 
 @LAYOUTS
-def test_a_lost_quote_costs_one_sample(indent: int | None) -> None:
+def test_a_missing_quote_loses_one_sample(indent: int | None) -> None:
     text = text_of(document(*map(sample, range(5))), indent)
     second = text_of("2 {", None)
     ids, log = read(without_quote(text, second, "role"))
@@ -94,7 +94,7 @@ def test_an_invalid_sample_does_not_lose_other_samples(indent: int | None) -> No
     ("member", "inside"),
     [("eval", "task"), ("plan", "steps"), ("results", "completed_samples"), ("stats", "started_at")],
 )
-def test_a_broken_part_of_the_header_keeps_the_rest(indent: int | None, member: str, inside: str) -> None:
+def test_a_corrupt_header_field_does_not_affect_others(indent: int | None, member: str, inside: str) -> None:
     text = without_quote(text_of(document(sample(0), sample(1)), indent), f'"{member}"', inside)
     ids, log = read(text)
     assert ids == [0, 1]
@@ -106,7 +106,7 @@ def test_a_broken_part_of_the_header_keeps_the_rest(indent: int | None, member: 
 
 
 @LAYOUTS
-def test_a_damaged_log_is_not_called_unfinished(indent: int | None, tmp_path: Path) -> None:
+def test_a_damaged_log_is_not_reported_as_unfinished(indent: int | None, tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     text = text_of(document(sample(0)), indent)
     path.write_text(without_quote(text, '"results"', "completed_samples"))
@@ -119,14 +119,14 @@ def test_a_damaged_log_is_not_called_unfinished(indent: int | None, tmp_path: Pa
 
 
 @LAYOUTS
-def test_a_broken_key_in_front_of_the_samples_keeps_them(indent: int | None) -> None:
+def test_a_corrupt_key_before_the_samples_loses_no_sample(indent: int | None) -> None:
     ids, log = read(without_quote(text_of(document(sample(0), sample(1)), indent), "{", "samples"))
     assert ids == [0, 1]
     assert log.damage
 
 
 @LAYOUTS
-def test_a_log_that_is_cut_off_gives_whole_samples_only(indent: int | None) -> None:
+def test_a_truncated_json_log_gives_only_complete_samples(indent: int | None) -> None:
     text = text_of(document(*map(sample, range(4))), indent)
     for share in range(1, 40):
         try:
@@ -149,7 +149,7 @@ def test_samples_that_are_not_a_list_are_damage(samples: Any, indent: int | None
 
 
 @LAYOUTS
-def test_a_log_without_its_samples_is_whole(indent: int | None) -> None:
+def test_a_header_without_samples_is_not_damaged(indent: int | None) -> None:
     """Inspect hands out headers alone: `samples` is null, or not there."""
     for text in (text_of({**document(), "samples": None}, indent), text_of({"eval": {}}, indent)):
         ids, log = read(text)
@@ -158,7 +158,9 @@ def test_a_log_without_its_samples_is_whole(indent: int | None) -> None:
 
 @pytest.mark.parametrize("eval_part", [{}, {"eval": 5}, {"eval": None}])
 @LAYOUTS
-def test_a_status_alone_is_not_a_log_but_samples_are(eval_part: dict[str, Any], indent: int | None) -> None:
+def test_samples_without_a_header_are_a_log_but_a_status_is_not(
+    eval_part: dict[str, Any], indent: int | None
+) -> None:
     with pytest.raises(EvidenceError, match=r"not an Inspect log: .*'eval'"):
         read(text_of({"status": "success", **eval_part}, indent))
     ids, log = read(text_of({"status": "success", **eval_part, "samples": [sample(0)]}, indent))
@@ -175,7 +177,7 @@ def test_text_between_two_samples_is_damage() -> None:
 
 
 @given(st.data())
-def test_any_byte_may_be_wrong(data: st.DataObject) -> None:
+def test_any_changed_byte_loses_at_most_the_affected_samples(data: st.DataObject) -> None:
     """One byte costs one sample at most, or the two that it stands between; none is invented or changed without a word."""
     indent = data.draw(st.sampled_from([None, 2]))
     text = bytearray(text_of(document(*map(sample, range(4))), indent).encode())
@@ -202,7 +204,7 @@ HEAD = b'{"version":2,"status":"success","eval":{"task":"t"},'
 ONE = json.dumps(sample(1)).encode()
 
 
-def test_a_long_text_and_many_keys_in_front_of_an_error_take_no_time() -> None:
+def test_a_long_text_with_many_keys_before_an_error_is_parsed_quickly() -> None:
     """Each byte is parsed once or twice, whatever number of places there is to go on from."""
     keys = b",".join(b'"k%d":%d' % (n, n) for n in range(60))
     ids, log = fresh(
@@ -223,7 +225,7 @@ def test_a_long_text_and_many_keys_in_front_of_an_error_take_no_time() -> None:
         b'"',
     ],
 )
-def test_hostile_restart_positions_take_no_time(repeated: bytes) -> None:
+def test_hostile_restart_positions_are_parsed_quickly(repeated: bytes) -> None:
     text = HEAD + b'"samples":[' + repeated * (4_000_000 // len(repeated))
     try:
         ids, log = fresh(text, 5, Bounds(damaged=1_000))
@@ -233,12 +235,12 @@ def test_hostile_restart_positions_take_no_time(repeated: bytes) -> None:
     assert log.damage
 
 
-def test_rows_of_next_to_nothing_are_refused() -> None:
+def test_too_many_tiny_rows_are_refused() -> None:
     with pytest.raises(LogTooLargeError, match="smallest"):
         fresh(b'{\n  "eval": {},\n  "samples": [\n' + b"\n    x," * 300_000, 5)
 
 
-def test_an_id_of_megabytes_costs_a_few_times_its_size() -> None:
+def test_an_id_of_megabytes_uses_bounded_memory() -> None:
     text = json.dumps(document(sample(0) | {"id": 'i"\\' * 1_000_000}), indent=2).encode()
     tracemalloc.start()
     ids, log = fresh(text, 5)
@@ -249,7 +251,7 @@ def test_an_id_of_megabytes_costs_a_few_times_its_size() -> None:
 
 
 @pytest.mark.parametrize("filling", [b"y", b'\\"y'])
-def test_a_text_beyond_the_bound_is_refused_at_every_position(filling: bytes) -> None:
+def test_a_text_above_the_bound_is_refused_at_every_position(filling: bytes) -> None:
     bounds = Bounds(string_bytes=1_000)
     for front in (b"", b'"a":"b",' * 999):
         for behind in (b"}", b',"a":"b"' * 999 + b"}", b" oops"):
@@ -259,7 +261,7 @@ def test_a_text_beyond_the_bound_is_refused_at_every_position(filling: bytes) ->
     assert ids == []
 
 
-def test_the_parts_of_a_broken_document_are_where_they_stand() -> None:
+def test_members_of_a_corrupt_json_log_are_located() -> None:
     text = b'{"version": 2, "eval": {"a": [1, "]"]}, "samples": [{"id": 1}, 7], "error": {"message" oops'
     found = pieces(text, 10)
     assert [(name, text[a:b]) for name, (a, b) in found.members] == [

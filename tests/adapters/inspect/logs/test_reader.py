@@ -47,7 +47,7 @@ def sample_keys(log: InspectLogReader) -> list[tuple[Any, int]]:
     return [(sample.id, sample.epoch) for sample in log.samples()]
 
 
-def test_samples_come_epoch_by_epoch_in_the_order_of_the_data_set(logs: dict[str, Path]) -> None:
+def test_samples_are_read_by_epoch_in_dataset_order(logs: dict[str, Path]) -> None:
     for name in ("agents", "agents.json"):
         with open_log(logs[name]) as log:
             assert sample_keys(log) == [("a/b", 1), (7, 1), ("a/b", 2), (7, 2)]
@@ -61,13 +61,13 @@ def test_samples_come_epoch_by_epoch_in_the_order_of_the_data_set(logs: dict[str
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_older_compressions_read_the_same(logs: dict[str, Path], method: int) -> None:
+def test_older_compression_methods_give_the_same_samples(logs: dict[str, Path], method: int) -> None:
     log = read(zipped(members(logs["agents"]), method))
     assert len(sample_keys(log)) == 4
     assert log.damage == []
 
 
-def test_several_zstd_frames_in_one_member_are_one_member() -> None:
+def test_several_zstd_frames_in_one_member_are_joined() -> None:
     parts = [b'{"id": 1, "epoch": 1, "messages": []', b', "scores": {}}']
     packed = b"".join(zstandard.compress(part) for part in parts)
     name, whole = b"samples/1_epoch_1.json", b"".join(parts)
@@ -83,7 +83,7 @@ def test_several_zstd_frames_in_one_member_are_one_member() -> None:
     assert sample_keys(log) == [(1, 1)]
 
 
-def test_the_last_of_several_equal_members_counts(logs: dict[str, Path]) -> None:
+def test_the_last_member_with_a_name_is_used(logs: dict[str, Path]) -> None:
     parts = members(logs["plain"])
     (name,) = [name for name in parts if name.startswith("samples/")]
     later = orjson.loads(parts[name])
@@ -98,7 +98,7 @@ def test_the_last_of_several_equal_members_counts(logs: dict[str, Path]) -> None
     assert sample.data["scores"]["includes"]["value"] == "later"
 
 
-def test_a_log_without_its_end_gives_the_samples_it_has(logs: dict[str, Path]) -> None:
+def test_a_truncated_log_gives_its_complete_samples(logs: dict[str, Path]) -> None:
     data = zipped(members(logs["agents"]))
     names = [name for name in members(logs["agents"]) if name.startswith("samples/")]
     cut = data.index(names[-1].encode()) + 60
@@ -111,7 +111,7 @@ def test_a_log_without_its_end_gives_the_samples_it_has(logs: dict[str, Path]) -
 
 
 @pytest.mark.parametrize("name", ["agents", "agents.json", "plain", "scores"])
-def test_a_log_cut_off_anywhere_gives_samples_or_an_error(logs: dict[str, Path], name: str) -> None:
+def test_a_log_truncated_anywhere_gives_samples_or_an_error(logs: dict[str, Path], name: str) -> None:
     data = logs[name].read_bytes()
     refused = 0
     for cut in range(0, len(data), max(1, len(data) // 40)):
@@ -126,7 +126,7 @@ def test_a_log_cut_off_anywhere_gives_samples_or_an_error(logs: dict[str, Path],
     assert refused > 0
 
 
-def test_one_bad_sample_does_not_take_the_others_with_it(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_an_invalid_sample_does_not_affect_others(logs: dict[str, Path], tmp_path: Path) -> None:
     parts = members(logs["agents"])
     names = [name for name in parts if name.startswith("samples/")]
     parts[names[0]] = b'{"id": "a/b", "epoch": 1, "events": [{"event":'
@@ -145,7 +145,7 @@ def test_one_bad_sample_does_not_take_the_others_with_it(logs: dict[str, Path], 
     assert [entry["member"] for entry in report["damage"]] == sorted(names[:2]) or len(report["damage"]) == 2
 
 
-def test_a_flipped_byte_is_noticed(logs: dict[str, Path]) -> None:
+def test_a_flipped_byte_is_detected(logs: dict[str, Path]) -> None:
     parts = members(logs["plain"])
     data = bytearray(zipped(parts, zipfile.ZIP_STORED))
     at = data.index(b'"role":"assistant"') + 3
@@ -165,7 +165,7 @@ def test_a_log_without_header_is_read_from_its_journal(logs: dict[str, Path]) ->
     assert len(sample_keys(log)) == 1
 
 
-def test_a_log_with_nothing_but_samples_is_read(logs: dict[str, Path]) -> None:
+def test_a_log_with_only_samples_is_read(logs: dict[str, Path]) -> None:
     parts = {name: data for name, data in members(logs["agents"]).items() if name.startswith("samples/")}
     log = read(zipped(parts))
     assert len(sample_keys(log)) == 4
@@ -195,7 +195,7 @@ def test_a_zip_bomb_is_refused_without_unpacking_it() -> None:
     assert time.process_time() - start < 1
 
 
-def test_a_member_with_a_false_size_is_refused() -> None:
+def test_a_member_with_a_wrong_size_is_refused() -> None:
     whole = b"[" + b"0," * 200_000 + b"0]"
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(whole) + packer.flush()
@@ -207,7 +207,7 @@ def test_a_member_with_a_false_size_is_refused() -> None:
         Archive(BytesSource(local + name + packed)).read("header.json")
 
 
-def test_bounds_name_the_bound(logs: dict[str, Path]) -> None:
+def test_exceeded_bounds_are_named_in_the_error(logs: dict[str, Path]) -> None:
     data = logs["agents"].read_bytes()
     with pytest.raises(LogTooLargeError, match="members") as caught:
         read(data, members=2)
@@ -218,7 +218,7 @@ def test_bounds_name_the_bound(logs: dict[str, Path]) -> None:
     assert list(read(data, seconds=-1.0).samples()) == []
 
 
-def test_deep_nesting_becomes_text_and_is_still_written(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_deeply_nested_values_are_written_as_text(logs: dict[str, Path], tmp_path: Path) -> None:
     parts = members(logs["plain"])
     (name,) = [name for name in parts if name.startswith("samples/")]
     sample = orjson.loads(parts[name])
@@ -235,7 +235,7 @@ def test_deep_nesting_becomes_text_and_is_still_written(logs: dict[str, Path], t
     assert "core" in result.output.read_text()
 
 
-def test_nan_big_integers_and_lone_surrogates_survive(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_nan_big_integers_and_lone_surrogates_are_kept(logs: dict[str, Path], tmp_path: Path) -> None:
     parts = members(logs["plain"])
     (name,) = [name for name in parts if name.startswith("samples/")]
     text = parts[name].decode()
@@ -254,7 +254,7 @@ def test_nan_big_integers_and_lone_surrogates_survive(logs: dict[str, Path], tmp
     assert sum(result.loss.changed.values()) >= 3
 
 
-def test_an_unknown_event_is_kept_whole(logs: dict[str, Path]) -> None:
+def test_an_unknown_event_is_kept_completely(logs: dict[str, Path]) -> None:
     parts = members(logs["plain"])
     (name,) = [name for name in parts if name.startswith("samples/")]
     sample = orjson.loads(parts[name])
@@ -284,7 +284,7 @@ def test_an_unknown_event_is_kept_whole(logs: dict[str, Path]) -> None:
     ],
     ids=["signatures", "deflate headers", "zstd headers"],
 )
-def test_a_file_full_of_headers_does_not_take_forever(data: bytes) -> None:
+def test_a_file_full_of_headers_is_read_quickly(data: bytes) -> None:
     start = time.process_time()
     with pytest.raises(EvidenceError):
         read(data)
@@ -292,7 +292,7 @@ def test_a_file_full_of_headers_does_not_take_forever(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2, 4])
-def test_a_json_log_in_any_layout_reads_the_same(logs: dict[str, Path], indent: int | None) -> None:
+def test_a_json_log_gives_the_same_data_in_any_layout(logs: dict[str, Path], indent: int | None) -> None:
     document = json.loads(logs["agents.json"].read_bytes())
     document["samples"][0]["scores"]["includes"]["value"] = float("nan")
     log = read(json.dumps(document, indent=indent).encode())

@@ -42,7 +42,7 @@ def read(packed: bytes, size: int = len(TEXT), crc: int = zlib.crc32(TEXT)) -> b
     ],
     ids=["stream", "frame", "frames", "mixed", "empty frame first"],
 )
-def test_every_way_of_packing_is_read(packed: bytes) -> None:
+def test_every_zstd_frame_layout_is_read(packed: bytes) -> None:
     assert read(packed) == TEXT
 
 
@@ -64,12 +64,12 @@ def test_an_empty_member_is_empty() -> None:
     ],
     ids=["cut off", "junk behind", "junk in front", "too long", "too short", "twice", "nothing"],
 )
-def test_problems_of_a_member_are_reported(pack, packed, size: int, reason: str) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_members_are_reported(pack, packed, size: int, reason: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(EvidenceError, match=reason):
         read(packed(pack(TEXT)), size)
 
 
-def test_secrets_are_found_in_every_readable_part() -> None:
+def test_secrets_are_found_in_every_readable_member() -> None:
     """The search wants UTF-8, which is known only of what the fast parser takes."""
     secret = "sk-abcdefghijklmnopqrstuvwxyz012345"
     for document in (

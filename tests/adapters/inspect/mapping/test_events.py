@@ -145,7 +145,7 @@ WRONG: dict[str, Callable[[Json], object]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_one_wrong_field_does_not_cost_the_sample(name: str, tmp_path: Path) -> None:
+def test_one_invalid_field_does_not_lose_the_sample(name: str, tmp_path: Path) -> None:
     sample = sample_of()
     WRONG[name](sample)
     result = imported(tmp_path, sample)
@@ -156,7 +156,7 @@ def test_one_wrong_field_does_not_cost_the_sample(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("parent", [["MARK"], {"x": "MARK"}, 5, True, 0, [], False])
-def test_a_parent_that_is_not_text_is_kept_and_counted(parent: Any, tmp_path: Path) -> None:
+def test_a_non_text_parent_is_kept_and_counted(parent: Any, tmp_path: Path) -> None:
     sample = sample_of()
     sample["events"][0]["parent_id"] = parent
     result = imported(tmp_path, sample)
@@ -172,7 +172,7 @@ def test_a_parent_that_is_not_text_is_kept_and_counted(parent: Any, tmp_path: Pa
     ("refs", "unknown"),
     [([[0, 5]], 1), ([[-3, 1]], 1), (5, 1), (["x"], 1), ([[0, 1], [1, 0]], 1), ([[0, 1], None, [7, 9]], 2)],
 )
-def test_messages_that_the_pool_does_not_have_are_counted(refs: Any, unknown: int, tmp_path: Path) -> None:
+def test_messages_missing_in_the_pool_are_counted(refs: Any, unknown: int, tmp_path: Path) -> None:
     sample = sample_of()
     model_of(sample)["input_refs"] = refs
     result = imported(tmp_path, sample)
@@ -216,7 +216,7 @@ UNKNOWN: dict[str, Callable[[Json], object]] = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_fields_without_a_place_in_aigo_are_kept(name: str, tmp_path: Path) -> None:
+def test_fields_without_an_ai_go_equivalent_are_kept(name: str, tmp_path: Path) -> None:
     sample = sample_of()
     UNKNOWN[name](sample)
     result = imported(tmp_path, sample)
@@ -227,7 +227,7 @@ def test_fields_without_a_place_in_aigo_are_kept(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", [*UNKNOWN, *WRONG])
-def test_odd_fields_are_the_same_from_both_parsers(name: str, logs: dict[str, Path]) -> None:
+def test_both_parsers_give_the_same_unusual_fields(name: str, logs: dict[str, Path]) -> None:
     sample = sample_of()
     {**UNKNOWN, **WRONG}[name](sample)
     data = json.dumps(sample, separators=(",", ":")).encode()
@@ -237,7 +237,7 @@ def test_odd_fields_are_the_same_from_both_parsers(name: str, logs: dict[str, Pa
         assert found is None or found == lenient(log, ref, data)
 
 
-def test_the_usual_source_and_model_of_messages_are_counted(tmp_path: Path) -> None:
+def test_omitted_message_sources_and_models_are_counted(tmp_path: Path) -> None:
     sample = sample_of()
     answer_of(sample).update(source="generate", model="m")
     sample["messages"][1] = dict(answer_of(sample))
@@ -266,7 +266,7 @@ def test_data_parts_are_not_answer_text(kind: str, order: int, tmp_path: Path) -
 @pytest.mark.parametrize(
     "token", [5, "x", {"bytes": 5}, {"bytes": ["x"]}, {"bytes": {"a": 1}}, {"top_logprobs": 5}, None]
 )
-def test_odd_log_probabilities_are_kept_as_they_are(token: Any, tmp_path: Path) -> None:
+def test_unusual_log_probabilities_are_kept_unchanged(token: Any, tmp_path: Path) -> None:
     given = {"token": "4", "logprob": -1, "bytes": [52], "top_logprobs": []}
     tokens = [{**given, **token} if isinstance(token, dict) else token]
     loss = LossReport()
@@ -279,7 +279,7 @@ def test_odd_log_probabilities_are_kept_as_they_are(token: Any, tmp_path: Path) 
     assert call.metadata["inspect"]["logprobs"] == {"content": tokens}
 
 
-def test_a_message_that_cannot_be_mapped_is_kept_whole() -> None:
+def test_a_message_that_cannot_be_mapped_is_kept_completely() -> None:
     loss = LossReport()
     message = {"role": "assistant", "content": 5}
     assert items_from_message(message, loss) == [{"type": "custom_task_input_message", "content": message}]
@@ -289,7 +289,7 @@ def test_a_message_that_cannot_be_mapped_is_kept_whole() -> None:
 # How much a sample may ask for
 
 
-def test_memory_is_that_of_one_trial_however_many_epochs_a_sample_has(tmp_path: Path) -> None:
+def test_peak_memory_does_not_grow_with_the_number_of_epochs(tmp_path: Path) -> None:
     events = [
         {"event": "info", "uuid": f"i{i}", "timestamp": TIME, "working_start": 0.0, "data": [{"n": i}] * 20}
         for i in range(500)
@@ -308,7 +308,7 @@ def test_memory_is_that_of_one_trial_however_many_epochs_a_sample_has(tmp_path: 
 
 
 @pytest.mark.parametrize(("epochs", "failures"), [((2, 3), 0), ((1, 2, 3, 4), 1)])
-def test_sample_failed_if_all_of_its_epochs_did(
+def test_a_sample_fails_if_all_its_epochs_failed(
     epochs: tuple[int, ...], failures: int, tmp_path: Path
 ) -> None:
     failed = {"error": {"message": "m", "traceback": "", "traceback_ansi": ""}, "scores": {}}
@@ -327,7 +327,7 @@ def test_sample_failed_if_all_of_its_epochs_did(
     ("messages", "refs", "calls"), [(1000, [[0, 1000]] * 9000, 1), (20, [[0, 20]] * 500, 40)]
 )
 @pytest.mark.parametrize("inline", [False, True])
-def test_a_pool_named_again_and_again_is_refused(
+def test_a_message_pool_with_too_many_references_is_refused(
     messages: int, refs: list[list[int]], calls: int, inline: bool, tmp_path: Path
 ) -> None:
     sample = sample_of()
@@ -341,7 +341,7 @@ def test_a_pool_named_again_and_again_is_refused(
     assert "'context_growth'" in result.reason
 
 
-def test_contexts_of_real_agents_are_not_refused() -> None:
+def test_contexts_of_realistic_agents_are_accepted() -> None:
     """Every call names all that was said before it, and at last what is new: the square of the turns."""
     pool = [{"role": "user", "content": "x" * 1000}] * 1600
     size = 1600 * 1030 + 800 * 2000

@@ -74,7 +74,7 @@ def shown(items: list[Item]) -> list[str]:
         ),
     ],
 )
-def test_reasoning_is_moved_before_the_answer(content: list[Json], expected: list[str], moved: int) -> None:
+def test_reasoning_is_placed_before_the_answer(content: list[Json], expected: list[str], moved: int) -> None:
     items, count = items_of(*content)
     assert (shown(items), count) == (expected, moved)
 
@@ -83,7 +83,7 @@ def test_reasoning_is_moved_before_the_answer(content: list[Json], expected: lis
     "content",
     [[text("first"), THOUGHT, text("second")], [text("first"), THOUGHT], [THOUGHT, text("a"), text("b")]],
 )
-def test_the_last_text_is_what_inspect_takes_for_the_answer(content: list[Json], tmp_path: Path) -> None:
+def test_the_last_text_equals_the_answer_in_inspect(content: list[Json], tmp_path: Path) -> None:
     sample = sample_of()
     answer_of(sample).update(content=content, tool_calls=None)
     sample["messages"][-1] = answer_of(sample)
@@ -113,7 +113,7 @@ def both_ways(path: Path) -> Json:
 
 @pytest.mark.parametrize("at", ["call", "output"])
 @pytest.mark.parametrize("content", ["", [], [{"type": "text", "text": ""}]])
-def test_a_call_that_failed_has_no_answer(content: Any, at: str, tmp_path: Path) -> None:
+def test_a_failed_call_has_no_answer(content: Any, at: str, tmp_path: Path) -> None:
     trace = trace_of(imported(tmp_path, failed(content, at=at)))
     assert trace.get_last_assistant_text() is None
     output = both_ways(tmp_path / "log.eval")
@@ -134,7 +134,7 @@ def test_the_partial_answer_of_a_failed_call_is_kept(content: Any, calls: Any, t
     assert len(output["raw_outputs"]) == 1
 
 
-def test_an_empty_answer_of_a_call_that_did_not_fail_is_one(tmp_path: Path) -> None:
+def test_an_empty_answer_of_a_successful_call_is_kept(tmp_path: Path) -> None:
     sample = failed()
     del model_of(sample)["error"]
     assert trace_of(imported(tmp_path, sample)).get_last_assistant_text() == ""

@@ -23,7 +23,7 @@ ODD: tuple[Any, ...] = ("many", [5], True, "12", 2.5, -5, -1.0, {"n": 5}, 1e300)
 
 @pytest.mark.parametrize("value", ODD)
 @pytest.mark.parametrize("name", ["input_tokens", "input_tokens_cache_read", "input_tokens_cache_write"])
-def test_a_prompt_of_unknown_size(name: str, value: Any) -> None:
+def test_invalid_prompt_counts_are_omitted(name: str, value: Any) -> None:
     assert model_usage({**USAGE, name: value}) == {"num_completion_tokens": 3}
 
 
@@ -48,7 +48,7 @@ def with_usage(value: Any, *, epoch: int = 1) -> Json:
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_both_ways_leave_an_odd_count_out_and_say_so(value: Any, tmp_path: Path) -> None:
+def test_both_parsers_omit_and_report_an_invalid_count(value: Any, tmp_path: Path) -> None:
     result = imported(tmp_path, with_usage(value))
     assert result.loss.changed[ODD_COUNT] == 2  # of the call, and of the sample
     assert result.output is not None
@@ -66,7 +66,7 @@ def test_both_ways_leave_an_odd_count_out_and_say_so(value: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("negative", ["tokens_before", "tokens_after"])
-def test_sizes_of_a_compaction_are_counts(negative: str, tmp_path: Path) -> None:
+def test_invalid_compaction_sizes_are_counted(negative: str, tmp_path: Path) -> None:
     sample = sample_of()
     compaction: Json = {"event": "compaction", "uuid": "e9", "span_id": "s", "type": "trim"}
     compaction |= {"timestamp": sample["events"][0]["timestamp"], "working_start": 0.5}
@@ -101,7 +101,7 @@ def log_of(tmp_path: Path, change: Callable[[Json], object], *samples: Json) -> 
     return path
 
 
-def test_totals_of_a_log_are_unknown_where_a_part_of_them_is(tmp_path: Path) -> None:
+def test_log_totals_are_unknown_if_a_part_is_unknown(tmp_path: Path) -> None:
     nothing = log_of(tmp_path, lambda header: None, with_usage(5), with_usage("many", epoch=2))
     assert usage_of_log(nothing) == (None, 6)
     assert usage_of_log(log_of(tmp_path, lambda header: None, with_usage(5), with_usage(6, epoch=2))) == (
@@ -117,7 +117,7 @@ def test_totals_of_a_log_are_unknown_where_a_part_of_them_is(tmp_path: Path) -> 
     assert import_file(path, tmp_path / "out").loss.changed[ODD_COUNT] == 1
 
 
-def test_tables_have_no_sum_of_what_is_unknown(tmp_path: Path) -> None:
+def test_tables_have_null_for_unknown_token_sums(tmp_path: Path) -> None:
     path = log_of(tmp_path, lambda header: None, with_usage(5), with_usage("many", epoch=2))
     result = import_file(path, tmp_path / "tables", ImportOptions(output_format="parquet"))
     assert result.output is not None
@@ -125,7 +125,7 @@ def test_tables_have_no_sum_of_what_is_unknown(tmp_path: Path) -> None:
     assert [(row["prompt_tokens"], row["completion_tokens"]) for row in samples] == [(5, 3), (None, 3)]
 
 
-def test_no_count_is_made_up_on_the_way_back(tmp_path: Path) -> None:
+def test_an_exported_log_invents_no_token_count(tmp_path: Path) -> None:
     result = imported(tmp_path, with_usage("many"))
     assert result.output is not None
     log = export_log(result.output, tmp_path / "logs")

@@ -93,7 +93,7 @@ def outputs_of(path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("make", [without_a_model, after_a_model])
-def test_an_output_that_a_solver_made_is_kept_whole(make: Callable[[], Solver], tmp_path: Path) -> None:
+def test_an_output_made_by_a_solver_is_kept_completely(make: Callable[[], Solver], tmp_path: Path) -> None:
     (found,) = outputs_of(log_of(tmp_path, make))
     assert (found["model"], found["time"]) == ("external/other", 12.5)
     assert found["usage"]["reasoning_tokens"] == 44
@@ -114,7 +114,7 @@ def test_the_output_of_a_model_call_is_not_repeated(logs: dict[str, Path], tmp_p
             assert set(map(json.dumps, outputs_of(logs[name]))) == {"null"}, name
 
 
-def test_a_sample_with_nothing_but_an_output_has_a_trace(tmp_path: Path) -> None:
+def test_a_sample_with_only_an_output_has_a_trace(tmp_path: Path) -> None:
     answer = {"id": "a", "role": "assistant", "content": "4"}
     output = {"model": "m", "choices": [{"message": answer, "stop_reason": "model_length"}]}
     sample = {
@@ -133,7 +133,7 @@ def test_a_sample_with_nothing_but_an_output_has_a_trace(tmp_path: Path) -> None
     assert outputs_of(path) == [output]
 
 
-def test_a_message_that_is_the_samples_last_is_not_repeated() -> None:
+def test_the_last_sample_message_is_not_repeated_in_the_output() -> None:
     message = {"id": "a", "role": "assistant", "content": "4"}
     output = {"model": "m", "choices": [{"message": message, "stop_reason": "model_length"}], "time": 2.5}
     items = items_from_message(message)
@@ -167,7 +167,7 @@ def event(**notes: Any) -> Json:
         ),
     ],
 )
-def test_odd_outputs(output: Any, expected: Json) -> None:
+def test_unusual_outputs_are_kept(output: Any, expected: Json) -> None:
     call = event(usage={"x": 1})
     call["output_items"][0]["content"] = [{"type": "output_text", "text": "", "annotations": []}]
     assert own_output(output, [call], []) == expected

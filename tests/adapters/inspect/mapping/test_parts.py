@@ -17,7 +17,7 @@ from aigo_inspect.mapping.records import ValueCache
 # Values that stand in every event
 
 
-def test_equal_parts_are_created_once_and_different_ones_kept_apart() -> None:
+def test_equal_values_are_created_once_and_different_ones_stay_distinct() -> None:
     made: list[Any] = []
 
     def make(value: Any) -> Any:
@@ -112,7 +112,7 @@ def with_message(text: bytes, message: dict[str, Any], place: str) -> bytes:
 
 @pytest.mark.parametrize("place", ["pool", "answer", "cut answer", "end", "all"])
 @pytest.mark.parametrize("number", range(len(KINDS)))
-def test_messages_of_every_kind_are_parsed_straight_into_records(
+def test_every_message_type_is_parsed_directly_into_records(
     logs: dict[str, Path], number: int, place: str
 ) -> None:
     with open_log(logs["plain"]) as log:
@@ -141,7 +141,7 @@ def test_a_span_without_an_end_is_counted_once(logs: dict[str, Path], tmp_path: 
     assert result.loss.changed["span without an end: closed at the last event"] == result.samples
 
 
-def test_counts_add_up_and_are_forgotten() -> None:
+def test_loss_counts_are_added_and_cleared() -> None:
     one, other = LossReport(), LossReport()
     one.kept["a"], other.kept["a"], other.kept["b"], other.dropped["c"], other.changed["d"] = 1, 2, 3, 4, 5
     one.add(other)

@@ -75,7 +75,7 @@ def test_both_parsers_give_the_same_evidence(logs: dict[str, Path]) -> None:
     assert both > 25
 
 
-def test_todays_samples_are_parsed_straight_into_records(logs: dict[str, Path]) -> None:
+def test_current_samples_are_parsed_directly_into_records(logs: dict[str, Path]) -> None:
     """A field that a new release of Inspect adds would make imports slow without a word: it belongs to `records` then."""
     general = {
         # Answers with log probabilities, NaN as a score, failed samples, marks, failed calls, kinds that nearly no log has.
@@ -114,7 +114,7 @@ def test_unusual_events_are_parsed_through_dictionaries(logs: dict[str, Path]) -
     assert parsed(data.replace(b'"epoch":1', b'"epoch":NaN', 1)) is None
 
 
-def test_messages_and_tools_are_looked_at_before_they_are_trusted(logs: dict[str, Path]) -> None:
+def test_invalid_text_and_secrets_in_messages_and_tools_are_detected(logs: dict[str, Path]) -> None:
     """They are parsed one by one, later than the rest: what is wrong with them must not pass unseen, nor a secret."""
     secret = b"sk-abcdefghijklmnopqrstuvwxyz012345"
     ((ref, data), *_) = texts(logs["parallel tools"])
@@ -127,7 +127,7 @@ def test_messages_and_tools_are_looked_at_before_they_are_trusted(logs: dict[str
                 assert secret not in lenient(log, ref, broken)[0]
 
 
-def test_patches_are_left_out_but_not_unseen(logs: dict[str, Path]) -> None:
+def test_invalid_patches_do_not_hide_secrets(logs: dict[str, Path]) -> None:
     """Secrets are only looked for in what is UTF-8: one odd byte in a patch must not hide them."""
     secret = b"sk-abcdefghijklmnopqrstuvwxyz012345"
     ((ref, data), *_) = texts(logs["parallel tools"])
@@ -139,7 +139,7 @@ def test_patches_are_left_out_but_not_unseen(logs: dict[str, Path]) -> None:
         assert secret not in lenient(log, ref, broken)[0]
 
 
-def test_bounds_hold(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_bounds_on_events_and_context_are_enforced(logs: dict[str, Path], tmp_path: Path) -> None:
     result = import_file(logs["agents"], tmp_path / "r", ImportOptions(bounds=Bounds(events=3)))
     assert result.exit_code == 3
     assert "the bound 'events' is 3" in result.reason
@@ -158,7 +158,7 @@ def samples(logs: dict[str, Path]) -> list[tuple[Path, SampleRef, bytes]]:
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_a_changed_sample_is_the_same_from_both_parsers(
+def test_both_parsers_give_the_same_changed_sample(
     samples: list[tuple[Path, SampleRef, bytes]], data: st.DataObject
 ) -> None:
     path, ref, text = data.draw(st.sampled_from(samples), label="sample")

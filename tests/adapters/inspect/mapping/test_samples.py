@@ -30,18 +30,18 @@ def test_a_score_without_a_value_is_unscored(score: Json) -> None:
 
 
 @pytest.mark.parametrize("score", [None, {}])
-def test_a_score_that_is_nothing_is_unscored(score: Any) -> None:
+def test_a_null_score_is_unscored(score: Any) -> None:
     found, loss = scored(score)
     assert (found["values"], found["metadata"]["unscored"]) == ({"s": None}, True)
     assert loss.changed == {WITHOUT_VALUE: 1}
 
 
-def test_a_reason_of_inspect_stays() -> None:
+def test_a_reason_from_inspect_is_kept() -> None:
     found, _ = scored({"reason": "judge failed"})
     assert found["metadata"] == {"unscored": True, "reason": "judge failed"}
 
 
-def test_fields_that_no_score_has_are_kept() -> None:
+def test_unknown_score_fields_are_kept() -> None:
     found, loss = scored({"value": 1, "answer": "a", "confidence": float("nan"), "none": None})
     assert found["values"] == {"s": 1}
     assert found["metadata"] == {"answer": "a", "inspect": {"confidence": "NaN"}}
@@ -49,13 +49,13 @@ def test_fields_that_no_score_has_are_kept() -> None:
 
 
 @pytest.mark.parametrize("value", [0, False, "", [], {}, 0.0])
-def test_values_that_are_empty_are_values(value: Any) -> None:
+def test_empty_score_values_are_kept(value: Any) -> None:
     found, loss = scored({"value": value})
     assert found.get("metadata") is None
     assert not loss.changed
 
 
-def test_fields_that_no_reduction_has_are_kept_or_counted() -> None:
+def test_unknown_reduction_fields_are_kept_or_counted() -> None:
     loss = LossReport()
     entry = {
         "scorer": "s",
@@ -95,13 +95,11 @@ ERROR = {"message": "ValueError('x')", "traceback": "Traceback", "traceback_ansi
         ("it failed", None, {"message": "it failed"}),
     ],
 )
-def test_details_that_only_the_sample_error_has_are_kept(
-    error: Any, event: Any, expected: Any, tmp_path: Path
-) -> None:
+def test_details_of_the_sample_error_are_kept(error: Any, event: Any, expected: Any, tmp_path: Path) -> None:
     assert noted(imported(tmp_path, failed(error, event))) == expected
 
 
-def test_both_ways_agree_about_scores(tmp_path: Path) -> None:
+def test_both_parsers_give_the_same_scores(tmp_path: Path) -> None:
     imported(
         tmp_path, sample_of(scores={"a": {"val": 1}, "b": {"value": 1, "more": [2]}, "c": {"value": None}})
     )

@@ -43,7 +43,7 @@ def test_reductions_of_an_unexpected_shape_are_dropped_and_counted(samples: Any)
     assert loss.dropped == {"scores reduced over epochs, of an unexpected shape": 2}
 
 
-def test_a_reduced_score_of_no_sample_is_dropped_and_counted() -> None:
+def test_a_reduced_score_without_a_sample_id_is_dropped_and_counted() -> None:
     loss = LossReport()
     entry = reduced(1, samples=[{"value": 1}, None, 7, {"sample_id": 0, "value": 2}])
     assert list(aggregated_scores([entry], loss)) == ["0"]
@@ -51,7 +51,7 @@ def test_a_reduced_score_of_no_sample_is_dropped_and_counted() -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_file_name_that_is_not_text_is_written_as_json(name: Any) -> None:
+def test_a_non_text_file_name_is_written_as_json(name: Any) -> None:
     loss = LossReport()
     part = {"type": "document", "document": "data:text/plain;base64,eA==", "filename": name}
     assert input_part(part, loss)["filename"] == json.dumps(name, separators=(",", ":"))
@@ -61,7 +61,7 @@ def test_a_file_name_that_is_not_text_is_written_as_json(name: Any) -> None:
     assert isinstance(in_result["filename"], str)
 
 
-def test_a_file_name_stays_as_it_is() -> None:
+def test_a_text_file_name_is_unchanged() -> None:
     loss = LossReport()
     assert input_part({"type": "document", "document": "d", "filename": "a.pdf"}, loss)["filename"] == "a.pdf"
     assert "filename" not in input_part({"type": "document", "document": "d", "filename": ""}, loss)
@@ -69,7 +69,7 @@ def test_a_file_name_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("kind", [[], ["text"], {}, 5, None])
-def test_a_part_of_no_type_is_kept_as_json(kind: Any) -> None:
+def test_a_message_part_without_a_type_is_kept_as_json(kind: Any) -> None:
     part = {"type": kind, "text": "x"}
     assert json.loads(input_part(part, LossReport())["text"]) == part
     answer = answer_part(part, LossReport(), None)
@@ -77,14 +77,14 @@ def test_a_part_of_no_type_is_kept_as_json(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("citations", ODD)
-def test_citations_that_are_not_a_list_do_not_lose_the_message(citations: Any) -> None:
+def test_invalid_citations_do_not_lose_the_message(citations: Any) -> None:
     found = answer_part({"type": "text", "text": "x", "citations": citations}, LossReport(), None)
     assert found["text"] == "x"
     assert len(found["annotations"]) == 1
 
 
 @pytest.mark.parametrize("output_format", ["json", "parquet"])
-def test_a_log_full_of_them_is_imported_and_read_back(output_format: Any, tmp_path: Path) -> None:
+def test_a_log_with_many_unusual_values_is_imported_and_read_back(output_format: Any, tmp_path: Path) -> None:
     header = {
         "status": "success",
         "eval": {"task": "t", "dataset": {}, "config": {"epochs": 2}},
@@ -128,7 +128,7 @@ def test_a_log_full_of_them_is_imported_and_read_back(output_format: Any, tmp_pa
 
 
 @pytest.mark.parametrize("output_format", ["json", "parquet"])
-def test_reduced_scores_are_kept_where_they_are_written(output_format: Any, tmp_path: Path) -> None:
+def test_only_written_reduced_scores_count_as_kept(output_format: Any, tmp_path: Path) -> None:
     """Those of a sample that nobody can read are in no file, and so not among what was kept."""
     whole = {"id": 1, "epoch": 1, "input": "i", "target": "t", "messages": [{"role": "user", "content": "q"}]}
     entry = reduced(1, samples=[{"sample_id": 1, "value": 1}, {"sample_id": 2, "value": 1}])

@@ -42,7 +42,7 @@ def notes(trace: Trace) -> dict[str, Any]:
     return found
 
 
-def test_the_main_agent_is_found_and_its_sub_agents_are_its_spans(logs: dict[str, Path]) -> None:
+def test_the_trace_is_the_main_agent_with_sub_agents_as_spans(logs: dict[str, Path]) -> None:
     trace = traces(logs["agents"])[0]
     assert (trace.span_name, trace.span_type) == ("react", "agent")
     names = [span.span_name for span in trace.spans()]
@@ -57,7 +57,7 @@ def test_the_main_agent_is_found_and_its_sub_agents_are_its_spans(logs: dict[str
     assert trace.metadata.tags == ["agentic"]
 
 
-def test_a_tool_call_names_the_agent_it_started(logs: dict[str, Path]) -> None:
+def test_a_tool_call_names_the_started_agent(logs: dict[str, Path]) -> None:
     trace = traces(logs["agents"])[0]
     calls = {e.function: e for e in trace.events or [] if isinstance(e, FunctionCallEvent)}
     assert calls["helper"].agent == "helper"
@@ -70,7 +70,7 @@ def test_a_tool_call_names_the_agent_it_started(logs: dict[str, Path]) -> None:
     assert isinstance(calls["picture"].result, list)
 
 
-def test_the_submitted_answer_is_the_last_message_as_inspect_shows_it(logs: dict[str, Path]) -> None:
+def test_the_last_message_is_the_submitted_answer(logs: dict[str, Path]) -> None:
     for name in (
         "agents",
         "human approval",
@@ -94,7 +94,7 @@ def test_the_submitted_answer_is_the_last_message_as_inspect_shows_it(logs: dict
 @pytest.mark.parametrize(
     ("name", "unsaid"), [("limit", 0), ("token limit", 1), ("turn limit", 1), ("cost limit", 1)]
 )
-def test_items_go_on_after_the_last_model_call(logs: dict[str, Path], name: str, unsaid: int) -> None:
+def test_items_after_the_last_model_call_are_included(logs: dict[str, Path], name: str, unsaid: int) -> None:
     (trace,) = traces(logs[name])
     native = read_eval_log(str(logs[name]), resolve_attachments="full").samples
     assert native
@@ -114,13 +114,13 @@ TRIMMED = [
 ]
 
 
-def test_a_trimmed_conversation_is_whole_again(logs: dict[str, Path]) -> None:
+def test_a_trimmed_conversation_is_restored(logs: dict[str, Path]) -> None:
     (trace,) = traces(logs["trim"])
     assert texts(trace) == TRIMMED
     assert "the sample's messages" in notes(trace)["items"]
 
 
-def test_a_trimmed_conversation_is_joined_where_the_messages_do_not_have_it(logs: dict[str, Path]) -> None:
+def test_a_trimmed_conversation_is_joined_if_messages_are_incomplete(logs: dict[str, Path]) -> None:
     with open_log(logs["trim"]) as log:
         (raw,) = log.samples()
     raw.data["messages"] = raw.data["messages"][-1:]
@@ -148,7 +148,7 @@ def test_a_summarised_conversation_without_its_messages_has_both_parts(logs: dic
         *("human approval", "parallel tools", "limit", "cache hits", "unscored", "every kind"),
     ],
 )
-def test_the_items_are_the_conversation_that_inspect_shows(logs: dict[str, Path], name: str) -> None:
+def test_items_equal_the_conversation_in_inspect(logs: dict[str, Path], name: str) -> None:
     native = read_eval_log(str(logs[name]), resolve_attachments="full").samples
     assert native
     for sample, trace in zip(native, traces(logs[name]), strict=True):
@@ -170,20 +170,20 @@ def test_the_items_are_the_conversation_that_inspect_shows(logs: dict[str, Path]
         assert found == shown
 
 
-def test_side_calls_in_other_spans_are_not_the_conversation(logs: dict[str, Path]) -> None:
+def test_model_calls_in_other_spans_are_not_in_the_conversation(logs: dict[str, Path]) -> None:
     (trace,) = traces(logs["noisy"])
     assert trace.span_name == "generate" or trace.span_type == "solver"
     assert texts(trace) == ["q", "answer after 1 messages: q"]
 
 
-def test_calls_of_a_judge_are_not_the_conversation(logs: dict[str, Path]) -> None:
+def test_judge_calls_are_not_in_the_conversation(logs: dict[str, Path]) -> None:
     for trace in traces(logs["errors"]):
         assert "is it right?" not in texts(trace)
     calls = [e for e in traces(logs["errors"])[0].events or [] if isinstance(e, ModelCallEvent)]
     assert [call.model for call in calls] == ["mockllm/model", "mockllm/grader"]
 
 
-def test_results_of_the_last_tools_are_there_when_a_limit_struck(logs: dict[str, Path]) -> None:
+def test_tool_results_before_a_limit_are_kept(logs: dict[str, Path]) -> None:
     (trace,) = traces(logs["limit"])
     native = read_eval_log(str(logs["limit"])).samples
     assert native
@@ -192,7 +192,7 @@ def test_results_of_the_last_tools_are_there_when_a_limit_struck(logs: dict[str,
     assert trace.items[-1].type in ("function_call_output", "function_call")
 
 
-def test_media_reasoning_citations_and_log_probabilities(logs: dict[str, Path]) -> None:
+def test_media_reasoning_citations_and_log_probabilities_are_mapped(logs: dict[str, Path]) -> None:
     (trace,) = traces(logs["media"])
     user = trace.user_messages[0]
     assert [part.type for part in user.content] == [
@@ -221,7 +221,7 @@ def test_media_reasoning_citations_and_log_probabilities(logs: dict[str, Path]) 
     assert call.metadata["inspect"]["choices"][0]["message"]["content"] == "second"
 
 
-def test_live_objects_give_the_same_trace_as_the_log(logs: dict[str, Path]) -> None:
+def test_live_samples_give_the_same_trace_as_the_log(logs: dict[str, Path]) -> None:
     native = read_eval_log(str(logs["agents"]), resolve_attachments="full")
     assert native.samples is not None
     by_key = {(sample.id, sample.epoch): sample for sample in native.samples}
@@ -240,7 +240,7 @@ def test_live_objects_give_the_same_trace_as_the_log(logs: dict[str, Path]) -> N
         trace_from_sample("a text")
 
 
-def test_live_objects_spell_odd_numbers_as_the_log_does() -> None:
+def test_live_samples_format_unusual_numbers_as_in_the_log() -> None:
     event = ScoreEvent(score=Score(value=math.nan, metadata={"k": [math.inf]}))
     raw = {"event": "score", "score": {"value": math.nan, "metadata": {"k": [math.inf]}}}
     for given in (event, raw):
@@ -250,7 +250,7 @@ def test_live_objects_spell_odd_numbers_as_the_log_does() -> None:
         assert (score["value"], score["metadata"]) == ("NaN", {"k": ["Infinity"]})
 
 
-def test_items_are_built_once_and_shared(logs: dict[str, Path]) -> None:
+def test_equal_items_are_built_once_and_shared(logs: dict[str, Path]) -> None:
     trace = traces(logs["agents"])[0]
     calls = [e for e in trace.events or [] if isinstance(e, ModelCallEvent) and e.span_id == trace.span_id]
     assert calls[0].input_context[0] is calls[-1].input_context[0]
@@ -270,7 +270,7 @@ def test_items_are_built_once_and_shared(logs: dict[str, Path]) -> None:
         ({"role": "assistant", "content": [{"type": "text", "text": "no", "refusal": True}]}, ["message"]),
     ],
 )  # fmt: skip
-def test_any_message_becomes_items_that_ai_go_can_read(message: Any, types: list[str]) -> None:
+def test_any_message_becomes_valid_ai_go_items(message: Any, types: list[str]) -> None:
     from pydantic import TypeAdapter
 
     from aigo_bridge.dtypes import TraceItem

@@ -45,7 +45,7 @@ def told() -> Iterator[Told]:
         yield gate
 
 
-def test_a_pause_of_one_client_applies_to_all(
+def test_a_retry_pause_of_one_client_applies_to_all(
     endpoint: Endpoint, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """OpenAI's client waits and asks again, and tells nobody."""

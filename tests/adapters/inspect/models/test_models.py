@@ -100,7 +100,7 @@ def test_calls_join_their_assistant_message_and_outputs_become_tool_messages() -
     assert second.text == "x\ny"
 
 
-def test_images_and_files_keep_their_addresses() -> None:
+def test_images_and_files_keep_their_urls() -> None:
     image = {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "low"}
     file = {"type": "input_file", "filename": "a.pdf", "file_url": "data:application/pdf;base64,JVBERi0="}
     (found,) = native_messages(request(message("user", text("See."), image, file)), "solver")
@@ -145,7 +145,7 @@ def test_answers_are_sent_back_unchanged() -> None:
         (output("a", [{"type": "input_file", "file_url": "../key"}]), "expected an http or data URL"),
     ],
 )
-def test_content_that_inspect_cannot_express_fails_the_sample(item: dict[str, Any], problem: str) -> None:
+def test_content_unsupported_by_inspect_fails_the_sample(item: dict[str, Any], problem: str) -> None:
     with pytest.raises(SampleError) as caught:
         native_messages(request(item), "solver")
     assert problem in caught.value.message
@@ -177,7 +177,7 @@ PLAIN = request(message("user", text("Hi")))
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no"), ValueError(""), ConnectionError("reset")])
-def test_any_failure_of_a_provider_is_the_samples(error: Exception) -> None:
+def test_any_provider_failure_fails_the_sample(error: Exception) -> None:
     with pytest.raises(SampleError) as caught:
         asyncio.run(model(error).predict(PLAIN))
     kind = type(error).__name__
@@ -193,7 +193,7 @@ def test_the_failure_of_the_last_attempt_is_reported() -> None:
     assert caught.value.kind == "ConnectionError"
 
 
-def test_a_limit_and_a_cancellation_are_not_the_models_failure() -> None:
+def test_limits_and_cancellations_are_not_model_failures() -> None:
     limit = LimitExceededError("token", value=2, limit=1)
     with pytest.raises(LimitExceededError):
         asyncio.run(model(limit).predict(PLAIN))
@@ -205,7 +205,7 @@ def nobody(key: str) -> Model:
     raise AssertionError(f"model {key!r} was called")
 
 
-def test_a_conversation_with_calls_runs_on_a_model_of_inspect() -> None:
+def test_a_conversation_with_tool_calls_runs_on_an_inspect_model() -> None:
     heard: list[Any] = []
 
     def answered(messages: list[Any], tools: Any, choice: Any, config: GenerateConfig) -> ModelOutput:

@@ -89,7 +89,7 @@ def run_echo(aigo: Run, *args: object) -> Any:
     return aigo("run", "task.yaml", "--model", "model.yaml", "--out", "out", *args)
 
 
-def test_a_model_file_is_a_model(aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load) -> None:
+def test_a_model_file_runs_as_a_model(aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load) -> None:
     done = run_echo(aigo, "--json")
     assert done.code == 0, done.err
     assert done.json["metrics"][0]["value"] == 1.0
@@ -108,7 +108,7 @@ def test_a_model_file_is_a_model(aigo: Run, folder: Path, endpoint: Endpoint, re
     assert json.loads(io["direct_output"]["body"])["choices"][0]["message"]["content"] == "word0"
 
 
-def test_inspects_own_command_line_takes_it_too(command: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_inspect_eval_accepts_a_model_file(command: Run, folder: Path, endpoint: Endpoint) -> None:
     done = command(
         "inspect", "eval", "aigo_bridge/task", "-T", "task=task.yaml", "--model", "aigo_bridge/model.yaml",
         "--display", "none", "--log-dir", "logs", MODEL_KEY=SECRET,
@@ -126,7 +126,7 @@ def test_inspects_own_command_line_takes_it_too(command: Run, folder: Path, endp
 
 
 @pytest.mark.parametrize("status", [429, 500])
-def test_a_failure_that_passes_is_tried_again(
+def test_transient_failures_are_retried(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load, status: int
 ) -> None:
     """Each sample fails once, and is then answered: no sample is lost, none is scored twice."""
@@ -147,7 +147,7 @@ def test_a_failure_that_passes_is_tried_again(
     assert result["evidence"]["metrics"][0]["values"] == {"Accuracy": 1.0}
 
 
-def test_the_time_that_the_endpoint_asks_for_is_waited(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_the_requested_retry_delay_is_observed(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     def answer(body: dict[str, Any]) -> Any:
         if len(endpoint.requests) == 1:
             return Raw((b"busy",), status=429, headers={"Retry-After": "0.8"})
@@ -159,7 +159,7 @@ def test_the_time_that_the_endpoint_asks_for_is_waited(aigo: Run, folder: Path, 
     assert 0.8 <= second - first < 3
 
 
-def test_a_failure_that_stays_is_the_samples_error(
+def test_a_permanent_failure_fails_the_sample(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     def answer(body: dict[str, Any]) -> Any:
@@ -182,7 +182,7 @@ def test_a_failure_that_stays_is_the_samples_error(
     assert result["evidence"]["metrics"][0]["values"] == {"Accuracy": 1.0}
 
 
-def test_a_refusal_is_not_tried_again_and_is_in_the_evidence(
+def test_a_refusal_is_recorded_and_not_retried(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     endpoint.answer = lambda _: (400, {"error": {"message": "no such model"}})
@@ -203,7 +203,7 @@ def test_a_refusal_is_not_tried_again_and_is_in_the_evidence(
     ],
     ids=["stream cut off", "stream without an end", "body cut off"],
 )
-def test_half_an_answer_is_never_scored(aigo: Run, folder: Path, endpoint: Endpoint, half: Raw) -> None:
+def test_an_incomplete_answer_is_never_scored(aigo: Run, folder: Path, endpoint: Endpoint, half: Raw) -> None:
     def answer(body: dict[str, Any]) -> Any:
         if len(endpoint.requests) == 1:
             return half
@@ -216,7 +216,7 @@ def test_half_an_answer_is_never_scored(aigo: Run, folder: Path, endpoint: Endpo
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"choices": []}', b"\xff\xfe"])
-def test_malformed_bodies_are_the_samples_error(
+def test_malformed_bodies_fail_the_sample(
     aigo: Run,
     folder: Path,
     endpoint: Endpoint,
@@ -234,7 +234,9 @@ def test_malformed_bodies_are_the_samples_error(
     assert (len(endpoint.requests) == 1) == (body in (b"<html>", b'{"choices": []}'))
 
 
-def test_a_silent_endpoint(folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_a_silent_endpoint_time_out_and_are_retried(
+    folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A time-out is tried again; the answer that comes in time counts."""
     from aigo_bridge.evaluation.task import plan
     from aigo_bridge.plan.plan import PlanOrigin
@@ -251,9 +253,7 @@ def test_a_silent_endpoint(folder: Path, endpoint: Endpoint, monkeypatch: pytest
     assert len(endpoint.requests) == 2
 
 
-def test_no_more_requests_at_a_time_than_the_model_allows(
-    aigo: Run, folder: Path, endpoint: Endpoint
-) -> None:
+def test_concurrent_requests_respect_the_model_limit(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     write_model(folder, endpoint, "max_concurrent_requests: 2\n")
     endpoint.answer = lambda body: Raw((json.dumps(completion(word_of(body))).encode(),), delay=0.1)
     assert run_echo(aigo, "--max-connections", 20, "--max-samples", 20).code == 0
@@ -269,7 +269,7 @@ def test_a_judge_and_a_model_in_one_file_share_its_limit(aigo: Run, folder: Path
     assert endpoint.most_in_flight == 1
 
 
-def test_no_more_requests_a_minute_than_the_model_allows(
+def test_requests_per_minute_respect_the_model_limit(
     aigo: Run, folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a minute of one second: never more than 2 in it, tries after a failure included."""
@@ -291,7 +291,9 @@ def test_no_more_requests_a_minute_than_the_model_allows(
         assert third - first > 0.9
 
 
-def test_structured_output_of_a_judge(aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load) -> None:
+def test_a_judge_with_a_model_file_uses_structured_output(
+    aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
+) -> None:
     add_judge(folder, "use_structured_outputs: true")
     endpoint.answer = lambda body: (200, completion(judged(body)))
     done = run_echo(aigo, "--model-map", "judge=model.yaml", "--json")
@@ -324,7 +326,7 @@ def judged(body: dict[str, Any]) -> str:
     return '{"reasoning": "r", "prediction": "good", "confidence": 1.0}'
 
 
-def test_logprobs_cached_tokens_tool_calls_and_why_it_stopped(
+def test_logprobs_cached_tokens_tool_calls_and_stop_reason_are_recorded(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     """What the endpoint tells is in the evidence: in the items, in the usage, in Inspect's log."""
@@ -375,7 +377,7 @@ def test_logprobs_cached_tokens_tool_calls_and_why_it_stopped(
     assert output["choices"][0]["stop_reason"] == "max_tokens"
 
 
-def test_the_key_is_sent_and_nowhere_written(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_the_api_key_is_sent_and_never_written(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     """Not even when the endpoint repeats it, in an answer or in an error."""
 
     def answer(body: dict[str, Any]) -> Any:
@@ -409,7 +411,7 @@ def test_an_interrupted_run_continues(aigo: Run, folder: Path, endpoint: Endpoin
     assert sorted(map(word_of, endpoint.requests)) == ["word2", "word3"]
 
 
-def test_a_model_that_has_changed_does_not_go_on_with_anothers_run(
+def test_a_changed_model_does_not_resume_the_run_of_another(
     aigo: Run, folder: Path, endpoint: Endpoint
 ) -> None:
     answer = endpoint.answer
@@ -425,7 +427,7 @@ def test_a_model_that_has_changed_does_not_go_on_with_anothers_run(
     assert len(endpoint.requests) == 6
 
 
-def test_an_author_s_adapter_with_references(
+def test_a_custom_adapter_returns_references(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     (folder / "model_adapters").mkdir()
@@ -508,12 +510,12 @@ def test_problems_of_a_model_file_are_reported_before_the_run(
     assert endpoint.requests == []
 
 
-def test_files_that_are_not_there(aigo: Run, folder: Path) -> None:
+def test_a_missing_model_file_is_reported(aigo: Run, folder: Path) -> None:
     done = aigo("run", "task.yaml", "--model", "nothing.yaml")
     assert (done.code, done.err) == (2, "error: model file 'nothing.yaml' does not exist [AB403]\n")
 
 
-def test_models_of_a_run_file_are_named_by_key(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_models_in_a_run_file_are_referenced_by_key(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     entity = "".join(f"    {line}\n" for line in (folder / "model.yaml").read_text().splitlines())
     (folder / "run.yaml").write_text("models:\n  -" + entity[3:] + "  - $provider: openai/gpt-4.1-nano\n")
     done = aigo("run", "task.yaml", "--model", "run.yaml#local", "--out", "out", "--json")
@@ -521,7 +523,7 @@ def test_models_of_a_run_file_are_named_by_key(aigo: Run, folder: Path, endpoint
     assert done.json["models"][""].startswith("aigo_bridge/run.yaml#local@")
 
 
-def test_a_provider_connection_is_inspects_own_provider(
+def test_a_provider_connection_uses_the_inspect_provider(
     aigo: Run, folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, result_of: Load
 ) -> None:
     (folder / "model.yaml").write_text(
@@ -543,7 +545,7 @@ def test_a_provider_connection_is_inspects_own_provider(
 @pytest.mark.parametrize(
     ("provider", "message"), [("latticeflow", "is not supported here"), ("novita", "NOVITA")]
 )
-def test_providers_that_cannot_be_reached(
+def test_unavailable_providers_are_reported(
     aigo: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, provider: str, message: str
 ) -> None:
     monkeypatch.delenv("NOVITA_API_KEY", raising=False)
@@ -574,7 +576,7 @@ secrets: {K: $MODEL_KEY}
 """
 
 
-def test_a_model_that_the_authors_code_calls(aigo: Run, folder: Path) -> None:
+def test_a_model_called_by_custom_code_runs(aigo: Run, folder: Path) -> None:
     (folder / "model.yaml").write_text(INFERENCE % ("", "pass"))
     done = run_echo(aigo, "--json")
     assert done.code == 0, done.err
@@ -583,7 +585,7 @@ def test_a_model_that_the_authors_code_calls(aigo: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", [", sample", ", *, sample"])
-def test_code_that_wants_the_row_gets_it(aigo: Run, folder: Path, argument: str) -> None:
+def test_custom_code_receives_the_row(aigo: Run, folder: Path, argument: str) -> None:
     (folder / "model.yaml").write_text(INFERENCE % (argument, 'said = sample["word"]'))
     assert run_echo(aigo, "--json").json["metrics"][0]["value"] == 1.0
 
@@ -597,7 +599,7 @@ def test_code_that_wants_the_row_gets_it(aigo: Run, folder: Path, argument: str)
         ('return "not json"', "the response is not JSON"),
     ],
 )
-def test_code_that_fails_fails_its_sample(
+def test_failing_custom_code_fails_its_sample(
     aigo: Run, folder: Path, result_of: Load, code: str, message: str
 ) -> None:
     (folder / "model.yaml").write_text(INFERENCE % ("", f'if said == "word1": {code}'))
@@ -608,7 +610,7 @@ def test_code_that_fails_fails_its_sample(
     assert first["errors"] == third["errors"] == []
 
 
-def test_code_that_shows_its_secret_does_not_show_it(aigo: Run, folder: Path) -> None:
+def test_secrets_printed_by_custom_code_are_redacted(aigo: Run, folder: Path) -> None:
     show = 'if said == "word1": raise ValueError(environment["TOKEN"])\n        said += environment["TOKEN"]'
     (folder / "model.yaml").write_text(INFERENCE % ("", show))
     done = run_echo(aigo, "-n", 3)
@@ -619,7 +621,7 @@ def test_code_that_shows_its_secret_does_not_show_it(aigo: Run, folder: Path) ->
     assert SECRET not in text + done.out + done.err
 
 
-def test_chat_of_an_embeddings_model_is_refused(
+def test_chat_with_an_embeddings_model_is_refused(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     write_model(folder, endpoint, "task: embeddings\n")
@@ -651,7 +653,7 @@ definition:
 """
 
 
-def test_embeddings_for_an_author_s_solver(
+def test_a_python_solver_can_request_embeddings(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     write_model(folder, endpoint, "task: embeddings\n", "latticeflow$openai")
@@ -676,7 +678,7 @@ def test_embeddings_for_an_author_s_solver(
     assert raw["embeddings"] == [[0.0, 1.0], [1.0, 1.0]]
 
 
-def test_a_custom_model_for_an_author_s_solver(
+def test_a_python_solver_can_call_a_custom_model(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     write_model(folder, endpoint, "task: custom\n", "latticeflow$identity_custom")
@@ -697,7 +699,7 @@ def test_a_custom_model_for_an_author_s_solver(
     ]
 
 
-def test_options_that_an_adapter_would_lose_are_refused(
+def test_options_dropped_by_an_adapter_are_refused(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
     (folder / "adapter.yaml").write_text(

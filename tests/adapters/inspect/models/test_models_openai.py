@@ -39,7 +39,7 @@ def run_openai(aigo: Run, *args: object) -> Any:
     return aigo("run", "task.yaml", "--model", "openai/gpt-4o-mini", "--out", "out", *args)
 
 
-def test_failures_that_pass_are_tried_again(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_transient_failures_of_openai_are_retried(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     """Too many requests, a failing server, a cut connection: each once, one sample each."""
     first: dict[str, Any] = {
         "word0": (429, {"error": {"message": "slow down", "type": "requests"}}),
@@ -94,7 +94,7 @@ def test_all_fields_of_the_answer_are_in_the_evidence(
     assert output["choices"][0]["stop_reason"] == "max_tokens"
 
 
-def test_structured_output(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
+def test_structured_output_is_requested_from_openai(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
     add_judge(folder, "use_structured_outputs: true")
     endpoint.answer = lambda body: (200, completion(judged(body)))
     done = run_openai(aigo, "--model-map", "judge=openai/gpt-4o", "--json")

@@ -74,7 +74,9 @@ def double() -> Tool:
     return execute
 
 
-def test_a_benchmark_of_inspect_with_tools(model_file: Path, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_an_inspect_benchmark_with_tools_runs_on_a_model_file(
+    model_file: Path, endpoint: Endpoint, tmp_path: Path
+) -> None:
     """The model asks for a tool, sees its result, and answers; a tool that cannot be called is told to it."""
     call = {"id": "c1", "type": "function", "function": {"name": "double", "arguments": '{"number": 21}'}}
     broken = {"id": "c2", "type": "function", "function": {"name": "double", "arguments": "{number"}}
@@ -116,7 +118,7 @@ def generated(model_file: Path, text: str = "hi", **config: Any) -> str:
     return anyio.run(once)
 
 
-def test_answers_are_cached_by_inspect_until_the_model_changes(model_file: Path, endpoint: Endpoint) -> None:
+def test_inspect_caches_answers_until_the_model_changes(model_file: Path, endpoint: Endpoint) -> None:
     for number in range(3):
         endpoint.answer = lambda _, n=number: (200, completion(f"answer {n}"))  # type: ignore[misc]  # bound now
         assert generated(model_file, cache=CachePolicy(per_epoch=False)) == "answer 0"
@@ -143,7 +145,7 @@ def test_all_options_are_passed_on(model_file: Path, endpoint: Endpoint) -> None
     ]
 
 
-def test_calls_outside_of_a_run(model_file: Path, endpoint: Endpoint) -> None:
+def test_a_model_can_be_called_outside_of_a_run(model_file: Path, endpoint: Endpoint) -> None:
     model = single_model("model.yaml")
     write_model(model_file.parent, endpoint.url, "max_concurrent_requests: 1\nrate_limit: 600\n")
     limited = single_model("model.yaml")
@@ -154,7 +156,7 @@ def test_calls_outside_of_a_run(model_file: Path, endpoint: Endpoint) -> None:
     assert anyio.run(limited.predict, request).text == "ok"
 
 
-def test_an_address_of_ones_own_is_another_version_of_the_model(model_file: Path, endpoint: Endpoint) -> None:
+def test_a_custom_base_url_is_another_version_of_the_model(model_file: Path, endpoint: Endpoint) -> None:
     own = native_model("model.yaml")
     other = native_model("model.yaml", {"base_url": f"{endpoint.url}/other"})
     assert isinstance(other.api, EntityAPI)
@@ -178,14 +180,16 @@ def test_an_address_of_ones_own_is_another_version_of_the_model(model_file: Path
         ("not a model at all", {}, "not a model at all"),
     ],
 )
-def test_names_and_arguments_that_mean_nothing(
+def test_invalid_model_names_and_arguments_are_refused(
     model_file: Path, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
         native_model(name, arguments)
 
 
-def test_a_file_in_a_folder_named_like_a_provider(model_file: Path, endpoint: Endpoint) -> None:
+def test_a_model_file_in_a_folder_named_like_a_provider_is_loaded(
+    model_file: Path, endpoint: Endpoint
+) -> None:
     (model_file.parent / "openai").mkdir()
     (model_file.parent / "openai" / "model.yaml").write_text(model_file.read_text())
     assert str(native_model("openai/model.yaml")).startswith("aigo_bridge/openai/model.yaml@")
@@ -194,7 +198,7 @@ def test_a_file_in_a_folder_named_like_a_provider(model_file: Path, endpoint: En
         native_model("openai/model.yaml")
 
 
-def test_a_conversation_with_an_embeddings_model_is_refused_before_it_begins(
+def test_chat_with_an_embeddings_model_is_refused_before_it_starts(
     model_file: Path, endpoint: Endpoint
 ) -> None:
     made = plan(PlanOrigin(task="aigo_tasks/hp-trivia"))
@@ -214,7 +218,7 @@ class Answer(BaseModel):
     value: int
 
 
-def test_every_kind_of_message() -> None:
+def test_every_message_type_is_converted() -> None:
     messages: list[ChatMessage] = [
         ChatMessageSystem(content="s"),
         ChatMessageUser(content=[ContentText(text="a"), ContentText(text="b")]),
@@ -273,7 +277,7 @@ def test_every_kind_of_message() -> None:
         (ToolFunction("f"), {"type": "function", "function": {"name": "f"}}),
     ],
 )
-def test_choices_of_tools(choice: Any, said: Any) -> None:
+def test_every_tool_choice_is_converted(choice: Any, said: Any) -> None:
     tools = [ToolInfo(name="f", description="d")]
     call = call_input("chat_completion", [], tools, choice, GenerateConfig(), None)
     assert call.options["tool_choice"] == said
@@ -286,7 +290,7 @@ def test_inputs_other_than_chat_are_refused() -> None:
     assert call_input("embeddings", texts, [], "auto", GenerateConfig(), None).input == ["a", "b"]
 
 
-def test_options_in_a_request_to_a_custom_model_are_part_of_its_input(
+def test_request_options_of_a_custom_model_are_part_of_its_input(
     model_file: Path, endpoint: Endpoint
 ) -> None:
     model_file.write_text(

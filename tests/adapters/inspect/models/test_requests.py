@@ -45,7 +45,7 @@ def write(tmp_path: Path, endpoint: Endpoint) -> Callable[..., None]:
     return files
 
 
-def test_a_custom_model_gets_what_the_template_gives(
+def test_a_custom_model_receives_the_template_output(
     aigo: Run, write: Callable[..., None], endpoint: Endpoint, tmp_path: Path, result_of: Load
 ) -> None:
     write(
@@ -65,7 +65,7 @@ def test_a_custom_model_gets_what_the_template_gives(
     assert items[0]["content"]["q"] == '"é"'
 
 
-def test_embeddings_of_the_texts_that_the_template_gives(
+def test_texts_from_the_template_are_embedded(
     aigo: Run, write: Callable[..., None], endpoint: Endpoint
 ) -> None:
     write(
@@ -84,7 +84,9 @@ def test_embeddings_of_the_texts_that_the_template_gives(
     assert done.json["metrics"][0]["value"] == 1.0
 
 
-def test_a_group_of_inputs(aigo: Run, write: Callable[..., None], endpoint: Endpoint) -> None:
+def test_grouped_inputs_are_sent_one_by_one(
+    aigo: Run, write: Callable[..., None], endpoint: Endpoint
+) -> None:
     write(
         "[1, [], {{ sample.word | tojson }}]",
         "len(solver_output.solver_outputs)",

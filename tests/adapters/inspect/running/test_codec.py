@@ -28,13 +28,13 @@ def solution(*texts: str) -> Solution:
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
-def test_a_solution_comes_back_as_it_was(texts: list[str]) -> None:
+def test_a_stored_solution_equals_the_original(texts: list[str]) -> None:
     stored = load_stored({"store": {"aigo_bridge": dump_stored(solution(*texts))}})
     back = solution_of(stored, Sample(7, {"q": texts[0]}))
     assert back == solution(*texts)
 
 
-def test_an_item_without_content_comes_back() -> None:
+def test_an_item_without_content_is_restored() -> None:
     output = empty_trace()
     output.append(CustomTaskInputMessage(type="custom_task_input_message", content=None))
     sample = Sample(1, {})
@@ -65,7 +65,7 @@ def test_fields_missing_in_the_output_are_read_from_the_events(path: str, value:
     assert found == json.loads(dumped)
 
 
-def test_the_output_counts_before_the_store_of_older_logs() -> None:
+def test_the_output_takes_precedence_over_the_store_of_older_logs() -> None:
     new, old = dump_stored(solution("a", "b")), dump_stored(solution("a", "c"))
     sample = {"output": {"metadata": {"aigo_bridge": new}}, "store": {"aigo_bridge": old}}
     assert load_stored(sample) == json.loads(new)
@@ -103,7 +103,7 @@ def log(aigo: Run, tmp_path: Path, tasks: Path) -> Path:
     return found
 
 
-def test_a_sample_without_its_output_is_an_error_not_a_gap(log: Path) -> None:
+def test_a_sample_without_solver_output_is_an_error(log: Path) -> None:
     """Its scores are in the log, but nobody could say what they are scores of."""
     from aigo_bridge.plan.logged_plan import logged_plan
 

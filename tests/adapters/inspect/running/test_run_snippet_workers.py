@@ -31,7 +31,7 @@ def living() -> list[WorkerProcess]:
     return [each for each in gc.get_objects() if issubclass(type(each), WorkerProcess) and each.end.alive]
 
 
-def test_they_do_not_wait_for_the_garbage_collector(tmp_path: Path) -> None:
+def test_snippet_workers_end_without_garbage_collection(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "rows.jsonl").write_text('{"question": "What is six times seven?"}\n')
     (tmp_path / "model.jsonl").write_text('{"default": true, "reply": "42"}\n')

@@ -104,7 +104,7 @@ MODEL = {"model": "scripted/m.jsonl"}
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Inspect's use of pandas
-def test_every_score_has_its_answer_and_says_why(aigo: Run, tmp_path: Path) -> None:
+def test_every_score_has_an_answer_and_an_explanation(aigo: Run, tmp_path: Path) -> None:
     done = run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
     assert done.code == 0, done.err
     log, (first, second, _) = samples_of(tmp_path)
@@ -137,7 +137,7 @@ def test_every_score_has_its_answer_and_says_why(aigo: Run, tmp_path: Path) -> N
     assert row["score_judged_stderr"] == 0.0
 
 
-def test_evidence_knows_nothing_of_it(aigo: Run, tmp_path: Path) -> None:
+def test_viewer_fields_are_not_in_the_evidence(aigo: Run, tmp_path: Path) -> None:
     run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
     result = orjson.loads((tmp_path / "out" / "t.tasklog.json").read_bytes())
     trial = result["evidence"]["samples"][1]["trials"][0]
@@ -167,7 +167,7 @@ def test_evidence_knows_nothing_of_it(aigo: Run, tmp_path: Path) -> None:
         (SINGLE.partition("        - {role: system")[0] + '        - {role: user, content: "{{ sample.q }}"}\n' + EQUAL, ROWS[:1], MODEL, "one?"),
     ],
 )  # fmt: skip
-def test_the_input_is_what_is_asked_first_or_the_row(
+def test_the_input_is_the_first_question_or_the_row(
     aigo: Run, tmp_path: Path, task: str, rows: list[dict[str, Any]], options: dict[str, str], asked: str
 ) -> None:
     run(aigo, tmp_path, task, *rows, **options)
@@ -175,7 +175,7 @@ def test_the_input_is_what_is_asked_first_or_the_row(
     assert (sample.input, sample.target) == (asked, "Apple")
 
 
-def test_a_recorded_conversation_is_shown_up_to_its_answer(aigo: Run, tmp_path: Path) -> None:
+def test_a_recorded_conversation_is_shown_without_its_answer(aigo: Run, tmp_path: Path) -> None:
     def said(role: str, text: str) -> dict[str, Any]:
         kind = {"assistant": {"type": "output_text", "annotations": []}}.get(role, {"type": "input_text"})
         return {
@@ -203,7 +203,7 @@ def test_a_recorded_conversation_is_shown_up_to_its_answer(aigo: Run, tmp_path: 
         ("yes", "yes"),
     ],
 )
-def test_the_target_is_known_from_the_row_or_empty(
+def test_the_target_comes_from_the_row_or_is_empty(
     aigo: Run, tmp_path: Path, truth: str, target: str
 ) -> None:
     run(
@@ -217,7 +217,7 @@ def test_the_target_is_known_from_the_row_or_empty(
     assert sample.target == target
 
 
-def test_the_targets_of_task_records_are_known(tmp_path: Path) -> None:
+def test_task_records_have_targets(tmp_path: Path) -> None:
     records = [record(task_id="a", targets=["41"]), record(task_id="b", targets=["x", "y"])]
     path = tmp_path / "records.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in records))
@@ -228,7 +228,7 @@ def test_the_targets_of_task_records_are_known(tmp_path: Path) -> None:
     assert "17 + 24" in str(samples[0].input)
 
 
-def test_failed_scorers_say_why(aigo: Run, tmp_path: Path) -> None:
+def test_failed_scorers_have_an_explanation(aigo: Run, tmp_path: Path) -> None:
     run(
         aigo,
         tmp_path,
@@ -243,7 +243,7 @@ def test_failed_scorers_say_why(aigo: Run, tmp_path: Path) -> None:
     assert "is null in this sample" in str(score.explanation)
 
 
-def test_trials_and_rules_are_in_the_numbers_shown(aigo: Run, tmp_path: Path) -> None:
+def test_metrics_for_the_viewer_include_trials_and_action_rules(aigo: Run, tmp_path: Path) -> None:
     more = (
         "  trials: {num_trials: 2}\n  actions:\n    - key: out\n      action: exclude_from_metrics\n"
         '      filter: {op: equals, expression: "{{ sample.q }}", value: "three?"}\n'
@@ -272,7 +272,7 @@ def test_trials_and_rules_are_in_the_numbers_shown(aigo: Run, tmp_path: Path) ->
         Score({"name": 1.5, "values": 2}),
     ],
 )
-def test_scores_come_back_as_they_were(outcome: Score) -> None:
+def test_stored_scores_equal_the_originals(outcome: Score) -> None:
     fields = orjson.loads(orjson.dumps(score_fields(outcome, "said")))
     assert outcomes_of(fields) == {None: outcome}
 
@@ -289,7 +289,7 @@ def test_scores_of_older_logs_are_read() -> None:
     assert events == [{"event": "score", "score": {"value": {"x": 1}, "metadata": None}}]
 
 
-def test_evidence_of_an_older_log_is_the_same(aigo: Run, tmp_path: Path) -> None:
+def test_an_older_log_gives_the_same_evidence(aigo: Run, tmp_path: Path) -> None:
     """An older log of the same run: the row as input, no target, values under their names."""
     run(aigo, tmp_path, SINGLE + EQUAL, **MODEL)
     (log,) = (tmp_path / "out").glob("*.eval")
@@ -317,7 +317,7 @@ def test_evidence_of_an_older_log_is_the_same(aigo: Run, tmp_path: Path) -> None
     assert scores(tmp_path / "older.tasklog.json") == scores(tmp_path / "out" / "t.tasklog.json")
 
 
-def test_a_system_task_asks_nothing(aigo: Run, tmp_path: Path) -> None:
+def test_a_system_task_shows_that_no_model_was_called(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         "key: s\ndisplay_name: S\ndescription: ''\ndefinition:\n  type: system_task\n  compute_evidence_snippet: |\n"
         "    def compute_evidence():\n        return {'metrics': {'one': {'value': 1.5}}}\n"
@@ -329,9 +329,7 @@ def test_a_system_task_asks_nothing(aigo: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("value", "kept"), [("float('inf')", None), ("float('nan')", None), ("2**70", 2**70), ("'C'", "C"), ("None", None)])  # fmt: skip
-def test_odd_scores_that_stand_by_themselves_come_back(
-    aigo: Run, tmp_path: Path, value: str, kept: Any
-) -> None:
+def test_unusual_single_score_values_are_restored(aigo: Run, tmp_path: Path, value: str, kept: Any) -> None:
     """Infinity, texts that Inspect has a number for, integers beyond its floats."""
     scorer = (
         "  scorers:\n    - type: python\n      key: odd\n      metrics: [{type: frequency, field: x}]\n      compute_scores_snippet: |\n"

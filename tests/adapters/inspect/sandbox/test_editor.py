@@ -8,7 +8,7 @@ from inspect_ai.tool import ToolError
 from aigo_inspect.sandbox.editor import inserted, numbered, replaced
 
 
-def test_lines_are_shown_with_their_numbers() -> None:
+def test_lines_are_shown_with_line_numbers() -> None:
     assert numbered("a\nb\n") == "     1\ta\n     2\tb"
     assert numbered("a\nb\nc\n", [2, 9]) == "     2\tb\n     3\tc\n(of 3 lines)"
     assert numbered("") == ""
@@ -16,7 +16,7 @@ def test_lines_are_shown_with_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("lines", [[0, 1], [2, 1], [1], [1, 2, 3]])
-def test_a_range_is_two_lines(lines: list[int]) -> None:
+def test_a_line_range_requires_two_numbers(lines: list[int]) -> None:
     with pytest.raises(ToolError, match="expected the first and the last line"):
         numbered("a\nb\n", lines)
 

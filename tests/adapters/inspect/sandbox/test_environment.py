@@ -74,7 +74,7 @@ def samples_of(tmp_path: Path, sandbox: str | None, names: Collection[str] = COD
     return {str(sample.id): sample for sample in log.samples or []}
 
 
-def test_every_kind_of_code_has_its_score(tmp_path: Path) -> None:
+def test_every_kind_of_code_is_scored(tmp_path: Path) -> None:
     found = samples_of(tmp_path, "aigo_local")
     for name, (_, value, failure) in CODES.items():
         sample = found[name]
@@ -86,7 +86,7 @@ def test_every_kind_of_code_has_its_score(tmp_path: Path) -> None:
         assert said is None if failure is None else failure in str(said), (name, said)
 
 
-def test_one_text_is_one_test() -> None:
+def test_a_single_string_is_one_test() -> None:
     assert check_tests("assert True") == ["assert True"]
 
 
@@ -99,7 +99,7 @@ def test_without_a_sandbox_the_sample_is_not_scored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tests", [None, [], 1, [1], {}])
-def test_tests_that_are_not_a_list_fail_the_sample(tests: object) -> None:
+def test_invalid_tests_fail_the_sample(tests: object) -> None:
     with pytest.raises(SampleError, match="expected a list of texts"):
         check_tests(tests)
 
@@ -115,7 +115,7 @@ CODE = {"type": "code_exec", "tests": "tests"}
     ("solver", "scorers", "num_containers"),
     [(AGENT, [CODE], 2), (AGENT, [], None), (AGENT["input_builder"], [CODE], None)],
 )
-def test_an_agent_and_its_judge_have_containers_of_their_own(
+def test_an_agent_and_its_judge_run_in_separate_containers(
     solver: dict[str, object], scorers: list[object], num_containers: int | None, tmp_path: Path
 ) -> None:
     """In docker, where an agent can change the Python that would judge it; ours are apart anyway."""
@@ -139,7 +139,7 @@ def test_an_agent_and_its_judge_have_containers_of_their_own(
     assert all(service.network_mode == "none" for service in services.values())
 
 
-def test_code_is_judged_where_the_judge_is(tmp_path: Path) -> None:
+def test_code_runs_in_the_sandbox_of_the_judge(tmp_path: Path) -> None:
     """Of two sandboxes of a sample; a broken one where the agent was."""
 
     @sandboxenv(name="two_boxes")
