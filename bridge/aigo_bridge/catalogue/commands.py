@@ -169,6 +169,6 @@ ENTRIES = (
         "An error without a code",
         "An engine or a plug-in raised this error.",
         "Contact the author of the engine or plug-in with the message.",
-        test="tests/bridge/catalogue/test_catalogue.py::test_an_error_of_others_is_raised_and_shown_without_one",
+        test="tests/bridge/catalogue/test_catalogue.py::test_error_from_third_party_code_has_no_code",
     ),
 )

@@ -1,4 +1,4 @@
-"""Texts of an editor stand in place of files, for whoever asked and as long as asked."""
+"""Unsaved editor text replaces a file inside the block that sets it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aigo_bridge.spec.datasets import DatasetSpec
 TEXT = "key: rows\ndisplay_name: {name}\nsource: {{type: local, file_path: rows.csv}}\n"
 
 
-def test_a_text_counts_in_its_block_and_by_every_name_of_its_file(tmp_path: Path) -> None:
+def test_unsaved_text_is_found_by_every_path_of_its_file_only_inside_the_block(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")
     file = tmp_path.resolve() / "folder" / "a.yaml"
@@ -28,7 +28,7 @@ def test_a_text_counts_in_its_block_and_by_every_name_of_its_file(tmp_path: Path
     assert unsaved(file) is None
 
 
-def test_other_threads_read_files(tmp_path: Path) -> None:
+def test_unsaved_text_is_invisible_to_other_threads(tmp_path: Path) -> None:
     seen: list[str | None] = []
     with editing({str(tmp_path.resolve() / "a.yaml"): "typed"}):
         thread = threading.Thread(target=lambda: seen.append(unsaved(tmp_path / "a.yaml")))
@@ -37,7 +37,7 @@ def test_other_threads_read_files(tmp_path: Path) -> None:
     assert seen == [None]
 
 
-def test_parts_of_a_document_are_read_as_they_are_typed(tmp_path: Path) -> None:
+def test_unsaved_text_of_an_included_file_is_used(tmp_path: Path) -> None:
     file = tmp_path.resolve() / "rows.yaml"
     file.write_text(TEXT.format(name="!include name.md"), encoding="utf-8")
     with pytest.raises(SpecError, match="does not exist"):

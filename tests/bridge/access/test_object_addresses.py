@@ -1,4 +1,4 @@
-"""Addresses are told from paths, and what is wrong with one is said."""
+"""Object storage addresses: parsing, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aigo_bridge.errors import UsageError
 @pytest.mark.parametrize(
     "text", ["s3://bucket", "S3://bucket/a/b.yaml", "hf://datasets/org/name/x", "az://c/k/"]
 )
-def test_an_address_is_known(text: str) -> None:
+def test_valid_object_address_is_parsed(text: str) -> None:
     assert is_address(text)
     address = parse(text)
     assert address.key == text.partition("://")[2].rstrip("/")
@@ -31,12 +31,12 @@ def test_an_address_is_known(text: str) -> None:
         "x",
     ],
 )
-def test_another_is_refused(text: str) -> None:
+def test_invalid_object_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected"):
         parse(text)
 
 
-def test_a_password_is_refused_and_not_repeated() -> None:
+def test_password_in_an_address_is_refused_and_not_shown() -> None:
     with pytest.raises(UsageError, match="environment") as error:
         parse("s3://AKIA123:geheim-geheim@bucket/key")
     assert "geheim" not in str(error.value)

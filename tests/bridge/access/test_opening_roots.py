@@ -1,4 +1,4 @@
-"""Which folder a file's includes may reach: its project, found by what lies in the folders above, and never more."""
+"""The folder that includes of a file may reach: its project, found by markers in the parent folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN = "run_config: {}\nevaluation: {key: e, display_name: E, task_specifications
 
 
 def project(folder: Path, *marks: str) -> Path:
-    """A project with a task in `tasks/`; marks are files, or folders when they end in `/`."""
+    """Write a project with a task in `tasks/`. Markers are files, or folders if they end in `/`."""
     for name in ("tasks", "parts"):
         (folder / name).mkdir(parents=True)
     (folder / "parts" / "x.md").write_text("shared")
@@ -57,7 +57,7 @@ def test_a_project_is_recognized_by_its_files(mark: str, tmp_path: Path) -> None
         "tasks: []\r\nevaluation:\r\n  key: e\r\n",
     ],
 )
-def test_run_files_are_evaluations_and_plans_too(text: str, tmp_path: Path) -> None:
+def test_evaluation_or_run_plan_file_marks_a_project(text: str, tmp_path: Path) -> None:
     task = project(tmp_path / "p")
     (tmp_path / "p" / "x.yaml").write_bytes(text.encode())
     assert root_of(task) == tmp_path / "p"
@@ -66,13 +66,13 @@ def test_run_files_are_evaluations_and_plans_too(text: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "text", ["key: a\ntags: [evaluation]\n", "job:\n  evaluation: 1\n", "evaluation_steps: 5\n", "\xff"]
 )
-def test_other_files_mark_no_project(text: str, tmp_path: Path) -> None:
+def test_other_yaml_files_do_not_mark_a_project(text: str, tmp_path: Path) -> None:
     task = project(tmp_path / "p")
     (tmp_path / "p" / "config.yaml").write_text(text, encoding="latin-1")
     assert root_of(task) == tmp_path / "p" / "tasks"
 
 
-def test_a_file_that_becomes_a_run_file_marks_a_project_from_then_on(tmp_path: Path) -> None:
+def test_file_changed_into_a_run_file_marks_a_project(tmp_path: Path) -> None:
     task = project(tmp_path / "p", "other.yaml")
     other = tmp_path / "p" / "other.yaml"
     other.write_text(RUN.replace("evaluation:", "valuations:"))
@@ -85,8 +85,8 @@ def test_a_file_that_becomes_a_run_file_marks_a_project_from_then_on(tmp_path: P
     assert root_of(task) == tmp_path / "p" / "tasks"
 
 
-def test_the_nearest_mark_counts(tmp_path: Path) -> None:
-    """A project that was unpacked inside of another one does not reach into that."""
+def test_nearest_project_marker_wins(tmp_path: Path) -> None:
+    """A project that was unpacked inside another one cannot read files of the outer project."""
     inner = project(tmp_path / "outer" / "downloads" / "theirs", "run.yaml")
     (tmp_path / "outer" / ".git").mkdir()
     assert root_of(inner) == tmp_path / "outer" / "downloads" / "theirs"
@@ -100,19 +100,17 @@ def test_a_run_file_in_evaluations_reaches_tasks_in_the_project(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("mark", [".git/", "run.yaml", "evaluations/other.yaml"])
-def test_run_files_deep_in_the_folder_for_evaluations_belong_to_its_project(
-    mark: str, tmp_path: Path
-) -> None:
+def test_run_file_nested_in_evaluations_belongs_to_the_project(mark: str, tmp_path: Path) -> None:
     project(tmp_path / "p", mark, "evaluations/geo/2025/run.yaml")
     assert root_of(tmp_path / "p" / "evaluations" / "geo" / "2025" / "run.yaml") == tmp_path / "p"
 
 
-def test_a_project_may_lie_in_a_folder_that_is_called_evaluations(tmp_path: Path) -> None:
+def test_project_may_be_in_a_folder_named_evaluations(tmp_path: Path) -> None:
     task = project(tmp_path / "evaluations" / "mine", "run.yaml")
     assert root_of(task) == tmp_path / "evaluations" / "mine"
 
 
-def test_without_a_project_it_is_the_files_own_folder(tmp_path: Path) -> None:
+def test_root_without_a_project_is_the_folder_of_the_file(tmp_path: Path) -> None:
     task = project(tmp_path / "p")
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, task, env={})
@@ -127,7 +125,7 @@ def test_without_a_project_it_is_the_files_own_folder(tmp_path: Path) -> None:
     assert (issue.line, issue.column) == (3, 14)
 
 
-def test_the_hint_proposes_no_root_that_holds_everything(tmp_path: Path) -> None:
+def test_hint_does_not_suggest_the_file_system_root(tmp_path: Path) -> None:
     task = project(tmp_path / "p", ".git/")
     task.write_text(TASK.replace("../parts/x.md", "/etc/passwd"))
     with pytest.raises(SpecError) as caught:
@@ -136,8 +134,8 @@ def test_the_hint_proposes_no_root_that_holds_everything(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mark", [".git/", "pyproject.toml", "run.yaml"])
-def test_home_is_nobodys_project(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many keep their dot files in a repository; a task in there must not read keys."""
+def test_home_folder_is_not_a_project(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many people keep their dot files in a repository. A task there must not read keys."""
     task = project(tmp_path / "home", mark)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert root_of(task) == tmp_path / "home" / "tasks"
@@ -151,15 +149,15 @@ def test_folders_above_home_are_not_projects(tmp_path: Path, monkeypatch: pytest
     assert root_of(task) == task.parent
 
 
-def test_a_folder_that_everybody_may_write_to_is_nobodys_project(tmp_path: Path) -> None:
-    """Anybody could put a mark there."""
+def test_world_writable_folder_is_not_a_project(tmp_path: Path) -> None:
+    """Any user could put a marker there."""
     task = project(tmp_path / "shared", ".git/")
     (tmp_path / "shared").chmod(0o1777)
     assert root_of(task) == task.parent
 
 
 @pytest.mark.parametrize("between", [".cache", "lib/site-packages"])
-def test_no_project_is_looked_for_above_caches_and_installed_packages(between: str, tmp_path: Path) -> None:
+def test_no_project_is_found_above_caches_and_installed_packages(between: str, tmp_path: Path) -> None:
     task = project(tmp_path / "p" / between / "theirs")
     (tmp_path / "p" / ".git").mkdir()
     assert root_of(task) == task.parent
@@ -170,8 +168,8 @@ def test_a_hidden_folder_may_be_a_project(tmp_path: Path) -> None:
     assert root_of(task) == tmp_path / ".work"
 
 
-def test_links_are_followed_before_the_project_is_looked_for(tmp_path: Path) -> None:
-    """A link into a stranger's folder does not make that a part of one's own project."""
+def test_symlinks_are_resolved_before_the_project_search(tmp_path: Path) -> None:
+    """A symlink to another user's folder does not make that folder part of the project."""
     theirs = project(tmp_path / "theirs")
     mine = tmp_path / "mine"
     project(mine, ".git/")
@@ -179,7 +177,7 @@ def test_links_are_followed_before_the_project_is_looked_for(tmp_path: Path) -> 
     assert root_of(mine / "linked" / "task.yaml") == theirs.parent
 
 
-def test_a_link_does_not_lead_out_of_the_project(tmp_path: Path) -> None:
+def test_symlink_cannot_leave_the_project(tmp_path: Path) -> None:
     task = project(tmp_path / "p", ".git/")
     (tmp_path / "secret.txt").write_text("TOP SECRET")
     (tmp_path / "p" / "parts" / "x.md").unlink()
@@ -197,7 +195,7 @@ def test_circular_links_do_not_crash(tmp_path: Path) -> None:
         read(TaskSpec, task, env={})
 
 
-def test_the_hint_names_paths_as_seen_from_the_current_folder(
+def test_hint_shows_paths_relative_to_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = project(tmp_path / "p")
@@ -210,7 +208,7 @@ def test_the_hint_names_paths_as_seen_from_the_current_folder(
         )
 
 
-def test_a_named_folder_is_the_project_of_its_files_unless_one_is_marked(tmp_path: Path) -> None:
+def test_named_folder_is_the_project_unless_a_marked_project_exists(tmp_path: Path) -> None:
     task = project(tmp_path / "all" / "p")
     with naming([tmp_path / "all" / "p" / "tasks", tmp_path / "all" / "p"]):
         assert root_of(task) == tmp_path / "all" / "p"
@@ -225,7 +223,7 @@ def test_a_named_folder_is_the_project_of_its_files_unless_one_is_marked(tmp_pat
         assert root_of(task) == tmp_path / "all"
 
 
-def test_home_is_nobodys_project_when_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_folder_is_not_a_project_even_if_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = project(tmp_path / "home")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     with naming([tmp_path / "home"]):

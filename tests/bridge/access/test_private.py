@@ -1,4 +1,4 @@
-"""Private files: hidden, named like keys, or ignored by git; `git` itself says which ones it ignores."""
+"""Private files are hidden, named like keys, or ignored by git. The expected values come from `git` itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FILES = (
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with files that it ignores, and others."""
+    """Create a repository with ignored and other files."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".git" / "info" / "exclude").write_text("local.txt\n", encoding="utf-8")
     for folder, lines in IGNORED.items():
@@ -70,7 +70,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_ignored_files_are_those_of_git(repository: Path) -> None:
+def test_ignored_files_match_git(repository: Path) -> None:
     done = subprocess.run(
         ["git", "-C", str(repository), "check-ignore", "-z", "--stdin"],
         input="\0".join(FILES),
@@ -126,7 +126,7 @@ def test_ordinary_files_are_not_private(name: str, tmp_path: Path) -> None:
     assert refusal(tmp_path / name, tmp_path, repr(name)) is None
 
 
-def test_a_link_is_judged_by_its_own_name_and_its_target(tmp_path: Path) -> None:
+def test_symlink_is_checked_by_its_name_and_its_target(tmp_path: Path) -> None:
     for name in (".env", "plain.txt"):
         (tmp_path / name).write_text("x", encoding="utf-8")
     (tmp_path / "innocent.txt").symlink_to(".env")
@@ -138,8 +138,8 @@ def test_a_link_is_judged_by_its_own_name_and_its_target(tmp_path: Path) -> None
     assert reason_of(tmp_path / "root" / "plain.txt", tmp_path) is None
 
 
-def test_a_folder_that_is_ignored_as_a_whole_keeps_its_own_files(tmp_path: Path) -> None:
-    """A task that was put into an ignored or a hidden folder comes with its files."""
+def test_task_in_an_ignored_folder_can_read_its_own_files(tmp_path: Path) -> None:
+    """A task in an ignored or hidden folder can read the files next to it."""
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("scratch/\n*.dump\n", encoding="utf-8")
     for name in (
@@ -158,7 +158,7 @@ def test_a_folder_that_is_ignored_as_a_whole_keeps_its_own_files(tmp_path: Path)
     assert reason_of(tmp_path / "open/x.dump", tmp_path, tmp_path / "open") is not None
 
 
-def test_an_inner_repository_decides_for_its_own_files(tmp_path: Path) -> None:
+def test_nested_repository_uses_its_own_ignore_rules(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("inner/\n", encoding="utf-8")
     (tmp_path / "inner" / ".git").mkdir(parents=True)
@@ -168,7 +168,7 @@ def test_an_inner_repository_decides_for_its_own_files(tmp_path: Path) -> None:
     assert reason_of(own / "open.txt", tmp_path, own) is None
 
 
-def test_files_that_the_user_names_are_allowed_alone(tmp_path: Path) -> None:
+def test_only_private_files_named_by_the_user_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     for name in (".env", "keys/a.pem", "b.pem"):
         (tmp_path / name).write_text("x", encoding="utf-8")
@@ -180,7 +180,7 @@ def test_files_that_the_user_names_are_allowed_alone(tmp_path: Path) -> None:
         assert refusal(tmp_path / "b.pem", tmp_path, "") is not None
 
 
-def test_a_pattern_of_many_wildcards_takes_no_time(tmp_path: Path) -> None:
+def test_ignore_pattern_with_many_wildcards_is_fast(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*a" * 40 + "*b\nx\n", encoding="utf-8")
     start = time.process_time()
     assert reason_of(tmp_path / ("a" * 250), tmp_path) is None
@@ -188,8 +188,8 @@ def test_a_pattern_of_many_wildcards_takes_no_time(tmp_path: Path) -> None:
     assert time.process_time() - start < 2
 
 
-def test_git_is_never_started(tmp_path: Path) -> None:
-    """The settings of a stranger's repository can name commands that git runs."""
+def test_git_is_never_executed(tmp_path: Path) -> None:
+    """The settings of an untrusted repository can contain commands that git executes."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     with (tmp_path / ".git" / "config").open("a", encoding="utf-8") as file:
         file.write(f"[core]\n\tfsmonitor = touch {tmp_path}/owned\n")

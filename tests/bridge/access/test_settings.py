@@ -1,4 +1,4 @@
-"""The settings of a project: where they are looked for, and what is said of wrong ones, with the place."""
+"""Project settings: where they are found, and errors with their positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_a_file_of_its_own_makes_a_project(tmp_path: Path) -> None:
+def test_settings_file_marks_a_project(tmp_path: Path) -> None:
     write(tmp_path / "p", "aigo-bridge.toml", '[run]\nmodel = "m"\n')
     inner = tmp_path / "p" / "tasks" / "a"
     inner.mkdir(parents=True)
@@ -28,7 +28,7 @@ def test_a_file_of_its_own_makes_a_project(tmp_path: Path) -> None:
     assert project_settings(inner).name("run", "model") == "run.model"
 
 
-def test_a_table_of_the_project_file_does_as_well(tmp_path: Path) -> None:
+def test_settings_table_in_pyproject_marks_a_project(tmp_path: Path) -> None:
     write(
         tmp_path,
         "pyproject.toml",
@@ -44,13 +44,13 @@ def test_a_table_of_the_project_file_does_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[project]\nname = 'aigo-bridge'\n", "# aigo-bridge\n[tool.ruff]\n"])
-def test_a_project_file_without_the_table_says_nothing(tmp_path: Path, text: str) -> None:
+def test_pyproject_without_the_settings_table_is_ignored(tmp_path: Path, text: str) -> None:
     write(tmp_path, "pyproject.toml", text)
 
     assert project_settings(tmp_path).file is None
 
 
-def test_two_files_with_settings_are_one_too_many(tmp_path: Path) -> None:
+def test_two_settings_files_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "aigo-bridge.toml", "")
     write(tmp_path, "pyproject.toml", "[project]\n[tool.aigo-bridge]\nenv = []\n")
 
@@ -77,7 +77,7 @@ def test_an_unreadable_setting_is_reported_with_its_position(tmp_path: Path, tex
         project_variables(tmp_path)
 
 
-def test_another_encoding_is_reported(tmp_path: Path) -> None:
+def test_settings_file_in_another_encoding_is_reported(tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_bytes("# größer".encode("latin-1"))
 
     with pytest.raises(SettingsError, match="is not UTF-8"):
@@ -98,7 +98,9 @@ def test_another_encoding_is_reported(tmp_path: Path) -> None:
         ("x = 1\n", ("run",), ""),
     ],
 )
-def test_places(tmp_path: Path, text: str, path: tuple[str, ...], place: str) -> None:
+def test_setting_position_is_reported_as_line_and_column(
+    tmp_path: Path, text: str, path: tuple[str, ...], place: str
+) -> None:
     file = tmp_path / "aigo-bridge.toml"
     file.write_bytes(text.encode())
 

@@ -1,4 +1,4 @@
-"""Files validated from Python with what they may read, and the text of results."""
+"""Validation from Python with allowed variables, and the `repr` of results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_validate_takes_the_variables_that_files_may_read(
+def test_validate_accepts_names_of_allowed_environment_variables(
     task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIGO_TITLE", "Title")
@@ -41,7 +41,7 @@ def test_validate_takes_the_variables_that_files_may_read(
     assert again.issues == refused.issues
 
 
-def test_validate_takes_values_in_place_of_the_process_s(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validate_accepts_environment_variable_values(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIGO_TITLE", raising=False)
     (unset,) = aigo_bridge.validate(task, env=["AIGO_TITLE"])
     assert [use.is_set for use in unset.variables] == [False]
@@ -50,13 +50,13 @@ def test_validate_takes_values_in_place_of_the_process_s(task: Path, monkeypatch
     assert [use.is_set for use in given.variables] == [True]
 
 
-def test_a_text_is_not_a_collection_of_names(task: Path) -> None:
+def test_env_as_a_single_string_is_refused(task: Path) -> None:
     with pytest.raises(aigo_bridge.BridgeError, match="env: found the text 'AIGO_TITLE'"):
         aigo_bridge.validate(task, env="AIGO_TITLE")
 
 
 @pytest.mark.parametrize("name", ["inspekt", "", None, 3])
-def test_a_wrong_engine_is_refused_with_the_names_of_all(name: Any) -> None:
+def test_unknown_engine_is_refused_with_the_valid_names(name: Any) -> None:
     plan = aigo_bridge.plan_task(text=TASK.replace("$AIGO_TITLE", "T"), datasets={"rows": [{"q": "Q"}]})
     with pytest.raises(
         aigo_bridge.BridgeError, match=r"unknown engine .*; known engines: .*inspect.*lighteval"
@@ -64,7 +64,7 @@ def test_a_wrong_engine_is_refused_with_the_names_of_all(name: Any) -> None:
         aigo_bridge.run(plan, engine=name)
 
 
-def test_reprs_are_one_line_with_what_matters(task: Path) -> None:
+def test_reprs_are_one_line_with_the_main_facts(task: Path) -> None:
     task.write_text(TASK.replace("$AIGO_TITLE", "T") + "  nonsense: 1\n")
     (report,) = aigo_bridge.validate(task)
     assert repr(report) == f"<ValidationReport of {str(task)!r}: unknown, 1 error>"
@@ -79,7 +79,7 @@ def test_reprs_are_one_line_with_what_matters(task: Path) -> None:
 
 
 @pytest.mark.engine
-def test_reprs_of_a_run_name_its_numbers_and_files(task: Path) -> None:
+def test_reprs_of_a_run_show_metrics_and_files(task: Path) -> None:
     task.write_text(TASK.replace("$AIGO_TITLE", "T"))
     outcome = aigo_bridge.run(aigo_bridge.plan_task(task))
     assert outcome.result is not None

@@ -1,4 +1,4 @@
-"""Plans from Python: a text is planned as its file, rows at hand as those of a file, and what is wrong is told in the same words."""
+"""Plans from Python: task text and in-memory rows give the same plans and errors as files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def content(plan: TaskPlan) -> tuple[Any, ...]:
     return plan.digest, plan.samples, plan.dataset, plan.definition, plan.warnings
 
 
-def test_a_file_its_folder_its_text_and_rows_at_hand_are_one_plan(folder: Path) -> None:
+def test_task_file_folder_text_and_in_memory_rows_give_the_same_plan(folder: Path) -> None:
     of_file = aigo_bridge.plan_task("task.yaml")
     others = [
         aigo_bridge.plan_task(folder),
@@ -64,7 +64,7 @@ def test_a_file_its_folder_its_text_and_rows_at_hand_are_one_plan(folder: Path) 
 
 
 class Frame:
-    """As a table of polars gives its rows."""
+    """Table that returns its rows like a polars DataFrame."""
 
     def __iter__(self) -> Iterator[Any]:
         yield from ("question", "answer")
@@ -84,13 +84,13 @@ class Frame:
         Frame,
     ],
 )
-def test_rows_may_be_any_table(folder: Path, table: Callable[[], Any]) -> None:
+def test_rows_may_come_from_any_table_type(folder: Path, table: Callable[[], Any]) -> None:
     plan = aigo_bridge.plan_task("task.yaml", datasets={"q": table()})
 
     assert content(plan) == content(aigo_bridge.plan_task("task.yaml"))
 
 
-def test_values_are_as_json_has_them(folder: Path) -> None:
+def test_dataframe_values_are_converted_to_json_types(folder: Path) -> None:
     frame = pd.DataFrame({"question": ["a", None, "c"], "n": pd.array([1, pd.NA, 3], dtype="Int64")})
     frame["day"] = pd.to_datetime(["2026-01-02", None, None])
     frame["answer"] = [(1, 2), {"x": dt.date(2026, 1, 2)}, 0.5]
@@ -132,7 +132,7 @@ def test_a_value_that_is_not_a_table_is_reported(folder: Path, table: Any, messa
         aigo_bridge.plan_task("task.yaml", datasets={"q": table})
 
 
-def test_a_text_replaces_a_file(folder: Path) -> None:
+def test_dataset_text_replaces_a_file(folder: Path) -> None:
     (folder / "inner").mkdir()
     (folder / "inner" / "r.md").write_text("Read me.")
     (folder / "inner" / "q.jsonl").write_text((folder / "q.jsonl").read_text())
@@ -144,7 +144,7 @@ def test_a_text_replaces_a_file(folder: Path) -> None:
         aigo_bridge.plan_task(text=text)
 
 
-def test_mistakes_in_a_text_have_their_places(folder: Path) -> None:
+def test_errors_in_task_text_have_positions(folder: Path) -> None:
     text = TASK.replace("sample.answer", "sample.anser").replace("  scorers:", "  scorerz: 1\n  scorers:")
 
     with pytest.raises(SpecError) as raised:
@@ -168,12 +168,14 @@ def test_mistakes_in_a_text_have_their_places(folder: Path) -> None:
         ({"task": "task.yaml", "addresses": ["a/b"]}, "a/b"),
     ],
 )
-def test_wrong_use(folder: Path, arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_of_plan_task_are_refused(
+    folder: Path, arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         aigo_bridge.plan_task(**arguments)
 
 
-def test_rows_come_before_those_of_task_records(tmp_path: Path) -> None:
+def test_given_rows_override_rows_of_task_records(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text(json.dumps(record()) + "\n")
     of_file = aigo_bridge.plan_task(tmp_path / "records.jsonl")
     assert of_file.dataset is not None
@@ -184,8 +186,8 @@ def test_rows_come_before_those_of_task_records(tmp_path: Path) -> None:
     assert [sample.data["targets"] for sample in plan.samples] == [["2"]]
 
 
-def test_other_rows_have_another_name(folder: Path) -> None:
-    """So their results stand beside each other, as those of two files do."""
+def test_different_rows_have_different_names(folder: Path) -> None:
+    """Results of different rows are stored next to each other, like results of different files."""
     origins = [
         aigo_bridge.plan_task("task.yaml", datasets={"q": rows}).origin for rows in (ROWS, ROWS[:1], ROWS)
     ]
@@ -194,7 +196,7 @@ def test_other_rows_have_another_name(folder: Path) -> None:
     assert names[0] == names[2] != names[1]
 
 
-def test_rows_are_fetched_only_where_that_is_allowed(folder: Path) -> None:
+def test_rows_are_fetched_only_if_allowed(folder: Path) -> None:
     (folder / "q.jsonl").unlink()
     (folder / "q.yaml").write_text(
         "key: q\ndisplay_name: Q\ndescription: ''\nsource: {type: url, url: 'https://data.example/q.jsonl'}\n"

@@ -1,4 +1,4 @@
-"""Work with event loops of its own, called where one is running."""
+"""Functions that start event loops can be called inside a running event loop."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ async def answer() -> tuple[str, int]:
 
 
 def work() -> tuple[str, int]:
-    """As engines do it: a loop of asyncio, and one of anyio."""
+    """Start an asyncio loop and an anyio loop, as engines do."""
     asyncio.run(answer())
     return anyio.run(answer)
 
 
-def test_without_a_loop_nothing_is_changed() -> None:
+def test_work_without_a_running_loop_runs_in_the_same_thread() -> None:
     assert outside_event_loops(work) == ("nobody", threading.get_ident())
 
 
@@ -49,15 +49,15 @@ async def within() -> None:
     await anyio.sleep(0)
 
 
-def test_within_a_loop_of_asyncio() -> None:
+def test_work_inside_an_asyncio_loop_succeeds() -> None:
     asyncio.run(within())
 
 
-def test_within_a_loop_that_anyio_runs() -> None:
+def test_work_inside_an_anyio_loop_succeeds() -> None:
     anyio.run(within)
 
 
-def test_within_a_callback_which_no_task_runs() -> None:
+def test_work_inside_a_loop_callback_succeeds() -> None:
     async def wait() -> tuple[str, int]:
         future: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(lambda: future.set_result(outside_event_loops(work)))

@@ -1,4 +1,4 @@
-"""Every error has a code, every code is explained, and no number is given twice."""
+"""Every error has a code, every code is explained, and numbers are unique."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WITH_ISSUES = {"SpecError", "TemplateError", "DatasetError", "EvidenceError"}
 
 
 def made_without_code(tree: ast.AST) -> Iterator[int]:
-    """Lines where an error or issue is made that has none."""
+    """Return the lines that create an error or issue without a code."""
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             continue
@@ -49,7 +49,7 @@ def test_every_error_has_a_code() -> None:
     assert without == []
 
 
-def test_an_error_without_one_is_noticed() -> None:
+def test_error_without_a_code_is_found() -> None:
     text = "raise UsageError('a')\nIssue(message)\nSpecError(f'{a}')\nSpecError(issues)\nUsageError('a', code=Code.NO_LOGS)\n"
     assert [*made_without_code(ast.parse(text))] == [1, 2, 3]
 
@@ -67,7 +67,7 @@ def test_every_code_is_used_and_explained() -> None:
     assert {code for code, entry in CATALOGUE.items() if entry.code != code} == set()
 
 
-def test_every_kind_of_error_of_samples_has_a_code() -> None:
+def test_every_kind_of_sample_error_has_a_code() -> None:
     kinds = {
         keyword.value.value
         for source in SOURCES.values()
@@ -82,7 +82,7 @@ def test_every_kind_of_error_of_samples_has_a_code() -> None:
     assert {kind for kind in kinds if code_of_kind(str(kind)) == Code.FAILED_SAMPLE} == set()
 
 
-def test_numbers_are_given_once() -> None:
+def test_error_numbers_are_unique_and_never_reused() -> None:
     rows = [line.split() for line in EVER.read_text("utf-8").splitlines()]
     assert [number for number, times in Counter(row[0] for row in rows).items() if times > 1] == []
     living = {row[0]: row[1] for row in rows if "retired" not in row}
@@ -101,7 +101,7 @@ def test_codes_without_an_example_have_a_test() -> None:
 
 
 def definitions(test: str) -> Iterator[ast.FunctionDef]:
-    """The named test, and the functions of its module that it calls and that assert something for it."""
+    """Return the named test and the functions of its module that it calls for assertions."""
     file, _, name = test.partition("::")
     tree = ast.parse((REPOSITORY / file).read_text("utf-8"))
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
@@ -112,7 +112,7 @@ def definitions(test: str) -> Iterator[ast.FunctionDef]:
 
 
 def asserts(code: Code, *tests: ast.FunctionDef) -> bool:
-    """Whether a test has an assertion about this very code, by number or name, or by a parameter of it."""
+    """Return whether a test asserts this code, by number, by name or through a parameter."""
     parametrized = any(is_of(code, decorator) for test in tests for decorator in test.decorator_list)
     return any(
         is_of(code, node) or (parametrized and ".code ==" in ast.unparse(node))
@@ -123,7 +123,7 @@ def asserts(code: Code, *tests: ast.FunctionDef) -> bool:
 
 
 def is_of(code: Code, part: ast.AST) -> bool:
-    """Whether a piece of source names a code."""
+    """Return whether a source segment names a code."""
     return any(
         (isinstance(node, ast.Constant) and isinstance(node.value, str) and code.value in node.value)
         or ast.unparse(node) == f"Code.{code.name}"
@@ -132,7 +132,7 @@ def is_of(code: Code, part: ast.AST) -> bool:
     )
 
 
-def test_a_test_that_matches_the_message_alone_is_noticed() -> None:
+def test_test_that_checks_only_the_message_is_found() -> None:
     texts = {
         "assert error.code == Code.NO_LOGS": True,
         "assert '[AB701]' in done.err": True,
@@ -153,7 +153,7 @@ def test_errors_have_the_code_of_their_first_issue() -> None:
     assert SampleError("a", stage="solver", kind="NotRecorded").code == Code.NOT_RECORDED
 
 
-def test_an_error_of_others_is_raised_and_shown_without_one() -> None:
+def test_error_from_third_party_code_has_no_code() -> None:
     assert UsageError("an addition of others raises this").code == Code.UNCODED
     assert BridgeError().code == Code.UNCODED
 

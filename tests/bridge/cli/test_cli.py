@@ -1,4 +1,4 @@
-"""What all verbs have in common: how much is said, and how wide."""
+"""Behavior of all commands: verbosity, output width and option names."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ def test_verbosity_options_are_accepted_anywhere(aigo: Run, words: list[str]) ->
     assert (is_quiet(), is_verbose()) == (False, False)
 
 
-def test_a_value_is_not_taken_for_it(aigo: Run) -> None:
+def test_option_value_is_not_read_as_a_verbosity_option(aigo: Run) -> None:
     assert "-q" in aigo("validate", ".", "--format", "-q").err
     assert "'-v'" in aigo("validate", "--", "-v").err
 
 
-def test_notes_are_not_for_who_wants_quiet_and_errors_are(
-    aigo: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quiet_hides_notes_but_not_errors(aigo: Run, capsys: pytest.CaptureFixture[str]) -> None:
     done = aigo("-q", "validate", "nothing.yaml")
     note("something")
 
@@ -61,13 +59,13 @@ def test_help_is_as_wide_as_the_terminal(columns: int) -> None:
         capture_output=True, text=True, check=True, encoding="utf-8",
     )  # fmt: skip
 
-    # Examples are whole lines, to be copied.
+    # Examples are not wrapped, so that they can be copied.
     lines = [line for line in done.stdout.splitlines() if not line.startswith("  aigo-bridge")]
     widest = max(map(len, lines))
     assert min(columns, 120) * 0.8 < widest <= min(columns, 120)
 
 
-def test_words_of_the_engines_are_understood(aigo: Run) -> None:
+def test_option_names_of_the_engines_are_accepted(aigo: Run) -> None:
     for verb, words in {
         "run": ("--limit", "--epochs"),
         "explain": ("--limit",),
@@ -77,7 +75,7 @@ def test_words_of_the_engines_are_understood(aigo: Run) -> None:
         assert [word for word in words if word not in out] == []
 
 
-def test_no_verb_has_an_option_of_that_name_for_something_else(aigo: Run) -> None:
+def test_no_command_uses_the_verbosity_letters_for_another_option(aigo: Run) -> None:
     for verb in VERBS:
         assert " -q" not in aigo(verb, "--help").out
         assert " -v" not in aigo(verb, "--help").out

@@ -1,4 +1,4 @@
-"""What shells offer, asked as their scripts ask; and in each shell that is installed here, by typing."""
+"""Shell completion: the protocol of each shell's script, and typed input in each installed shell."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def offered(shell: str, line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("shell", ASKING)
-def test_verbs_options_and_their_words_are_offered(shell: str) -> None:
+def test_completion_offers_commands_options_and_values(shell: str) -> None:
     assert offered(shell, "aigo-bridge val") == ["validate"]
     assert "--resume" in offered(shell, "aigo-bridge run --res")
     assert offered(shell, "aigo-bridge run --subsampling ") == ["head", "random"]
@@ -50,7 +50,7 @@ def test_verbs_options_and_their_words_are_offered(shell: str) -> None:
     assert "--install-completion" in offered(shell, "aigo-bridge --inst")
 
 
-def test_completion_offers_all_commands_without_loading_them() -> None:
+def test_completion_offers_all_commands_without_importing_them() -> None:
     code = (
         "import os, sys\n"
         "os.environ.update(_AIGO_BRIDGE_COMPLETE='complete_bash', COMP_WORDS='aigo-bridge ', COMP_CWORD='1')\n"
@@ -65,7 +65,7 @@ def test_completion_offers_all_commands_without_loading_them() -> None:
     assert done.stderr.split() == []
 
 
-def test_files_are_left_to_the_shell() -> None:
+def test_file_names_are_completed_by_the_shell() -> None:
     for line in (
         "aigo-bridge run ",
         "aigo-bridge run a",
@@ -75,7 +75,7 @@ def test_files_are_left_to_the_shell() -> None:
         assert offered("bash", line) == []
 
 
-def test_settings_that_are_wrong_do_not_stop_a_shell(aigo: Run, tmp_path: Path) -> None:
+def test_completion_works_with_an_invalid_settings_file(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_text("[run")
 
     assert offered("bash", "aigo-bridge run --subsampling h") == ["head"]
@@ -91,7 +91,7 @@ def needs(shell: str) -> str:
 
 
 def installed(shell: str, home: Path) -> dict[str, str]:
-    """The environment of somebody who has typed `aigo-bridge --install-completion` in a shell."""
+    """Return an environment in which `aigo-bridge --install-completion` was run in a shell."""
     path = needs(shell)
     environment = {
         "HOME": str(home),
@@ -106,7 +106,7 @@ def installed(shell: str, home: Path) -> dict[str, str]:
     return environment
 
 
-def test_bash_completes(tmp_path: Path) -> None:
+def test_completion_works_in_bash(tmp_path: Path) -> None:
     environment = installed("bash", tmp_path)
     script = (
         "source ~/.bashrc; COMP_WORDS=(aigo-bridge run --subsampling h); COMP_CWORD=3;"
@@ -118,7 +118,7 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("head\n", "")
 
 
-def test_fish_completes(tmp_path: Path) -> None:
+def test_completion_works_in_fish(tmp_path: Path) -> None:
     environment = installed("fish", tmp_path)
 
     done = subprocess.run(
@@ -129,8 +129,8 @@ def test_fish_completes(tmp_path: Path) -> None:
     assert done.stdout == "head\n", done.stderr
 
 
-def test_zsh_completes(tmp_path: Path) -> None:
-    """Typed, in a terminal: what zsh has for completion works nowhere else."""
+def test_completion_works_in_zsh(tmp_path: Path) -> None:
+    """The completion system of zsh works only in a terminal, so the test types into one."""
     environment = installed("zsh", tmp_path)
     process, terminal = pty.fork()
     if process == 0:
@@ -150,7 +150,7 @@ def test_zsh_completes(tmp_path: Path) -> None:
     try:
         wait_for("> ")
         os.write(terminal, b"aigo-bridge run --subsampling h")
-        # The first time that the key is pressed in a session, zsh only loads the script.
+        # On the first press of the key in a session, zsh only loads the script.
         wait_for("--subsampling head", b"\t")
     finally:
         os.kill(process, 9)
@@ -158,7 +158,7 @@ def test_zsh_completes(tmp_path: Path) -> None:
         os.waitpid(process, 0)
 
 
-def test_powershell_completes(tmp_path: Path) -> None:
+def test_completion_works_in_powershell(tmp_path: Path) -> None:
     environment = installed("pwsh", tmp_path)
     script = (
         ". $PROFILE; (TabExpansion2 'aigo-bridge run --subsampling h' 31).CompletionMatches.CompletionText"
@@ -170,7 +170,7 @@ def test_powershell_completes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_shown_to_who_wants_to_put_it_elsewhere(shell: str, tmp_path: Path) -> None:
+def test_show_completion_prints_the_script(shell: str, tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [needs(shell), "-c", "aigo-bridge --show-completion; true"],

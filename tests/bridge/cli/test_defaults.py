@@ -1,4 +1,4 @@
-"""Defaults for options from a project's settings: they count as if they were typed, and what is typed wins."""
+"""Option defaults from project settings: they act like typed options, and typed options override them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def settings(tmp_path: Path) -> Path:
     return tmp_path / "aigo-bridge.toml"
 
 
-def test_a_default_counts_as_if_it_was_typed(aigo: Run, settings: Path) -> None:
+def test_default_from_the_settings_counts_like_a_typed_option(aigo: Run, settings: Path) -> None:
     settings.write_text('[list]\njson = true\n[explain]\nnum-samples = 1\n[power]\nrates = "0.8,0.83"\n')
 
     assert aigo("list").json
@@ -34,7 +34,9 @@ def test_typed_options_override_defaults(aigo: Run, settings: Path, tasks: Path)
         assert "a valid task" in aigo("validate", task, *words).out
 
 
-def test_repeated_options_are_lists_or_tables(aigo: Run, settings: Path, tmp_path: Path) -> None:
+def test_repeated_options_are_lists_or_tables_in_the_settings(
+    aigo: Run, settings: Path, tmp_path: Path
+) -> None:
     settings.write_text('[explain]\ndataset = {rows = "rows.jsonl"}\nconfig = ["a=1", "b=2"]\n')
 
     done = aigo("explain", TASKS / "uniqueness-task")
@@ -92,7 +94,7 @@ def test_all_problems_are_reported_together(aigo: Run, settings: Path) -> None:
     assert "2 errors" in aigo("run", "x").err
 
 
-def test_settings_of_other_verbs_are_not_looked_at(aigo: Run, settings: Path) -> None:
+def test_settings_of_other_commands_are_ignored(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nmodell = 'm'\n")
 
     assert aigo("schema", "task").code == 0
@@ -117,7 +119,7 @@ def test_a_refused_default_is_reported_with_its_position(aigo: Run, settings: Pa
 
 
 def values(verb: str, *typed: str) -> dict[str, Any]:
-    """The values of a verb's parameters where so much is typed."""
+    """Return the parameter values of a command for the typed arguments."""
     command = LazyGroup(name="aigo-bridge").get_command(None, verb)
     group = SimpleNamespace(meta={}, default_map=None)
     set_defaults(group, verb, command, typed, list(VERBS))
@@ -125,7 +127,7 @@ def values(verb: str, *typed: str) -> dict[str, Any]:
         return dict(context.params)
 
 
-def test_a_benchmark_is_not_given_what_it_has_nothing_to_do_with(aigo: Run, settings: Path) -> None:
+def test_defaults_that_do_not_apply_to_a_benchmark_are_ignored(aigo: Run, settings: Path) -> None:
     settings.write_text('[run]\ncache = "reuse"\nconfig = {a = "1"}\nout = "o"\n')
 
     benchmark, task = values("run", "inspect:gsm8k"), values("run", "task.yaml")
@@ -134,7 +136,7 @@ def test_a_benchmark_is_not_given_what_it_has_nothing_to_do_with(aigo: Run, sett
     assert (task["cache"], [*task["config"]], task["out"]) == ("reuse", ["a=1"], Path("o"))
 
 
-def test_false_is_the_other_word_of_a_pair(aigo: Run, settings: Path) -> None:
+def test_default_false_selects_the_negative_option(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nnetwork = false\nreport = false\n")
 
     assert not values("run", "t")["network"]
@@ -142,7 +144,7 @@ def test_false_is_the_other_word_of_a_pair(aigo: Run, settings: Path) -> None:
     assert not values("run", "--", "--network")["network"]
 
 
-def test_a_short_option_with_its_value_is_typed_as_well(aigo: Run, settings: Path) -> None:
+def test_short_option_with_attached_value_overrides_the_default(aigo: Run, settings: Path) -> None:
     settings.write_text("[run]\nnum-samples = 3\nout = 'o'\n")
 
     typed = values("run", "t", "-n5", "-o", "x")

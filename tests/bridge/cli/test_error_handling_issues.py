@@ -1,4 +1,4 @@
-"""Issues as people, programs and GitHub see them; many files at once."""
+"""Issues in text, JSON and GitHub format, also for many files."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ISSUE = Issue(
 )
 
 
-def test_the_form_for_people_shows_place_line_caret_and_hint() -> None:
+def test_text_format_shows_position_line_caret_and_hint() -> None:
     assert render_issues([ISSUE]) == (
         "t.yaml:3:5: error: unknown key 'typ' [AB116]\n3 |   - typ: x\n  |     ^\n  hint: did you mean 'type'?\n1 error\n"
     )
 
 
-def test_colours_only_when_asked_for() -> None:
+def test_issues_are_colored_only_on_request() -> None:
     assert "\x1b" not in render_issues([ISSUE])
     coloured = render_issues([ISSUE], colour=True)
     assert "\x1b[1;31merror\x1b[0m" in coloured
@@ -52,13 +52,13 @@ def test_an_issue_without_a_line_shows_its_path() -> None:
     assert render_issues([Issue("is odd", severity="warning")]) == "warning: is odd\n1 warning\n"
 
 
-def test_nothing_gives_nothing() -> None:
+def test_rendering_no_issues_gives_empty_output() -> None:
     assert render_issues([]) == ""
     assert render_issues([], "github") == ""
     assert json.loads(render_issues([], "json")) == []
 
 
-def test_the_form_for_programs_has_every_key() -> None:
+def test_json_format_has_every_key() -> None:
     assert json.loads(render_issues([ISSUE], "json")) == [
         {
             "severity": "error",
@@ -74,13 +74,13 @@ def test_the_form_for_programs_has_every_key() -> None:
     ]
 
 
-def test_the_form_for_github_escapes_what_would_end_the_command() -> None:
+def test_github_format_escapes_characters_that_end_the_command() -> None:
     issue = Issue("a%b: c,\nd", "x,y:z.yaml", 1, 2, severity="warning")
     assert render_issues([issue], "github") == "::warning file=x%2Cy%3Az.yaml,line=1,col=2::a%25b: c,\\nd\n"
 
 
 @pytest.mark.parametrize("at", [1, 80, 400, 500])
-def test_a_long_line_is_cut_around_the_place(at: int) -> None:
+def test_long_source_line_is_shortened_around_the_error(at: int) -> None:
     line = "é" * (at - 1) + "X" + "b" * (500 - at)
     text = render_issues([Issue("m", "f", 12, at, source_line=line)])
     shown, caret = text.split("\n")[1:3]
@@ -88,13 +88,13 @@ def test_a_long_line_is_cut_around_the_place(at: int) -> None:
     assert shown[caret.index("^")] == "X"
 
 
-def test_the_caret_is_placed_under_wide_letters() -> None:
+def test_caret_is_aligned_below_wide_characters() -> None:
     shown, caret = render_issues([Issue("m", "f", 1, 3, source_line="日本X")]).split("\n")[1:3]
     assert (shown, caret) == ("1 | 日本X", "  |     ^")
 
 
 @given(st.text(), st.text(), st.integers(1, 300))
-def test_no_control_character_gets_through(message: str, line: str, column: int) -> None:
+def test_control_characters_in_issues_are_escaped(message: str, line: str, column: int) -> None:
     issue = Issue(message, file=message, line=1, column=column, hint=line, source_line=line)
     for form in (render_issues([issue]), render_issues([issue], "github")):
         assert all(letter == "\n" or letter.isprintable() or letter.isspace() for letter in form)
@@ -102,7 +102,7 @@ def test_no_control_character_gets_through(message: str, line: str, column: int)
         assert "\r" not in form
 
 
-def test_a_folder_is_validated_with_every_file_in_order(tmp_path: Path) -> None:
+def test_all_files_of_a_folder_are_validated_in_order(tmp_path: Path) -> None:
     files = {
         **{f"good/{name}": text for name, text in RUN_FILES.items()},
         "bad/task.yml": SINGLE_TURN.replace("purpose: qa", "purpose: q"),
@@ -126,8 +126,8 @@ def test_a_folder_is_validated_with_every_file_in_order(tmp_path: Path) -> None:
     assert found["good/task.yaml"].is_valid(strict=True)
 
 
-def test_the_root_of_a_file_is_the_same_alone_and_in_a_folder(tmp_path: Path) -> None:
-    """What `validate` accepts must run, and a run of the file knows nothing of the folder that was validated."""
+def test_root_of_a_file_is_the_same_when_its_folder_is_validated(tmp_path: Path) -> None:
+    """A file that `validate` accepts must also run, and a run of the file does not depend on the validated folder."""
     write(
         tmp_path,
         {
@@ -147,7 +147,7 @@ def test_the_root_of_a_file_is_the_same_alone_and_in_a_folder(tmp_path: Path) ->
     assert of_project.is_valid()
 
 
-def test_a_named_file_of_no_kind_is_an_error_and_a_warning_counts_when_strict(tmp_path: Path) -> None:
+def test_unknown_file_is_invalid_and_a_warning_is_invalid_if_strict(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -165,7 +165,7 @@ def test_a_named_file_of_no_kind_is_an_error_and_a_warning_counts_when_strict(tm
 
 
 @pytest.mark.parametrize("colour", [False, True])
-def test_on_a_terminal_messages_and_hints_are_wrapped_and_the_source_is_not(colour: bool) -> None:
+def test_terminal_output_wraps_messages_and_hints_but_not_source(colour: bool) -> None:
     issue = Issue("a " * 60 + "b", "t.yaml", 1, 2, hint="c " * 60 + "d", source_line="x" * 150)
 
     lines = [
@@ -180,7 +180,7 @@ def test_on_a_terminal_messages_and_hints_are_wrapped_and_the_source_is_not(colo
     assert " ".join(" ".join(lines).split()).startswith("t.yaml:1:2: error: " + "a " * 60 + "b 1 | ")
 
 
-def test_a_word_stays_whole_and_wide_letters_take_two_columns() -> None:
+def test_wrapping_keeps_words_whole_and_counts_wide_characters_twice() -> None:
     assert wrapped("a " + "/" * 90, 50) == "a\n  " + "/" * 90
     assert wrapped("語" * 19 + " " + "語" * 19, 50) == "語" * 19 + "\n  " + "語" * 19
     assert wrapped("語" * 19 + " b", 50) == "語" * 19 + " b"
@@ -188,7 +188,7 @@ def test_a_word_stays_whole_and_wide_letters_take_two_columns() -> None:
 
 
 @given(st.text(alphabet=" ab語\u0301", max_size=200), st.integers(1, 120))
-def test_wrapping_loses_nothing(text: str, width: int) -> None:
+def test_wrapping_keeps_all_text(text: str, width: int) -> None:
     assert wrapped(text, width).replace("\n  ", " ") == text
 
 
@@ -197,7 +197,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_colours_and_widths_are_those_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colors_and_width_follow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "77")
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)

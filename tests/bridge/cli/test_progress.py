@@ -1,4 +1,4 @@
-"""What is said of a run while it goes on: failures once and by number, calls that are made again, what to do when nothing moves."""
+"""Progress of a run: failures with their count, retries, and hints for a stalled run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aigo_bridge.models.gate import WaitingCall, waiting
 
 @dataclass
 class Watched:
-    """A monitor whose clock is set by the test."""
+    """Progress monitor with a clock that the test sets."""
 
     options: dict[str, Any] = field(default_factory=dict)
     now: float = 0.0
@@ -26,7 +26,7 @@ class Watched:
         self.monitor = Monitor(lambda line, _: self.lines.append(line), clock=lambda: self.now, **options)
 
     def new(self) -> list[str]:
-        """What has been said since this was asked last."""
+        """Return the lines printed since the last call."""
         lines = list(self.lines)
         self.lines.clear()
         return lines
@@ -45,7 +45,7 @@ def failed(number: int, error: str = "Error code: 401 - wrong key", total: int =
     return Progress(number, total, number, f"q{number}", error)
 
 
-def test_equal_errors_are_reported_once_and_then_counted() -> None:
+def test_equal_errors_are_printed_once_and_then_counted() -> None:
     watched = Watched()
     watched.monitor.report(START)
     watched.monitor.report(Progress(1, 100, 0, "good"))
@@ -61,7 +61,7 @@ def test_equal_errors_are_reported_once_and_then_counted() -> None:
     assert watched.new() == ["1 more with the same error as: sample q1: Error code: 401 - wrong key"]
 
 
-def test_numbers_of_requests_make_no_new_errors_but_statuses_do() -> None:
+def test_errors_differing_only_in_request_ids_are_equal_but_statuses_differ() -> None:
     watched = Watched()
     for number, error in enumerate(
         [
@@ -97,7 +97,7 @@ def test_a_run_in_which_every_sample_fails_is_reported_early() -> None:
 
 
 @pytest.mark.parametrize("error", ["another", None])
-def test_a_run_in_which_something_else_happens_is_not_called_hopeless(error: str | None) -> None:
+def test_run_with_mixed_outcomes_is_not_reported_as_all_failed(error: str | None) -> None:
     watched = Watched()
     watched.monitor.report(Progress(1, 100, error is not None, "q0", error))
     for number in range(2, 9):
@@ -105,8 +105,8 @@ def test_a_run_in_which_something_else_happens_is_not_called_hopeless(error: str
     assert not any("so far failed" in line for line in watched.new())
 
 
-def test_retries_are_lines_now_and_then() -> None:
-    """Not one for each: the first at once, then one in a while, which counts the calls that wait."""
+def test_retries_are_printed_at_intervals() -> None:
+    """The first retry is printed immediately. Later lines count the waiting calls."""
     watched = Watched({"counts": True})
     watched.monitor.report(START)
     watched.new()
@@ -121,7 +121,7 @@ def test_retries_are_lines_now_and_then() -> None:
     assert line.endswith("429 - Rate limit reached: retrying in 60 s (attempt 3); 20 other calls also wait")
 
 
-def test_a_bar_says_what_is_waited_for() -> None:
+def test_progress_bar_shows_waiting_calls() -> None:
     shown: list[Progress] = []
     watched = Watched({"show": shown.append})
     watched.monitor.report(START)
@@ -192,13 +192,13 @@ def test_the_state_of_a_run_in_progress_is_summarized(totals: ProgressTotals, li
     assert totals_line(totals) == line
 
 
-def test_counts_say_what_the_run_came_to_so_far() -> None:
+def test_counts_show_the_intermediate_scores_and_tokens() -> None:
     watched = Watched({"counts": True, "totals": True})
     watched.monitor.report(Progress(100, 100, 1, "q", totals=ProgressTotals({"is_correct": 0.25}, 20_000)))
     assert watched.new() == ["100/100 samples, 1 failed; is_correct 0.25, 20k tokens"]
 
 
-def test_each_sample_and_each_retry_is_a_line_when_that_is_asked_for() -> None:
+def test_verbose_progress_prints_each_sample_and_retry() -> None:
     watched = Watched({"each": True})
     watched.monitor.report(START)
     watched.monitor.report(Progress(1, 100, 0, "q1"))
@@ -214,7 +214,7 @@ def test_each_sample_and_each_retry_is_a_line_when_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("display", ["rich", "plain", "none"])
-def test_progress_is_shown_as_it_is_asked_for(display: Display, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_format_follows_the_option(display: Display, capsys: pytest.CaptureFixture[str]) -> None:
     with progress(display=display) as report:
         assert (report is None) == (display == "none")
         if report is not None:
@@ -237,7 +237,7 @@ def test_quiet_runs_show_no_progress() -> None:
         set_verbosity(quiet=False)
 
 
-def test_a_call_that_waits_is_named_again_after_twice_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_running_call_is_reported_at_doubling_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(WaitingCall, "seconds", property(lambda _: now[0]))
     watched = Watched()

@@ -1,4 +1,4 @@
-"""Tables are whole on every terminal: what a narrow one has no room for stands below each other."""
+"""Tables are complete at every terminal width. A narrow terminal shows entries below each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aigo_bridge.cli.tables import print_entries, print_table
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Has standard output be a terminal of so many columns."""
+    """Make standard output a terminal with the given number of columns."""
 
     def be(columns: int) -> None:
         for module in ("aigo_bridge.cli.tables", "aigo_bridge.cli.verbs.list"):
@@ -41,7 +41,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("columns", [33, 200])
-def test_a_terminal_that_is_wide_enough_has_a_table(
+def test_wide_terminal_shows_a_table(
     columns: int, terminal: Callable[[int], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal(columns)
@@ -56,7 +56,7 @@ def test_a_terminal_that_is_wide_enough_has_a_table(
     ]
 
 
-def test_a_narrow_one_has_entries_with_all_that_the_table_says(
+def test_narrow_terminal_shows_entries_with_all_table_values(
     terminal: Callable[[int], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal(20)
@@ -81,7 +81,7 @@ def test_piped_output_is_a_table_at_every_width(
     assert len(printed(capsys).splitlines()) == 4
 
 
-def test_long_texts_are_wrapped_and_names_of_options_are_not_broken_at_hyphens(
+def test_long_texts_are_wrapped_but_option_names_stay_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_entries(("task", "what"), [("quiz", "asks a lot about what --full-rows does")], 30)
@@ -93,7 +93,7 @@ def test_long_texts_are_wrapped_and_names_of_options_are_not_broken_at_hyphens(
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_the_list_of_tasks_leaves_nothing_out(
+def test_task_list_is_complete_at_every_width(
     columns: int, terminal: Callable[[int], None], aigo: Run
 ) -> None:
     piped = {task["name"]: task for task in aigo("list", "--json").json}

@@ -1,4 +1,4 @@
-"""What is printed cannot steer a terminal, and points at the right place."""
+"""Printed text cannot control the terminal, and shows the right positions."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def test_control_characters_become_visible(text: str, shown: str) -> None:
 
 
 @given(st.text(st.characters()))
-def test_nothing_that_is_printed_is_a_control_character(text: str) -> None:
+def test_printed_text_contains_no_control_characters(text: str) -> None:
     kinds = {unicodedata.category(char) for char in printable(text) if char not in "\n\t"}
     assert not kinds & {"Cc", "Cf", "Cs"}
 
 
 @given(st.text(st.characters()), st.integers(1, 50))
-def test_one_line_is_one_line_of_limited_length(text: str, length: int) -> None:
+def test_one_line_returns_a_single_line_of_limited_length(text: str, length: int) -> None:
     line = one_line(text, length)
     assert "\n" not in line
     assert len(line) <= length
 
 
-def test_one_line_says_something_and_shows_where_it_was_cut() -> None:
+def test_one_line_skips_blank_lines_and_marks_truncation() -> None:
     assert one_line("\n  \n boom\nat x") == "boom"
     assert one_line("abcdef", 4) == "abc…"
     assert one_line("abcd", 4) == "abcd"
@@ -76,7 +76,7 @@ def test_every_issue_is_shown_with_its_line(capsys: pytest.CaptureFixture[str]) 
     assert shown.endswith("2 errors, 1 warning\n")
 
 
-def test_errors_without_a_place_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_without_a_position_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as caught, reported(ExitCode.FAILED):
         raise UsageError("say which model")
     assert caught.value.exit_code == 1
@@ -90,7 +90,7 @@ def test_errors_without_a_place_are_one_line(capsys: pytest.CaptureFixture[str])
         (["import", "run"], "no partial files are left"),
     ],
 )
-def test_an_interruption_has_its_usual_code(
+def test_interruption_exits_with_the_usual_code(
     arguments: list[str], remains: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["aigo-bridge", *arguments])
@@ -100,7 +100,7 @@ def test_an_interruption_has_its_usual_code(
     assert remains in capsys.readouterr().err
 
 
-def test_errors_that_are_not_ours_are_not_hidden() -> None:
+def test_unexpected_exceptions_are_raised() -> None:
     with pytest.raises(ZeroDivisionError), reported():
         raise ZeroDivisionError
 
@@ -117,8 +117,8 @@ def test_progress_without_a_terminal_is_plain_lines(capsys: pytest.CaptureFixtur
     assert captured.err == "0/3 samples\nsample b\\x1b[2J: boom\\x07\n3/3 samples, 1 failed\n"
 
 
-def test_several_trials_are_counted_as_such(capsys: pytest.CaptureFixture[str]) -> None:
-    """A failure names the trial, and the same one of the same sample is told once."""
+def test_progress_counts_trials_if_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure names the trial, and a repeated failure of a sample is reported once."""
     with progress() as tell:
         assert tell is not None
         tell(Progress(0, 6, 0, trials=True))
@@ -135,12 +135,12 @@ def test_progress_can_be_switched_off() -> None:
         assert tell is None
 
 
-def test_a_failure_is_one_line() -> None:
+def test_failure_is_printed_on_one_line() -> None:
     assert failure_line(Progress(1, 1, 1, "x\ny", "z" * 1000)).count("\n") == 0
     assert len(failure_line(Progress(1, 1, 1, "x" * 1000, "z" * 1000))) < 420
 
 
-def test_a_problem_of_a_metric_with_many_values_is_reported_once() -> None:
+def test_problem_of_a_metric_with_many_values_is_reported_once() -> None:
     rows = [
         MetricRow("a", "accuracy", 0.5, 6, "no denominator"),
         MetricRow("a", "x_recall", 0.0, 6, "no denominator"),

@@ -1,4 +1,4 @@
-"""The verbs that only look: `validate`, `schema`, `upgrade`, `explain`."""
+"""Commands that do not call a model: `validate`, `schema`, `upgrade`, `explain`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.commands import REPOSITORY, Run
 
 @pytest.fixture
 def result(aigo: Run, tmp_path: Path) -> Path:
-    """A result log as a run writes it."""
+    """Write a result log by running a task."""
     examples = REPOSITORY / "examples" / "capitals"
     done = aigo(
         "run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", tmp_path / "out"
@@ -26,14 +26,14 @@ def result(aigo: Run, tmp_path: Path) -> Path:
 # validate
 
 
-def test_the_repositorys_own_files_are_valid(aigo: Run) -> None:
+def test_shipped_files_are_valid(aigo: Run) -> None:
     done = aigo("validate", REPOSITORY / "tasks", REPOSITORY / "examples", "--strict")
 
     assert done.code == 0, done.out
     assert "files are valid" in done.out
 
 
-def test_every_fault_of_a_task_is_named_with_its_place(aigo: Run, tmp_path: Path) -> None:
+def test_every_error_in_a_task_is_reported_with_its_position(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(
         "key: t\ndisplay_name: T\ndefinition:\n  scorer: []\n  solver: {type: x}\n"
     )
@@ -47,7 +47,7 @@ def test_every_fault_of_a_task_is_named_with_its_place(aigo: Run, tmp_path: Path
     assert done.err == ""
 
 
-def test_json_format_is_for_programs(aigo: Run, tmp_path: Path) -> None:
+def test_json_format_prints_machine_readable_issues(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text("key: t\ndisplay_name: T\ndescription: ''\ndefinition: {scorer: []}\n")
 
     done = aigo("validate", "t.yaml", "--format", "json")
@@ -59,7 +59,7 @@ def test_json_format_is_for_programs(aigo: Run, tmp_path: Path) -> None:
     assert report["issues"][0]["path"] == ["definition", "scorer"]
 
 
-def test_github_format_annotates(aigo: Run, tmp_path: Path) -> None:
+def test_github_format_prints_annotations(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text("key: t\ndisplay_name: T\ndescription: ''\ndefinition: {scorer: []}\n")
 
     done = aigo("validate", "t.yaml", "--format", "github")
@@ -77,8 +77,8 @@ def test_result_logs_are_valid(aigo: Run, result: Path) -> None:
 
 @pytest.mark.engine
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
-def test_faults_of_a_result_log_are_named(aigo: Run, result: Path, tmp_path: Path, suffix: str) -> None:
-    """File, path inside, and what to do."""
+def test_errors_in_a_result_log_are_reported(aigo: Run, result: Path, tmp_path: Path, suffix: str) -> None:
+    """The message has the file, the path inside it and the fix."""
     data = json.loads(result.read_text())
     del data["specification"]["task"]["key"]
     data["evidence"]["samples"][1]["trials"][0]["index"] = "first"
@@ -95,7 +95,7 @@ def test_faults_of_a_result_log_are_named(aigo: Run, result: Path, tmp_path: Pat
 
 
 @pytest.mark.engine
-def test_folders_are_gone_through(aigo: Run, result: Path, tmp_path: Path) -> None:
+def test_validate_finds_files_in_subfolders(aigo: Run, result: Path, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "data.yaml").write_text(
         "key: d\ndisplay_name: D\nsource: {type: local, file_path: a.csv}\n"
@@ -118,15 +118,15 @@ def test_folders_are_gone_through(aigo: Run, result: Path, tmp_path: Path) -> No
         ([], "Missing argument"),
     ],
 )
-def test_wrong_use_of_validate(aigo: Run, arguments: list[str], message: str) -> None:
+def test_invalid_arguments_of_validate_are_refused(aigo: Run, arguments: list[str], message: str) -> None:
     done = aigo("validate", *arguments)
 
     assert done.code == 2
     assert message in done.err
 
 
-def test_strict_counts_warnings(aigo: Run, tmp_path: Path) -> None:
-    """An old form is a warning that shows the new one."""
+def test_strict_treats_warnings_as_errors(aigo: Run, tmp_path: Path) -> None:
+    """Deprecated syntax is a warning that shows the new syntax."""
     (tmp_path / "t.yaml").write_text(
         "key: t\ndisplay_name: T\ndescription: ''\ndefinition: {type: declarative_task, scorers: []}\n"
     )
@@ -142,7 +142,7 @@ def test_strict_counts_warnings(aigo: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["task", "run", "dataset", "model", "tasklog", "jsonl"])
-def test_schemas_are_schemas(aigo: Run, kind: str) -> None:
+def test_printed_schemas_are_valid_json_schemas(aigo: Run, kind: str) -> None:
     done = aigo("schema", kind)
 
     assert done.code == 0
@@ -151,13 +151,13 @@ def test_schemas_are_schemas(aigo: Run, kind: str) -> None:
 
 
 @pytest.mark.engine
-def test_schema_accepts_what_we_write(aigo: Run, result: Path) -> None:
+def test_schema_accepts_a_written_result_log(aigo: Run, result: Path) -> None:
     validator = jsonschema.Draft202012Validator(aigo("schema", "tasklog").json)
 
     assert list(validator.iter_errors(json.loads(result.read_text()))) == []
 
 
-def test_schema_accepts_tasks_and_knows_typos(aigo: Run) -> None:
+def test_schema_accepts_tasks_and_refuses_misspelled_keys(aigo: Run) -> None:
     validator = jsonschema.Draft202012Validator(aigo("schema", "task").json)
     task = yaml.safe_load((REPOSITORY / "examples" / "capitals" / "task.yaml").read_text())
 
@@ -194,8 +194,8 @@ def test_upgrade_prints_the_current_form_and_keeps_comments(aigo: Run, tmp_path:
 
 
 @pytest.mark.engine
-def test_explain_shows_the_prompts_that_are_sent(aigo: Run, tasks: Path, tmp_path: Path) -> None:
-    """Messages of the model and of the judge are the same as in the run's evidence, answers apart."""
+def test_explain_shows_the_exact_prompts(aigo: Run, tasks: Path, tmp_path: Path) -> None:
+    """Messages to the model and the judge equal those in the evidence of a run, except for answers."""
     folder = tasks / "hp-trivia"
     shown = aigo("explain", folder, "--num-samples", 2, "--json").json
     aigo(
@@ -219,7 +219,7 @@ def test_explain_shows_the_prompts_that_are_sent(aigo: Run, tasks: Path, tmp_pat
         assert scorer["response_format"]["type"] == "json_schema"
 
 
-def test_explain_runs_no_snippet(aigo: Run, tmp_path: Path) -> None:
+def test_explain_does_not_execute_snippets(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"v": 1}\n')
     (tmp_path / "t.yaml").write_text(
         "key: t\ndisplay_name: T\ndescription: ''\ndefinition:\n  scorers:\n    - type: python\n      metrics: []\n"
@@ -244,7 +244,7 @@ def test_explain_reports_samples_that_will_fail(aigo: Run, tmp_path: Path, tasks
 
 
 def test_explain_shows_conversations(aigo: Run, tmp_path: Path) -> None:
-    """Also of solvers that this release cannot run yet."""
+    """This includes solvers that this release cannot run yet."""
     (tmp_path / "q.jsonl").write_text('{"guests": 4}\n')
     (tmp_path / "t.yaml").write_text(
         """
@@ -300,8 +300,10 @@ definition:
         '{type: single_turn_solver, input_builder: {type: chat_completion, input_messages: [{role: user, content: "?"}]}}',
     ],
 )
-def test_explain_does_not_render_what_is_not_known(aigo: Run, tmp_path: Path, solver: str) -> None:
-    """What a template takes from an answer that nobody has given yet cannot be said to fail."""
+def test_explain_does_not_render_templates_over_unknown_answers(
+    aigo: Run, tmp_path: Path, solver: str
+) -> None:
+    """A template that reads an answer is not an error before the answer exists."""
     (tmp_path / "q.jsonl").write_text('{"a": "Oslo"}\n')
     (tmp_path / "t.yaml").write_text(UNKNOWN_TURNS % solver)
 
@@ -365,7 +367,7 @@ def run_file(tmp_path: Path) -> Path:
     return tmp_path / "run.yaml"
 
 
-def test_run_files_are_checked_with_all_they_refer_to(aigo: Run, run_file: Path) -> None:
+def test_run_files_are_validated_with_all_referenced_files(aigo: Run, run_file: Path) -> None:
     run_file.write_text(RUN.format(task="t", column="question"))
 
     done = aigo("validate", run_file)
@@ -374,7 +376,7 @@ def test_run_files_are_checked_with_all_they_refer_to(aigo: Run, run_file: Path)
     assert "a valid run" in done.out
 
 
-def test_columns_that_a_template_needs_are_checked_in_run_files(aigo: Run, run_file: Path) -> None:
+def test_columns_missing_for_a_template_are_reported_in_run_files(aigo: Run, run_file: Path) -> None:
     run_file.write_text(RUN.format(task="t", column="quesion"))
 
     done = aigo("validate", run_file)
@@ -406,7 +408,7 @@ def test_missing_data_files_of_run_files_are_reported(aigo: Run, run_file: Path)
 
 
 def test_explain_shows_all_specifications_of_a_run_file(aigo: Run) -> None:
-    """As it shows one that is named, and as it shows a task."""
+    """The output equals that of a single named specification and of the task."""
     capitals = REPOSITORY / "examples" / "capitals"
 
     several = aigo("explain", capitals / "run.yaml", "--json")

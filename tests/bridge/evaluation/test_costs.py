@@ -1,4 +1,4 @@
-"""What a run would cost: calls and tokens with bounds, for solvers and judges of every kind."""
+"""Cost estimates of a run: calls and tokens with bounds, for every kind of solver and judge."""
 
 from __future__ import annotations
 
@@ -58,31 +58,31 @@ def models(cost: PlanCost) -> dict[str, ModelCost]:
     return {model.key: model for model in cost.models}
 
 
-def test_single_turns_and_trials(tmp_path: Path) -> None:
+def test_calls_of_a_single_turn_task_are_counted_for_each_trial(tmp_path: Path) -> None:
     scorers = [{"type": "string_equals", "ground_truth": "x"}]
     cost = cost_of(tmp_path, {"solver": ASK, "scorers": scorers}, rows=3, trials=4, mean=100)
     (model,) = cost.models
     assert model.calls == Range(12, 12, 12)
-    assert model.answers == Range(0, 12 * 7, 12 * 7)  # the task's own limit
+    assert model.answers == Range(0, 12 * 7, 12 * 7)  # token limit in the task
     # "question 0": ten characters; a message around each.
     assert model.prompt.low == 12 * (0 + 3)
     assert model.prompt.high == 12 * (8 + 8 + 8)
     assert model.cost() is None
 
 
-def test_a_judge_may_be_asked_again_and_reads_the_answer(tmp_path: Path) -> None:
+def test_judge_cost_includes_a_retry_and_the_answer_tokens(tmp_path: Path) -> None:
     cost = cost_of(tmp_path, {"solver": ASK, "scorers": [JUDGE]})
     judge = models(cost)["judge"]
     assert bounds(judge.calls) == (3, 6)
     assert judge.calls.expected == 3
-    assert math.isinf(judge.prompt.high)  # its own first answer has no limit
+    assert math.isinf(judge.prompt.high)  # the judge's first answer has no token limit
     assert math.isnan(judge.answers.expected)
     bounded = models(cost_of(tmp_path, {"solver": ASK, "scorers": [JUDGE]}, mean=5, most=20))["judge"]
     assert math.isfinite(bounded.prompt.high)
     assert bounds(bounded.answers) == (0, 6 * 20)
 
 
-def test_turns_and_loops(tmp_path: Path) -> None:
+def test_calls_of_turns_and_loops_have_bounds(tmp_path: Path) -> None:
     generate = {"type": "generate"}
     builders: list[dict[str, Any]] = [
         {"type": "chat_message", "role": "user", "content": "{{ sample.q }}"},
@@ -112,14 +112,14 @@ def test_turns_and_loops(tmp_path: Path) -> None:
     assert math.isinf(models(cost)[""].prompt.high)
 
 
-def test_code_of_the_author_has_no_bounds(tmp_path: Path) -> None:
+def test_calls_of_solver_code_are_unbounded(tmp_path: Path) -> None:
     snippet = "async def run_solver(sample, model, trace):\n    return await model.predict(trace.items)\n"
     cost = cost_of(tmp_path, {"solver": {"type": "python", "run_solver_snippet": snippet}, "scorers": []})
     (model,) = cost.models
     assert bounds(model.calls) == (0, math.inf)
 
 
-def test_no_samples_and_no_models(tmp_path: Path) -> None:
+def test_task_without_models_costs_nothing(tmp_path: Path) -> None:
     cost = cost_of(
         tmp_path,
         {
@@ -132,7 +132,7 @@ def test_no_samples_and_no_models(tmp_path: Path) -> None:
     assert total([cost]) == Range()
 
 
-def test_the_cost_of_a_model_follows_from_its_tokens() -> None:
+def test_model_cost_is_computed_from_its_tokens() -> None:
     price = ModelPrice("m", 2.0, 10.0)
     from aigo_bridge.evaluation.tokens import token_counter
 
@@ -143,7 +143,7 @@ def test_the_cost_of_a_model_follows_from_its_tokens() -> None:
     assert PriceTable("EUR", (price,)).price(None, "n", "m") is price
 
 
-def test_for_people_and_for_programs(aigo: Run, tmp_path: Path) -> None:
+def test_cost_is_printed_as_text_and_json(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text("currency: EUR\nmodels:\n  openai*: {input: 1, output: 4}\n")
     words = ("explain", TASKS / "hp-trivia", "--cost", "--prices", "prices.yaml", "--num-trials", "2")
     done = aigo(*words, "--model", "openai/x", "--answer-tokens", "50,500")
@@ -173,7 +173,7 @@ def test_for_people_and_for_programs(aigo: Run, tmp_path: Path) -> None:
         (("--cost", "--prices", "none.yaml"), "none.yaml"),
     ],
 )
-def test_wrong_use(aigo: Run, words: tuple[str, ...], problem: str) -> None:
+def test_invalid_cost_options_are_refused(aigo: Run, words: tuple[str, ...], problem: str) -> None:
     done = aigo("explain", TASKS / "hp-trivia", *words)
     assert done.code == 2
     assert problem in done.err

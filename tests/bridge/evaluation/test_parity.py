@@ -1,4 +1,4 @@
-"""Results of engines side by side: what counts as equal, and what is named when it is not."""
+"""Comparison of results of several engines: equality, and reported differences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_equal_results_are_equal(tmp_path: Path) -> None:
     assert (found.num_samples, found.num_differing, found.first_differing) == (4, 0, ())
 
 
-def test_answers_and_messages_may_differ(tmp_path: Path) -> None:
+def test_different_answers_and_messages_are_ignored(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [sample("a", 1.0, error="score")])
     right = side(tmp_path, "two", [sample("a", 2.0, error="score")])
     assert parity({"one": left, "two": right}).is_equal
@@ -64,7 +64,7 @@ def test_answers_and_messages_may_differ(tmp_path: Path) -> None:
         sample("a", True),
     ],
 )
-def test_any_difference_of_a_sample_is_named(tmp_path: Path, other: dict[str, Any]) -> None:
+def test_every_difference_of_a_sample_is_reported(tmp_path: Path, other: dict[str, Any]) -> None:
     left = side(tmp_path, "one", [sample("a"), sample("b")])
     right = side(tmp_path, "two", [other, sample("b")])
     found = parity({"one": left, "two": right})
@@ -78,27 +78,27 @@ def test_a_failure_at_another_stage_is_a_difference(tmp_path: Path) -> None:
     assert parity({"one": left, "two": right}).first_differing == ("a",)
 
 
-def test_samples_that_one_engine_lacks_are_differences_wherever_they_stand(tmp_path: Path) -> None:
+def test_missing_samples_are_differences_at_any_position(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [sample("a"), sample("b"), sample("c")])
     right = side(tmp_path, "two", [sample("c"), sample("a"), sample("d")])
     found = parity({"one": left, "two": right})
     assert (found.num_samples, found.first_differing) == (4, ("b", "d"))
 
 
-def test_ids_keep_their_type(tmp_path: Path) -> None:
+def test_sample_ids_are_compared_with_their_type(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [sample(1), sample("1", 0.0)])
     right = side(tmp_path, "two", [sample("1", 0.0), sample(1)])
     assert parity({"one": left, "two": right}).is_equal
 
 
-def test_only_the_first_few_are_named(tmp_path: Path) -> None:
+def test_only_the_first_differing_samples_are_listed(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [sample(n) for n in range(20)])
     right = side(tmp_path, "two", [sample(n, 0.0) for n in range(20)])
     found = parity({"one": left, "two": right})
     assert (found.num_differing, found.first_differing) == (20, tuple(range(MAX_FIRST)))
 
 
-def test_no_samples_and_no_result(tmp_path: Path) -> None:
+def test_result_without_samples_equals_a_missing_result(tmp_path: Path) -> None:
     empty = side(tmp_path, "one", [])
     assert parity({"one": empty, "two": side(tmp_path, "two", [])}).is_equal
     without = outcome("success", list(empty.metrics), None)
@@ -118,11 +118,11 @@ def test_no_samples_and_no_result(tmp_path: Path) -> None:
         (0.1 + 0.2, 0.3, False),
     ],
 )
-def test_metrics_are_equal_to_the_last_digit(left: float | None, right: float | None, equal: bool) -> None:
+def test_metrics_are_compared_exactly(left: float | None, right: float | None, equal: bool) -> None:
     assert MetricParity("s", "m", {"one": left, "two": right}).is_equal is equal
 
 
-def test_a_metric_that_one_engine_lacks_and_another_status(tmp_path: Path) -> None:
+def test_missing_metric_or_different_status_is_a_difference(tmp_path: Path) -> None:
     left = side(tmp_path, "one", [])
     right = outcome(
         "cancelled", [MetricRow("s", "Mean", 1.0, 0), MetricRow("t", "Other", 2.0, 0)], left.result
@@ -155,7 +155,7 @@ def test_a_metric_that_one_engine_lacks_and_another_status(tmp_path: Path) -> No
     }
 
 
-def test_three_engines_agree_or_not_all_together(tmp_path: Path) -> None:
+def test_one_of_three_engines_that_differs_fails_parity(tmp_path: Path) -> None:
     sides = {name: side(tmp_path, name, [sample("a")]) for name in ("one", "two")}
     assert not parity({**sides, "three": side(tmp_path, "three", [sample("a", 0.0)])}).is_equal
     assert parity({**sides, "three": side(tmp_path, "three", [sample("a")])}).is_equal
@@ -179,7 +179,7 @@ def test_a_damaged_result_fails_parity(tmp_path: Path) -> None:
         parity({"one": left, "two": outcome("success", [], tmp_path / "two.tasklog.json")})
 
 
-def test_two_metrics_of_one_name_are_two(tmp_path: Path) -> None:
+def test_metrics_with_the_same_name_are_compared_separately(tmp_path: Path) -> None:
     def of(name: str, *values: float) -> Outcome:
         return outcome(
             "success", [MetricRow("s", "Mean", value, 1) for value in values], side(tmp_path, name, []).result

@@ -1,4 +1,4 @@
-"""Policies: what a rule looks at, when it holds, and that a gate which finds nothing is shut."""
+"""Policies: values in the scope of a rule, passing rules, and rules without a matching value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aigo_bridge.spec.evaluations import PolicySpec
 
 
 def measured(specification: str, evaluation: str = "ev", **values: float) -> ResultMetrics:
-    """A result with one metric of the scorer `s`."""
+    """Return a result with one metric of the scorer `s`."""
     metric = MetricData(values=values, metric_key="m", metric_type="mean", scorer_key="s")
     return ResultMetrics(evaluation, specification, [metric])
 
@@ -42,7 +42,7 @@ def threshold(operator: str, number: float, metric: str = "Accuracy") -> dict[st
         ("<=", True, True, False),
     ],
 )
-def test_operators_are_read_from_the_metric_to_the_threshold(
+def test_operator_compares_the_metric_with_the_threshold(
     operator: str, below: bool, equal: bool, above: bool
 ) -> None:
     found = [
@@ -52,14 +52,14 @@ def test_operators_are_read_from_the_metric_to_the_threshold(
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_exactly_one_of_less_equal_and_greater_holds(value: float, number: float) -> None:
+def test_exactly_one_of_less_equal_and_greater_passes(value: float, number: float) -> None:
     held = [
         verdict(threshold(sign, number, "x"), [measured("a", x=value)]).passed for sign in ("<", "=", ">")
     ]
     assert sum(held) == 1
 
 
-def test_every_value_in_scope_has_to_hold_and_broken_ones_are_named() -> None:
+def test_every_value_in_scope_must_pass_and_failures_are_listed() -> None:
     results = [measured("a", Accuracy=0.9), measured("b", Accuracy=0.1)]
     found = verdict(threshold(">=", 0.5), results)
     assert not found.passed
@@ -74,7 +74,7 @@ def test_value_is_rounded_unless_it_would_look_like_the_threshold(value: float, 
     assert verdict(threshold("<", 0.9), [measured("a", Accuracy=value)]).reason.endswith(f": a has {shown}")
 
 
-def test_a_scope_leaves_other_results_out() -> None:
+def test_results_outside_the_scope_are_ignored() -> None:
     results = [measured("a", Accuracy=0.9), measured("b", Accuracy=0.1), measured("a", "other", Accuracy=0.0)]
     scope = {"task_specification_keys": ["a"], "evaluation_keys": ["ev"]}
     assert verdict(threshold(">=", 0.5), results, scope).passed
@@ -83,8 +83,8 @@ def test_a_scope_leaves_other_results_out() -> None:
     )
 
 
-def test_a_rule_that_finds_nothing_has_failed() -> None:
-    """A misspelt metric, and a scope without a result, also for rules that only ask whether a metric exists."""
+def test_rule_without_a_matching_value_fails() -> None:
+    """This applies to a misspelled metric and to a scope without results, including rules that check existence."""
     results = [measured("a", Accuracy=0.9)]
     misspelt = verdict(threshold(">=", 0.5, "Acuracy"), results)
     assert not misspelt.passed
@@ -96,11 +96,11 @@ def test_a_rule_that_finds_nothing_has_failed() -> None:
     assert not verdict(threshold(">=", 0.5), []).passed
 
 
-def test_a_metric_exists() -> None:
+def test_rule_can_check_that_a_metric_exists() -> None:
     assert verdict({"type": "exists", "metric": "Accuracy"}, [measured("a", Accuracy=0.0)]).passed
 
 
-def test_values_that_share_a_name_are_found_by_their_longer_one() -> None:
+def test_values_with_the_same_name_need_the_qualified_name() -> None:
     metrics = [
         MetricData(values={"mean": 0.2}, metric_key="x", metric_type="mean", scorer_key="s"),
         MetricData(values={"mean": 0.8}, metric_key="y", metric_type="mean", scorer_key="s"),

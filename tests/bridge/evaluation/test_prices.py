@@ -1,4 +1,4 @@
-"""Tables of prices: looked up in their order, and every mistake told with its place."""
+"""Price files: entries are looked up in order, and every error has a position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aigo_bridge.errors import SpecError
 from aigo_bridge.evaluation.prices import read_prices
 
 
-def test_the_first_entry_that_fits_counts(tmp_path: Path) -> None:
+def test_first_matching_price_is_used(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(
         "currency: USD\nmodels:\n  openai/a: {input: 0.1, output: 4}\n  openai/*: {input: 1e3, output: 0}\n"
@@ -24,7 +24,7 @@ def test_the_first_entry_that_fits_counts(tmp_path: Path) -> None:
     assert table.price("anthropic/x", None, "") is None
 
 
-def test_all_mistakes_are_reported_with_their_positions(tmp_path: Path) -> None:
+def test_all_errors_in_a_price_file_are_reported_with_their_positions(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     file.write_text(
         "curency: USD\nmodels:\n  a: {input: x, output: -1}\n  a: {input: 1, output: 1}\n  b: 3\n  c: {input: .nan, outputs: 1}\n"
@@ -54,7 +54,7 @@ def test_a_value_that_is_not_a_table_is_reported(tmp_path: Path, text: str) -> N
         read_prices(file)
 
 
-def test_no_file_no_text_and_a_huge_one(tmp_path: Path) -> None:
+def test_missing_binary_or_huge_price_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "prices.yaml"
     with pytest.raises(SpecError, match="cannot be read"):
         read_prices(file)

@@ -1,4 +1,4 @@
-"""Run files as they are read: what stands in them, and what it costs to look."""
+"""Reading run files: specification keys and the number of checks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(folder: Path, specifications: list[dict[str, Any]]) -> PlanOrigin:
     return PlanOrigin(task=str(folder / "run.json"))
 
 
-def test_specifications_without_a_key_get_the_tasks_and_a_number_where_it_is_taken(tmp_path: Path) -> None:
+def test_missing_specification_key_is_the_task_key_with_a_number_if_taken(tmp_path: Path) -> None:
     origin = write(
         tmp_path,
         [{"task_key": "t"}, {"key": "t_1", "task_key": "t"}, {"task_key": "t"}],

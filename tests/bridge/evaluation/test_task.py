@@ -1,4 +1,4 @@
-"""From trial records to a task result: what is counted, what the numbers are, what is told."""
+"""From trial records to a task result: counts, metrics and messages."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def test_samples_errors_and_scores_are_counted(plan: TaskPlan) -> None:
     assert tally.scores["string_equals"] == [{"is_correct": 1.0}, {"is_correct": 0.0}, {"is_correct": 1.0}]
 
 
-def test_an_id_as_text_and_the_same_as_a_number_are_two_samples(plan: TaskPlan) -> None:
+def test_text_id_and_equal_number_id_are_different_samples(plan: TaskPlan) -> None:
     assert tallied(plan, [record(1, 1.0), record("1", 0.0)])[0].counts.samples == 2
 
 
-def test_only_the_first_errors_are_kept_for_the_terminal(plan: TaskPlan) -> None:
-    """Equal ones once, with their number; numbers of requests make no difference."""
+def test_only_the_first_distinct_errors_are_kept(plan: TaskPlan) -> None:
+    """Equal errors are kept once with their count. Request ids are ignored."""
     words = ["slow", "late", "wrong", "gone", "odd", "full", "down"]
     tally, _ = tallied(plan, [record(number, None, None, words[number % 7]) for number in range(100)])
     assert (tally.counts.failed, len(tally.first_errors)) == (100, 5)
@@ -130,7 +130,7 @@ def test_only_the_first_errors_are_kept_for_the_terminal(plan: TaskPlan) -> None
     assert (first.sample_id, first.count, first.more) == (0, 100, " (and 99 more samples)")
 
 
-def test_failed_samples_are_in_no_mean(plan: TaskPlan) -> None:
+def test_failed_samples_are_excluded_from_means(plan: TaskPlan) -> None:
     tally, _ = tallied(
         plan, [record(0, 1.0), record(1, None, None, "x"), record(2, 0.0, None, "y"), record(3, 1.0, 0.0)]
     )
@@ -142,7 +142,7 @@ def test_failed_samples_are_in_no_mean(plan: TaskPlan) -> None:
 
 
 @pytest.mark.parametrize("trials", [[], [record(0, None, None, "x")], [record(0, math.nan, math.nan)]])
-def test_without_scores_the_metric_is_an_error(plan: TaskPlan, trials: list[TrialRecord]) -> None:
+def test_metric_without_scores_is_an_error(plan: TaskPlan, trials: list[TrialRecord]) -> None:
     metrics = metrics_for(tallied(plan, trials)[0])
     assert metrics.data == ()
     assert [row.value for row in metrics.rows] == [None, None]
@@ -179,7 +179,7 @@ def test_a_complete_run_is_a_success(plan: TaskPlan, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_run_that_is_not_complete_is_never_a_success(
+def test_incomplete_run_is_never_a_success(
     plan: TaskPlan, tmp_path: Path, trials: int, status: str, fields: dict[str, Any], message: str
 ) -> None:
     log = written(plan, tmp_path / "r.json", [record(n, 1.0) for n in range(trials)], status, **fields)
@@ -187,12 +187,12 @@ def test_a_run_that_is_not_complete_is_never_a_success(
     assert [error["message"] for error in log["errors"]] == [message]
 
 
-def test_a_run_with_only_failures_is_not_a_success(plan: TaskPlan, tmp_path: Path) -> None:
+def test_run_with_only_failed_samples_is_not_a_success(plan: TaskPlan, tmp_path: Path) -> None:
     log = written(plan, tmp_path / "r.json", [record(n, None, None, "x") for n in range(4)])
     assert log["status"] == "failure"
 
 
-def test_a_result_appears_complete_or_not_at_all(plan: TaskPlan, tmp_path: Path) -> None:
+def test_result_file_is_written_atomically(plan: TaskPlan, tmp_path: Path) -> None:
     def broken() -> Iterator[TrialRecord]:
         yield record(0, 1.0)
         raise OSError("the log ended")
@@ -205,7 +205,7 @@ def test_a_result_appears_complete_or_not_at_all(plan: TaskPlan, tmp_path: Path)
     assert list(path.parent.iterdir()) == []
 
 
-def test_the_evaluated_entity_follows_the_task(plan: TaskPlan) -> None:
+def test_evaluated_entity_depends_on_the_task(plan: TaskPlan) -> None:
     assert specification_of(plan, model=None, engine="inspect").evaluated_entity is None
     found = specification_of(plan, model="scripted/a.jsonl", engine="inspect").evaluated_entity
     assert found is not None
@@ -226,22 +226,22 @@ def test_the_evaluated_entity_follows_the_task(plan: TaskPlan) -> None:
         ("0.999", 0, 0),
     ],
 )
-def test_a_tolerance_is_a_number_or_a_share(text: str | None, count: int, tolerance: int) -> None:
+def test_failure_tolerance_is_a_count_or_a_proportion(text: str | None, count: int, tolerance: int) -> None:
     assert tolerated(text, count) == tolerance
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "10%", "many", "1e-1", "0.", "nan", "٣", "1 "])
-def test_any_other_tolerance_is_refused(text: str) -> None:
+def test_invalid_failure_tolerance_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-on-error: found"):
         tolerated(text, 10)
 
 
 @given(st.integers(0, 1000), st.integers(0, 100))
-def test_a_share_in_per_cent_is_exact(count: int, percent: int) -> None:
+def test_failure_tolerance_in_percent_is_exact(count: int, percent: int) -> None:
     assert tolerated(f"{percent / 100:.2f}", count) == count * percent // 100
 
 
-def test_every_model_must_be_given_and_no_other(plan: TaskPlan, tmp_path: Path) -> None:
+def test_missing_and_unused_models_are_refused(plan: TaskPlan, tmp_path: Path) -> None:
     def check(model: str | None = "a/b", **model_map: str) -> None:
         ready_task(load_engine("inspect"), plan, model=model, model_map=model_map)
 
@@ -254,7 +254,7 @@ def test_every_model_must_be_given_and_no_other(plan: TaskPlan, tmp_path: Path) 
         check(None, judge="a/c")
 
 
-def test_config_texts_are_typed_by_the_tasks_parameters(plan: TaskPlan) -> None:
+def test_config_values_are_converted_to_the_parameter_types(plan: TaskPlan) -> None:
     assert plan.origin is not None
     assert parse_config(plan.origin.task, {"n": "12"}) == {"n": 12}
     assert parse_config(plan.origin.task, {"n": 3, "other": "x"}) == {"n": 3, "other": "x"}
@@ -270,18 +270,18 @@ def test_config_texts_are_typed_by_the_tasks_parameters(plan: TaskPlan) -> None:
         ("日本", "x"),
     ],
 )
-def test_models_have_keys_by_their_names(name: str, key: str) -> None:
+def test_model_key_is_derived_from_the_model_name(name: str, key: str) -> None:
     assert model_key(name) == key
     assert stored_model(name, engine="inspect").key == key
 
 
 @given(st.text())
-def test_a_slug_has_only_harmless_characters(text: str) -> None:
+def test_slug_contains_only_safe_characters(text: str) -> None:
     assert set(slug(text)) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
     assert 1 <= len(slug(text)) <= 200
 
 
-def test_gaps_are_refused_together_and_approximations_only_when_allowed() -> None:
+def test_all_gaps_are_reported_and_approximations_must_be_allowed() -> None:
     exact = Gap("a", "none", Fidelity.EXACT)
     near = Gap("solver", "no seed", Fidelity.APPROXIMATE, "set none")
     never = Gap("scorers[0]", "not there", Fidelity.UNSUPPORTED)

@@ -1,4 +1,4 @@
-"""Tokens: counted by the model's own tokenizer where it is at hand, else within bounds that hold for real texts."""
+"""Tokens are counted with the model's tokenizer if it is available, otherwise estimated within bounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEASURED = {
 
 
 @pytest.mark.parametrize(("text", "counts"), MEASURED.items())
-def test_the_bounds_of_estimates_hold(text: str, counts: tuple[int, int]) -> None:
+def test_token_estimates_of_real_texts_are_within_bounds(text: str, counts: tuple[int, int]) -> None:
     estimate = token_counter("any/model").text(text)
     assert all(estimate.low <= count <= estimate.high for count in counts)
 
@@ -40,14 +40,14 @@ def test_an_estimate_is_within_its_bounds_and_at_most_the_bytes(text: str) -> No
     assert estimate.low <= estimate.expected + 1
 
 
-def test_nothing_is_known_of_what_has_no_bound() -> None:
+def test_unknown_range_has_no_upper_bound() -> None:
     assert (UNKNOWN * 3.0).high == math.inf
     assert (NOTHING * UNKNOWN).high == 0.0
     assert (UNKNOWN + Range(2, 2, 2)).low == 2.0
     assert UNKNOWN.to_json() == {"at_least": 0, "expected": None, "at_most": None}
 
 
-def test_weights_bring_their_tokenizer(tmp_path: Path) -> None:
+def test_tokenizer_of_local_weights_is_used(tmp_path: Path) -> None:
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Whitespace

@@ -1,4 +1,4 @@
-"""`validate` looks at a task together with the dataset that lies beside it."""
+"""`validate` checks a task together with the dataset in its folder."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def messages(folder: Path) -> list[tuple[str, str]]:
 def test_a_column_missing_in_the_dataset_of_the_task_is_reported(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "rows.jsonl").write_text('{"frage": "?"}\n')
-    # An error, as a run would say: which other dataset it will run on, nothing in the file tells.
+    # The file does not name any other dataset, so this is an error, as in a run.
     assert messages(tmp_path) == [("error", "`sample.question` is not a column of the dataset")]
 
 
-def test_a_matching_dataset_passes_and_a_missing_one_is_a_warning(tmp_path: Path) -> None:
+def test_matching_dataset_passes_and_missing_dataset_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     ((severity, message),) = messages(tmp_path)
     assert (severity, message.split(";")[0]) == ("warning", "dataset 'rows' was not found")
@@ -38,7 +38,7 @@ def test_a_matching_dataset_passes_and_a_missing_one_is_a_warning(tmp_path: Path
     assert messages(tmp_path) == []
 
 
-def test_a_folder_is_gone_through_for_task_records_as_run_finds_them(tmp_path: Path) -> None:
+def test_validate_finds_the_same_task_records_in_a_folder_as_run(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "tasks.jsonl").write_text(
         '{"task_id": "x", "promt": "hi", "targets": ["a"], "category": "mcq"}\n'

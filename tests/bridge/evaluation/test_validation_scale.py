@@ -72,7 +72,7 @@ def linked(folder: Path, count: int) -> None:
 
 
 def counted(work: Callable[[], T]) -> tuple[int, T]:
-    """Number of function calls, which is the same on each machine, unlike seconds; and the result."""
+    """Return the number of function calls, which does not depend on the machine, and the result."""
     profile = cProfile.Profile()
     result = profile.runcall(work)
     return sum(entry.callcount for entry in profile.getstats()), result
@@ -85,7 +85,7 @@ def validated(folder: Path) -> list[ValidationReport]:
 @pytest.mark.parametrize(
     "layout", [in_one_folder, in_their_own_folders, of_a_project, without_datasets, linked]
 )
-def test_work_of_validating_a_folder_grows_with_its_files(
+def test_validation_work_grows_linearly_with_the_files(
     layout: Callable[[Path, int], None], tmp_path: Path
 ) -> None:
     layout(tmp_path / "warm", 1)
@@ -100,7 +100,7 @@ def test_work_of_validating_a_folder_grows_with_its_files(
     assert counts[1] < 2.2 * counts[0]
 
 
-def test_work_of_planning_a_run_file_grows_with_its_specifications(tmp_path: Path) -> None:
+def test_planning_work_grows_linearly_with_the_specifications(tmp_path: Path) -> None:
     counts = []
     for count in (1, 24, 48):
         folder = tmp_path / str(count)
@@ -114,7 +114,7 @@ def test_work_of_planning_a_run_file_grows_with_its_specifications(tmp_path: Pat
     assert counts[2] < 2.2 * counts[1]
 
 
-def test_a_file_that_changes_between_two_reports_is_read_again_in_the_next_call(tmp_path: Path) -> None:
+def test_file_changed_during_validation_is_reread_by_the_next_call(tmp_path: Path) -> None:
     in_one_folder(tmp_path, 2)
     reports = validate([tmp_path / "task0.yaml", tmp_path / "task1.yaml"])
     assert next(reports).is_valid(strict=True)

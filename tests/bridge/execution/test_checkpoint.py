@@ -1,4 +1,4 @@
-"""The checkpoint of answers as a file: what a kill, a full disk or a second run may do to it."""
+"""The checkpoint file of answers after a kill, on a full disk or with a second run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def call(
 
 
 def kept(folder: Path) -> Path:
-    """A checkpoint with three answers."""
+    """Write a checkpoint with three answers."""
     checkpoint = Checkpoint(folder, IDENTITY, goes_on=False)
     for number in range(3):
         call(checkpoint, f"q{number}").keep(b'{"said": "%d"}' % number)
@@ -42,7 +42,7 @@ def answers(folder: Path) -> list[object]:
     return found
 
 
-def test_answers_are_found_by_the_identity_of_the_call(tmp_path: Path) -> None:
+def test_stored_answers_are_found_by_call_identity(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, IDENTITY, goes_on=False)
     call(checkpoint).keep(b"1")
     call(checkpoint, times=2).keep(b"2")
@@ -67,7 +67,7 @@ def test_a_truncated_last_line_is_ignored(tmp_path: Path, cut: int) -> None:
     path.write_bytes(path.read_bytes()[:-cut])
     expected = [{"said": "0"}, {"said": "1"}, {"said": "2"} if cut == 1 else None]
     assert answers(tmp_path) == expected
-    # And what is written after it is whole.
+    # Lines written afterwards are complete.
     checkpoint = Checkpoint(tmp_path, IDENTITY, goes_on=True)
     call(checkpoint, "q2").keep(b'{"said": "new"}')
     checkpoint.close()
@@ -75,7 +75,7 @@ def test_a_truncated_last_line_is_ignored(tmp_path: Path, cut: int) -> None:
 
 
 @given(place=st.integers(min_value=0), byte=st.integers(0, 255))
-def test_damage_costs_no_more_than_the_lines_it_is_in(
+def test_damaged_byte_loses_only_the_affected_lines(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
 ) -> None:
     folder = tmp_path_factory.mktemp("checkpoint")
@@ -89,7 +89,7 @@ def test_damage_costs_no_more_than_the_lines_it_is_in(
     assert sum(answer is None for answer in found) <= 2
 
 
-def test_a_failed_trial_is_removed_and_can_be_answered_again(tmp_path: Path) -> None:
+def test_failed_trial_is_removed_and_can_be_stored_again(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path, IDENTITY, goes_on=False)
     call(checkpoint).keep(b"1")
     call(checkpoint, trial=1).keep(b"2")
@@ -116,7 +116,7 @@ def test_other_plans_and_models_have_other_checkpoints(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_second_run_at_the_same_time_keeps_nothing(tmp_path: Path) -> None:
+def test_concurrent_second_run_stores_nothing(tmp_path: Path) -> None:
     first = Checkpoint(tmp_path, IDENTITY, goes_on=False)
     second = Checkpoint(tmp_path, IDENTITY, goes_on=False)
     call(second).keep(b"2")

@@ -1,4 +1,4 @@
-"""Solutions and scores come back from their JSON as they were, on every engine."""
+"""Solutions and scores are restored unchanged from JSON, for every engine."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def back(result: Solution | SampleFailure, *, postprocessed: bool) -> Any:
     return load_solution(stored, SAMPLE)
 
 
-def test_a_solution_is_scored_as_its_sample_where_no_rows_are_kept() -> None:
+def test_solution_without_stored_rows_is_scored_as_its_sample() -> None:
     whole = output("why", "because")
     solution = Solution(whole, (ScorerRow(SAMPLE, whole),))
     assert back(solution, postprocessed=False) == solution
 
 
 @pytest.mark.parametrize("absent", [False, True])
-def test_rows_of_a_postprocessor_come_back_with_their_outputs(absent: bool) -> None:
+def test_postprocessor_rows_and_outputs_are_restored(absent: bool) -> None:
     rows = (
         ()
         if absent
@@ -50,7 +50,7 @@ def test_rows_of_a_postprocessor_come_back_with_their_outputs(absent: bool) -> N
     assert back(solution, postprocessed=True) == solution
 
 
-def test_a_failure_comes_back_without_its_details() -> None:
+def test_failure_is_restored_without_its_details() -> None:
     failure = SampleFailure("solver", "ModelError", "no answer", "try again", {"judge_calls": 1})
     assert back(failure, postprocessed=True) == SampleFailure(
         "solver", "ModelError", "no answer", "try again"
@@ -65,5 +65,5 @@ def test_a_failure_comes_back_without_its_details() -> None:
         SampleFailure("score", "JudgeError", "no verdict", None, {"judge_calls": [1]}),
     ],
 )
-def test_a_score_and_a_failed_scorer_come_back_whole(result: Score | SampleFailure) -> None:
+def test_score_and_scorer_failure_are_restored_completely(result: Score | SampleFailure) -> None:
     assert load_result(json.loads(json.dumps(dump_result(result)))) == result

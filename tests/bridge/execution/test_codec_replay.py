@@ -1,4 +1,4 @@
-"""Stored outputs take the place of new ones, the same on each engine."""
+"""Stored outputs replace new ones in the same way on each engine."""
 
 from __future__ import annotations
 
@@ -81,8 +81,10 @@ def solution_of(task: Path) -> Callable[..., Solution | SampleFailure | None]:
     return solution
 
 
-def test_a_trial_that_is_not_stored(solution_of: Callable[..., Solution | SampleFailure | None]) -> None:
-    """Of a result that has ended it is missing, unless the sample is a row; of an earlier run it has to be solved."""
+def test_trial_that_is_not_stored_is_missing_absent_or_solved_again(
+    solution_of: Callable[..., Solution | SampleFailure | None],
+) -> None:
+    """It is missing in a finished result, unless the sample is a row. In an unfinished run it is solved."""
     missing = solution_of("one", 1, complete=True, made_rows=False)
     assert isinstance(missing, SampleFailure)
     assert missing.kind == "MissingOutput"

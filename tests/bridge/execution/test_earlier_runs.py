@@ -1,4 +1,4 @@
-"""`--resume` of a task that was changed: a warning before the first model call."""
+"""`--resume` of a changed task warns before the first model call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def folder(aigo: Run, tmp_path: Path, engine: str) -> Path:
-    """A finished run of a task."""
+    """Return the folder of a finished run."""
     shutil.copytree(REPOSITORY / "examples/capitals", tmp_path / "capitals")
     assert aigo(*RESUME[:4], "--engine", engine).code == 0
     return tmp_path / "capitals"

@@ -1,4 +1,4 @@
-"""Whether a job is new, goes on, is complete or scores earlier outputs is decided from facts alone, for every engine."""
+"""For every engine, facts alone decide whether a job is new, resumed, complete or a rescoring."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def made(tmp_path: Path) -> TaskPlan:
 def logged(
     of: TaskPlan, path: str = "old.log", finished: int = 2, **facts: Any
 ) -> tuple[EarlierRun, int | None]:
-    """An earlier run, and how many of its trials are finished."""
+    """Return an earlier run with the given number of finished trials."""
     standard = {"status": "success", "models": MODELS, "limits": (None, None, None)}
     return EarlierRun(Path(path), of.header(), **{**standard, **facts}), finished
 
@@ -87,7 +87,7 @@ def test_earlier_runs_are_ignored_unless_requested(made: TaskPlan) -> None:
     assert start(made, "ignore", logged(made)).earlier is None
 
 
-def test_a_finished_run_leaves_nothing_to_do(made: TaskPlan) -> None:
+def test_finished_run_is_complete(made: TaskPlan) -> None:
     for earlier in ("resume", "reuse"):
         started = start(made, earlier, logged(made))
         assert (started.is_complete, started.num_finished, started.finished) == (True, 2, None)
@@ -102,7 +102,7 @@ def test_an_unfinished_run_is_resumed(made: TaskPlan, status: str, finished: int
     assert started.finished == "trials of old.log"
 
 
-def test_the_newest_run_counts_and_an_unreadable_one_makes_room_for_an_older_one(made: TaskPlan) -> None:
+def test_newest_readable_run_is_used(made: TaskPlan) -> None:
     newest, older = logged(made, "new.log", 1), logged(made, "old.log", 2)
     assert start(made, "resume", newest, older).earlier == Path("new.log")
     unreadable = (newest[0], None)
@@ -113,15 +113,15 @@ def test_the_newest_run_counts_and_an_unreadable_one_makes_room_for_an_older_one
 @pytest.mark.parametrize(
     "facts", [{"models": {"": "a/c"}}, {"models": {"": "a/b", "judge": "a/c"}}, {"models": {}}]
 )
-def test_a_run_of_other_models_is_another_run(made: TaskPlan, facts: Any) -> None:
+def test_run_with_other_models_is_not_resumed(made: TaskPlan, facts: Any) -> None:
     assert start(made, "resume", logged(made, **facts)).earlier is None
 
 
-def test_where_no_model_is_asked_it_does_not_matter_which_was_named(made: TaskPlan) -> None:
+def test_model_is_ignored_if_the_task_does_not_call_one(made: TaskPlan) -> None:
     assert start(made, "resume", logged(made), models={}).is_complete
 
 
-def test_a_changed_model_is_reported_if_results_are_reused(made: TaskPlan) -> None:
+def test_changed_model_is_reported_if_results_are_reused(made: TaskPlan) -> None:
     before = replace(made, fingerprints={"": "before"})
     started = start(made, "resume", logged(before))
     assert started.other_model
@@ -139,18 +139,16 @@ def test_a_changed_model_is_reported_if_results_are_reused(made: TaskPlan) -> No
         ({"limits": (None, 7, None)}, {}),
     ],
 )
-def test_only_a_run_that_ended_under_the_same_limits_is_used_again(
-    made: TaskPlan, facts: Any, options: Any
-) -> None:
+def test_only_a_finished_run_with_the_same_limits_is_reused(made: TaskPlan, facts: Any, options: Any) -> None:
     assert start(made, "reuse", logged(made, **facts), **options).earlier is None
     assert start(made, "resume", logged(made, **facts), **options).earlier == Path("old.log")
 
 
-def test_a_run_that_may_not_be_cached_is_not_used_again(made: TaskPlan) -> None:
+def test_uncacheable_run_is_not_reused(made: TaskPlan) -> None:
     assert start(made, "reuse", logged(replace(made, cache="no-cache"))).earlier is None
 
 
-def test_outputs_of_the_same_solver_are_scored_again(made: TaskPlan, tmp_path: Path) -> None:
+def test_outputs_of_the_same_solver_are_rescored(made: TaskPlan, tmp_path: Path) -> None:
     other = make(tmp_path / "other", truth="y")
     started = start(made, "reuse", logged(other))
     assert (started.replay, started.earlier) == (Path("old.log"), None)
@@ -160,7 +158,7 @@ def test_outputs_of_the_same_solver_are_scored_again(made: TaskPlan, tmp_path: P
     assert start(made, "reuse", logged(replace(other, fingerprints={"": "before"}))).replay is None
 
 
-def test_logs_are_searched_from_the_newest_and_other_files_skipped(made: TaskPlan, tmp_path: Path) -> None:
+def test_logs_are_searched_newest_first_and_other_files_are_skipped(made: TaskPlan, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("old", "new", "foreign", "broken", "no-plan")]
     for age, path in enumerate(paths):
         path.touch()
@@ -175,7 +173,7 @@ def test_logs_are_searched_from_the_newest_and_other_files_skipped(made: TaskPla
     assert [run.path.name for run in earlier_runs(paths, head, (KeyError,))] == ["new", "old"]
 
 
-def test_a_model_is_made_once_and_all_that_cannot_be_made_are_named(made: TaskPlan) -> None:
+def test_each_model_is_created_once_and_all_failures_are_listed(made: TaskPlan) -> None:
     def model(name: str, arguments: Mapping[str, Any]) -> list[str]:
         if name != "a/b":
             raise UsageError(f"no {name}")
@@ -190,7 +188,7 @@ def test_a_model_is_made_once_and_all_that_cannot_be_made_are_named(made: TaskPl
         make_models([Job(made)], model)
 
 
-def test_a_folder_that_cannot_be_made_is_a_matter_of_the_option(tmp_path: Path) -> None:
+def test_uncreatable_output_folder_is_reported_with_its_option(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"--out: .* cannot be used as a folder"):
         make_folder(tmp_path / "file" / "out")

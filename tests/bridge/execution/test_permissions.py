@@ -1,4 +1,4 @@
-"""The network of task code: allowed for the task and its config, and for nothing else."""
+"""Network access of task code is allowed for one task and its config only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskPlan]:
     allow([])
 
 
-def test_a_permission_is_for_one_task_with_one_config(plan: TaskPlan) -> None:
+def test_network_permission_applies_to_one_task_and_config(plan: TaskPlan) -> None:
     with pytest.raises(UsageError, match="the code needs the network"):
         require_allowed([plan])
     allow(["network"])

@@ -1,4 +1,4 @@
-"""The boundary around a sample: everything becomes a failure with a stage, only cancellation passes."""
+"""The boundary around a sample: exceptions become failures with a stage, except cancellation."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def nobody(key: str) -> Model:
     raise AssertionError(f"model {key!r} was called")
 
 
-def test_a_result_passes() -> None:
+def test_result_is_returned_unchanged() -> None:
     async def work() -> int:
         return 4
 
     assert asyncio.run(contained(work(), "solver")) == 4
 
 
-def test_a_sample_error_keeps_what_it_says() -> None:
+def test_sample_error_keeps_its_message() -> None:
     error = SampleError("no answer", stage="solver", hint="ask", kind="ModelError")
     assert contain(error) == SampleFailure("solver", "ModelError", "no answer", "ask")
 
@@ -58,7 +58,7 @@ def test_a_sample_error_keeps_what_it_says() -> None:
         (ExceptionGroup("several", [ValueError("a")]), "ExceptionGroup", "several (1 sub-exception)"),
     ],
 )
-def test_any_other_exception_is_a_failure_at_the_stage(error: Exception, kind: str, message: str) -> None:
+def test_other_exception_becomes_a_failure_with_the_stage(error: Exception, kind: str, message: str) -> None:
     assert contain(error) == SampleFailure("score", kind, message)
 
 
@@ -76,19 +76,19 @@ def test_exceptions_that_end_the_run_are_raised(error: BaseException) -> None:
     asyncio.run(main())
 
 
-def test_an_engines_limit_passes_when_it_is_named() -> None:
+def test_exception_of_an_engine_limit_is_raised_if_listed() -> None:
     with pytest.raises(TimeoutError):
         contain(TimeoutError("limit"), let_through=(TimeoutError,))
     assert contain(TimeoutError("limit")).kind == "TimeoutError"
 
 
-def test_a_judges_calls_are_kept() -> None:
+def test_judge_error_keeps_its_model_calls() -> None:
     calls = [{"reply": "?"}]
     assert contain(JudgeError("unreadable", calls, kind="K")).details == {"judge_calls": calls}
     assert contain(JudgeError("unreadable", [], kind="K")).details == {}
 
 
-def test_a_failure_comes_back_from_a_log_and_becomes_evidence() -> None:
+def test_failure_is_restored_from_a_log_and_becomes_evidence() -> None:
     failure = SampleFailure("score", "KeyError", "'x'", "look")
     assert SampleFailure.from_json(json.loads(json.dumps(failure.to_json()))) == failure
     error = failure.to_error("scorer 'a'")
@@ -114,7 +114,7 @@ def score_all(source: str, rows: list[dict[str, Any]]) -> list[Score | SampleFai
         host.close()
 
 
-def test_all_samples_are_scored_by_one_call_in_their_order() -> None:
+def test_all_samples_are_scored_in_order_by_one_call() -> None:
     source = (
         "calls = []\ndef compute_scores(samples):\n    calls.append(1)\n"
         "    return [{'scores': {'n': s['n'] * 2}, 'metadata': {'calls': len(calls)}} for s in samples]"
@@ -123,7 +123,7 @@ def test_all_samples_are_scored_by_one_call_in_their_order() -> None:
     assert found == [Score({"n": number}, {"calls": 1}) for number in (6, 2, 4)]
 
 
-def test_one_bad_entry_fails_its_own_sample_only() -> None:
+def test_invalid_score_entry_fails_only_its_sample() -> None:
     good, bad, metadata = score_all(
         "def compute_scores(s): return [{'x': 1}, 'two', {'scores': {}, 'metadata': [1]}]", [{}, {}, {}]
     )
@@ -146,7 +146,7 @@ def test_one_bad_entry_fails_its_own_sample_only() -> None:
         ("1 / 0", "ZeroDivisionError: division by zero (line 1, in compute_scores"),
     ],
 )
-def test_an_error_of_the_whole_call_fails_every_sample(returned: str, message: str) -> None:
+def test_exception_in_the_scoring_call_fails_every_sample(returned: str, message: str) -> None:
     found = score_all(f"def compute_scores(samples): return {returned}", [{}, {}])
     assert len(found) == 2
     for each in found:
@@ -166,5 +166,7 @@ def test_an_error_of_the_whole_call_fails_every_sample(returned: str, message: s
         ({"scores": {"a": 1}, "b": 2}, Score({"scores": {"a": 1}, "b": 2})),
     ],
 )
-def test_both_forms_of_an_entry_are_distinguished(entry: dict[str, Any], outcome: Score) -> None:
+def test_score_entries_with_and_without_metadata_are_distinguished(
+    entry: dict[str, Any], outcome: Score
+) -> None:
     assert score_all(f"def compute_scores(samples): return [{entry!r}]", [{}]) == [outcome]

@@ -1,4 +1,4 @@
-"""What the trials of a run came to so far, for people who watch."""
+"""Intermediate totals of the trials of a run, for the progress display."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def totals(*trials: Spent, tasks: tuple[str, ...] = ("t",)) -> ProgressTotals:
     return told[-1].totals
 
 
-def test_at_the_start_nothing_is_known() -> None:
+def test_totals_are_empty_at_the_start() -> None:
     assert totals() == ProgressTotals()
     assert totals(Spent(), Spent()) == ProgressTotals()
 
 
-def test_scores_are_means_of_the_numbers_there_are() -> None:
-    """What a scorer failed on, left out or gave as a text is not in its mean: unscored is not zero."""
+def test_score_totals_are_means_of_numeric_scores() -> None:
+    """Failed, missing and text scores are excluded from the mean: unscored is not zero."""
     found = totals(
         spent(("a", {"x": True, "label": "good"})),
         spent(("a", {"x": 0.5, "y": 3})),
@@ -48,7 +48,7 @@ def test_scores_are_means_of_the_numbers_there_are() -> None:
     assert found.scores == {"x": 0.75, "y": 3.0}
 
 
-def test_scorers_and_tasks_are_named_where_there_are_several() -> None:
+def test_scorer_and_task_names_are_shown_if_there_are_several() -> None:
     two = spent(("a", {"x": 1}), ("b", {"x": 0}))
 
     assert totals(two).scores == {"a.x": 1.0, "b.x": 0.0}
@@ -64,7 +64,7 @@ def test_scorers_and_tasks_are_named_where_there_are_several() -> None:
     }
 
 
-def test_rows_of_a_post_processor_count_each() -> None:
+def test_each_postprocessor_row_is_counted() -> None:
     assert totals(spent(("a", {"x": 1}), ("a", {"x": 1}), ("a", {"x": 0}))).scores == {
         "x": pytest.approx(2 / 3)
     }
@@ -75,7 +75,7 @@ def test_unknown_counts_are_not_zero() -> None:
     assert totals(Spent(tokens=5, cost=0.5), Spent(cost=0.25)).cost == 0.75
 
 
-def test_calls_that_are_made_again_are_counted() -> None:
+def test_retried_calls_are_counted() -> None:
     told: list[Progress] = []
     counter = ProgressCounter(told.append, 2)
     counter.retrying(Retry("m", 1, 2.0, "busy"))

@@ -43,16 +43,14 @@ def test_verbose_prints_the_details(aigo: Run, logs: Path) -> None:
     assert "logs:" not in done.err
 
 
-def test_lake_counts_logs_imported_in_part(aigo: Run, logs: Path) -> None:
+def test_lake_counts_partially_imported_logs(aigo: Run, logs: Path) -> None:
     done = aigo("import", logs / "cut.eval", logs / "0.3.50.eval", "--lake", "lake")
     assert done.code == 3
     assert "lake: 2 imported" in done.err
 
 
 @pytest.mark.parametrize("suffix", ["json", "json.gz", "json.zst"])
-def test_out_with_the_suffix_of_a_result_is_a_file(
-    suffix: str, aigo: Run, logs: Path, tmp_path: Path
-) -> None:
+def test_out_with_a_result_extension_is_a_file(suffix: str, aigo: Run, logs: Path, tmp_path: Path) -> None:
     done = aigo("import", logs / "0.3.50.eval", "--out", f"a/b.tasklog.{suffix}", "--provenance", "--json")
     assert done.code == 0, done.err
     assert done.json[0]["output"] == f"a/b.tasklog.{suffix}"
@@ -63,7 +61,7 @@ def test_out_with_the_suffix_of_a_result_is_a_file(
     assert "FAILED" not in verified.out
 
 
-def test_several_logs_do_not_fit_into_one_file(aigo: Run, logs: Path, tmp_path: Path) -> None:
+def test_several_logs_with_a_single_output_file_are_refused(aigo: Run, logs: Path, tmp_path: Path) -> None:
     done = aigo("import", logs, "--out", "all.tasklog.json")
     assert done.code == 2
     assert "--out names one file, but the logs have several results" in done.err
@@ -81,7 +79,7 @@ def test_several_logs_do_not_fit_into_one_file(aigo: Run, logs: Path, tmp_path: 
         (("--out", "folder.tasklog.json"), "a folder with this name exists"),
     ],
 )
-def test_out_that_contradicts_itself_is_refused(
+def test_contradictory_out_options_are_refused(
     arguments: tuple[str, ...], message: str, aigo: Run, logs: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "folder.tasklog.json").mkdir()

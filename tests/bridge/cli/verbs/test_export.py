@@ -1,4 +1,4 @@
-"""`aigo-bridge export` as its user sees it: what is written, what is refused, and why."""
+"""`aigo-bridge export`: written files, refused exports and their reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JUDGE_REASON = "Inspect's model-graded scorers are the closest, but use other pr
 
 @pytest.fixture
 def author(tmp_path: Path) -> Any:
-    """Write a task with two rows; gives its folder."""
+    """Write a task with two rows and return its folder."""
 
     def write(key: str = "qa", folder: str = "author", **definition: Any) -> Path:
         place = tmp_path / folder
@@ -53,7 +53,7 @@ def tree(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_an_export_without_an_engine_does_not_require_one(
+def test_missing_engine_is_reported_only_if_the_export_needs_it(
     aigo: Run, author: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """lighteval has no logs to write, installed or not."""
@@ -97,7 +97,7 @@ def test_written_files_are_listed(aigo: Run, author: Any, tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["exported"]
 
 
-def test_summary_for_programs(aigo: Run, author: Any) -> None:
+def test_export_summary_is_printed_as_json(aigo: Run, author: Any) -> None:
     author()
 
     done = aigo("export", "author", "--to", "inspect", "--native", "--out", "x", "-n", 1, "--json")
@@ -202,7 +202,7 @@ APPROXIMATE = {"judge", "code for a dataset"}
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_native_form_takes_nothing_that_is_not_exact(name: str, aigo: Run, author: Any) -> None:
+def test_native_export_refuses_inexact_parts(name: str, aigo: Run, author: Any) -> None:
     definition, part = UNSUPPORTED[name]
     folder = author(**definition)
     rows = ["--dataset", f"rows={folder / 'rows.jsonl'}"]
@@ -255,7 +255,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
         (("author", "author", "--to", "inspect"), "--to inspect accepts one task, found 2: author, author"),
     ],
 )  # fmt: skip
-def test_wrong_use_is_reported_and_nothing_is_written(
+def test_invalid_arguments_are_reported_and_nothing_is_written(
     arguments: tuple[str, ...], message: str, aigo: Run, author: Any, tmp_path: Path
 ) -> None:
     (author() / "other.json").write_text("{}")
@@ -267,8 +267,8 @@ def test_wrong_use_is_reported_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["author"]
 
 
-def test_a_result_becomes_a_log_of_the_engine(aigo: Run, author: Any, tmp_path: Path) -> None:
-    """Plain or compressed; an earlier log is only replaced when that is asked for."""
+def test_result_is_exported_as_an_engine_log(aigo: Run, author: Any, tmp_path: Path) -> None:
+    """The log is plain or compressed. An existing log is replaced only with `--force`."""
     folder = author()
     (folder / "answers.jsonl").write_text('{"default": true, "reply": {"text": "2"}}\n')
     aigo("run", "author", "--model", "scripted/author/answers.jsonl", "--out", "out")
@@ -292,10 +292,8 @@ def test_a_result_becomes_a_log_of_the_engine(aigo: Run, author: Any, tmp_path: 
     assert [(sample.scores or {})["string_equals"].value for sample in samples] == [1.0, 0.0]
 
 
-def test_a_task_on_an_earlier_result_is_exported_natively_only(
-    aigo: Run, author: Any, tmp_path: Path
-) -> None:
-    """Its rows are those of a result log, for which the task's own YAML has no other place."""
+def test_task_on_an_earlier_result_has_a_native_export_only(aigo: Run, author: Any, tmp_path: Path) -> None:
+    """The rows come from a result log, which the task YAML cannot refer to."""
     folder = author()
     (folder / "answers.jsonl").write_text('{"default": true, "reply": {"text": "2"}}\n')
     aigo("run", "author", "--model", "scripted/author/answers.jsonl", "--out", "out")
@@ -315,8 +313,8 @@ def test_a_task_on_an_earlier_result_is_exported_natively_only(
     ] == ["2", "3"]
 
 
-def test_two_tasks_share_a_folder(aigo: Run, author: Any, tmp_path: Path) -> None:
-    """Keys that would give one name get two; README and requirements speak of both; exporting one again leaves the other."""
+def test_two_exports_can_share_a_folder(aigo: Run, author: Any, tmp_path: Path) -> None:
+    """Keys with the same module name get distinct names. README and requirements cover both tasks."""
     author("a-b", "one")
     author("a_b", "two", scorers=[])
     aigo("export", "one", "--to", "inspect", "--out", "x")
@@ -339,8 +337,8 @@ def test_two_tasks_share_a_folder(aigo: Run, author: Any, tmp_path: Path) -> Non
     assert (manifest["key"], manifest["num_samples"]) == ("a-b", 1)
 
 
-def test_packages_of_the_authors_code_are_named(aigo: Run, author: Any, tmp_path: Path) -> None:
-    """Those that neither Python nor aigo-bridge has; nothing is run to find them."""
+def test_packages_used_by_task_code_are_listed(aigo: Run, author: Any, tmp_path: Path) -> None:
+    """Packages outside the standard library and aigo-bridge are found without executing the code."""
     snippet = (
         "import json, numpy, sacrebleu, rouge_score, pandas.api as la\nfrom latticeflow.core.dtypes import Trace\nraise SystemExit\n"
         "def compute_scores(sample, solver_output):\n    from spacy.lang import en\n    return {'s': 1}\n"
@@ -373,7 +371,7 @@ def test_help_names_the_options(aigo: Run) -> None:
         assert word in done.out
 
 
-def test_several_results_become_a_log_each(aigo: Run, author: Any, tmp_path: Path) -> None:
+def test_several_results_are_exported_as_one_log_each(aigo: Run, author: Any, tmp_path: Path) -> None:
     folder = author()
     (folder / "answers.jsonl").write_text('{"default": true, "reply": {"text": "2"}}\n')
     aigo("run", "author", "--model", "scripted/author/answers.jsonl", "--out", "a")

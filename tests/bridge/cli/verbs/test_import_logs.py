@@ -30,7 +30,7 @@ def test_each_location_has_a_report(tmp_path: Path) -> None:
     assert [report["failed"] for report in reports] == [0, 0, 1]
 
 
-def test_damage_is_exit_code_3(tmp_path: Path) -> None:
+def test_damaged_log_exits_with_3(tmp_path: Path) -> None:
     code, output = typed(
         str(GOLDEN / "langsmith/cut-off/files"), "--from", "langsmith", "--out", str(tmp_path)
     )
@@ -39,7 +39,7 @@ def test_damage_is_exit_code_3(tmp_path: Path) -> None:
     assert "1 sample in 1 trial" in output
 
 
-def test_wrong_use_is_exit_code_2(tmp_path: Path) -> None:
+def test_invalid_arguments_exit_with_2(tmp_path: Path) -> None:
     file = str(GOLDEN / "phoenix/question/files/spans.json")
     for words, problem in (
         (("--from", "arize"), "expected one of claude_code, opentelemetry, langsmith, phoenix"),

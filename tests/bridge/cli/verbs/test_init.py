@@ -1,4 +1,4 @@
-"""`aigo-bridge init`: what it says, and what it refuses."""
+"""`aigo-bridge init`: printed output and refused arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.commands import Run
 
 
-def test_it_says_what_it_wrote_and_what_comes_next(aigo: Run) -> None:
+def test_init_prints_written_files_and_next_steps(aigo: Run) -> None:
     done = aigo("init", "my quiz")
 
     assert done.code == 0, done.err
@@ -15,14 +15,14 @@ def test_it_says_what_it_wrote_and_what_comes_next(aigo: Run) -> None:
     assert done.out.endswith("next:\n  cd 'my quiz'\n  aigo-bridge validate .\n  aigo-bridge run run.yaml\n")
 
 
-def test_the_current_folder_is_the_default(aigo: Run, tmp_path: Path) -> None:
+def test_init_uses_the_current_folder_by_default(aigo: Run, tmp_path: Path) -> None:
     done = aigo("init", "--template", "jsonl")
 
     assert done.out.endswith("next:\n  aigo-bridge validate .\n  aigo-bridge run tasks.jsonl\n")
     assert (tmp_path / "tasks.jsonl").is_file()
 
 
-def test_a_second_time_nothing_is_written(aigo: Run, tmp_path: Path) -> None:
+def test_init_in_an_existing_project_writes_nothing(aigo: Run, tmp_path: Path) -> None:
     aigo("init")
     (tmp_path / "run.yaml").write_text("mine")
     (tmp_path / "README.md").unlink()

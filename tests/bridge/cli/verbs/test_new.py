@@ -1,4 +1,4 @@
-"""`aigo-bridge new`: parts of the project that one is in."""
+"""`aigo-bridge new`: adds parts to the current project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def project(aigo: Run, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_parts_are_valid_and_go_together(aigo: Run, project: Path) -> None:
+def test_new_parts_are_valid_and_work_together(aigo: Run, project: Path) -> None:
     for part, name in [("task", "mine"), ("scorer", "brevity"), ("dataset", "words")]:
         done = aigo("new", part, name)
         assert done.code == 0, done.err
@@ -33,7 +33,7 @@ def test_parts_are_valid_and_go_together(aigo: Run, project: Path) -> None:
     ]
 
 
-def test_it_is_the_project_of_the_current_folder(
+def test_new_adds_to_the_project_of_the_current_folder(
     aigo: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project / "tasks" / "capitals")
@@ -44,7 +44,7 @@ def test_it_is_the_project_of_the_current_folder(
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "é", "-x", "CON", "x" * 101, "a/b"])
-def test_a_name_that_is_not_a_key_is_refused(aigo: Run, project: Path, name: str) -> None:
+def test_name_that_is_not_a_valid_key_is_refused(aigo: Run, project: Path, name: str) -> None:
     before = {*project.rglob("*")}
 
     done = aigo("new", "task", "--", name)
@@ -63,7 +63,7 @@ def test_files_that_cannot_be_added_are_reported(aigo: Run, project: Path) -> No
     )
 
 
-def test_a_part_that_exists_is_left_alone(aigo: Run, project: Path) -> None:
+def test_existing_part_is_not_overwritten(aigo: Run, project: Path) -> None:
     aigo("new", "scorer", "mine")
     (project / "scorers" / "mine.py").write_text("mine")
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge validate`: what is said about several files that have to do with each other."""
+"""`aigo-bridge validate`: reports about several related files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_mistake_in_a_task_of_a_run_file_is_reported_once(
     assert [len(report["issues"]) for report in aigo("validate", ".", "--format", "json").json] == [1, 1]
 
 
-def test_records_of_a_project_are_validated_with_it(aigo: Run, tmp_path: Path) -> None:
+def test_task_records_in_a_project_are_validated(aigo: Run, tmp_path: Path) -> None:
     aigo("init", "--template", "jsonl")
 
     assert aigo("validate", ".").out == "tasks.jsonl: a valid jsonl\n"
@@ -58,7 +58,7 @@ GUIDE = {
 }
 
 
-def test_a_folder_that_is_given_is_the_root_of_its_files(aigo: Run, tmp_path: Path) -> None:
+def test_validated_folder_is_the_root_of_its_files(aigo: Run, tmp_path: Path) -> None:
     guide = tmp_path / "guide"
     for name, text in GUIDE.items():
         (guide / name).parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def test_shipped_task_is_validated_by_its_name(aigo: Run) -> None:
     assert "gsm8k" in done.out
 
 
-def test_two_data_files_of_one_key_are_refused_with_the_option_that_chooses(
+def test_two_datasets_with_the_same_key_are_refused_with_an_option_hint(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shutil.copytree(REPOSITORY / "examples" / "capitals", tmp_path / "capitals"))
