@@ -137,7 +137,7 @@ ENTRIES = (
         "A folder has no copy of the dataset",
         "The folder that you passed with `--data-dir` does not contain the split under any of the expected names.",
         "Put the rows at one of the paths in the message.",
-        test="tests/bridge/planning/test_published_datasets.py::test_a_copy_without_the_split_says_where_it_was_looked_for",
+        test="tests/bridge/planning/test_published_datasets.py::test_copy_without_the_split_is_an_error_with_searched_files",
     ),
     CatalogueEntry(
         Code.ROWS_NOT_GENERATED,
@@ -177,7 +177,7 @@ ENTRIES = (
         "The rows differ from an earlier run",
         "The output folder contains results for other rows. Results over different rows cannot be compared.",
         "Use the same rows, or choose another `--out`. If the new rows are correct, the hint says which file to delete.",
-        test="tests/bridge/planning/test_row_locks.py::test_other_rows_are_refused_from_then_on",
+        test="tests/bridge/planning/test_row_locks.py::test_changed_rows_are_rejected_after_the_first_run",
     ),
     CatalogueEntry(
         Code.UNEQUAL_LENGTHS,
@@ -223,6 +223,6 @@ ENTRIES = (
         "Rows are not confirmed to be the published rows",
         "The number of rows or the checksum differs from the dataset file, or the dataset file does not contain them.",
         "Download the rows again, or add `num_rows` and `digest` to the dataset file.",
-        test="tests/bridge/planning/test_published_datasets.py::test_other_rows_than_the_published_are_refused_with_all_that_is_wrong",
+        test="tests/bridge/planning/test_published_datasets.py::test_rows_that_differ_from_the_published_dataset_are_rejected",
     ),
 )

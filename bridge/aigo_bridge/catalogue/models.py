@@ -94,7 +94,7 @@ ENTRIES = (
         "A model call failed",
         "The endpoint refused the call, was unreachable after all retries, or returned an invalid reply. The sample failed.",
         "Check the endpoint error in the message, then run the failed samples again with `run --resume`.",
-        test="tests/bridge/models/connections/test_endpoint.py::test_an_answer_that_trickles_is_given_up",
+        test="tests/bridge/models/connections/test_endpoint.py::test_slow_stream_is_stopped_at_the_total_time_limit",
     ),
     CatalogueEntry(
         Code.LOST_OPTION,

@@ -1,4 +1,4 @@
-"""Places that processes share: never more than there are, in order, and none is lost with whoever had it."""
+"""Slots for model calls that processes share: limited, in order, and freed when their process ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from aigo_bridge.models.gate import ModelSlots, gated, pace, passing, paused, waiting, waiting_calls
 
 
-def test_as_many_calls_at_a_time_as_there_are_places() -> None:
+def test_concurrent_calls_never_exceed_the_slots() -> None:
     async def run() -> int:
         places = ModelSlots(3)
 
@@ -26,7 +26,7 @@ def test_as_many_calls_at_a_time_as_there_are_places() -> None:
     assert asyncio.run(run()) == 3
 
 
-def test_abandoned_places_are_freed_and_not_handed_to_others() -> None:
+def test_abandoned_slots_are_freed_and_not_reassigned() -> None:
     async def run() -> None:
         places = ModelSlots(1)
         await places.take("gone", "a")
@@ -42,7 +42,7 @@ def test_abandoned_places_are_freed_and_not_handed_to_others() -> None:
     asyncio.run(run())
 
 
-def test_a_pause_holds_everybody() -> None:
+def test_pause_delays_all_calls() -> None:
     async def run() -> float:
         places = ModelSlots(None)
         places.pause(0.05)
@@ -71,7 +71,7 @@ class Listed:
         return 7.0
 
 
-def test_calls_go_through_the_gate_and_without_one_through_nothing() -> None:
+def test_calls_enter_and_leave_the_gate_if_there_is_one() -> None:
     gate = Listed()
 
     async def call() -> float:
@@ -79,7 +79,7 @@ def test_calls_go_through_the_gate_and_without_one_through_nothing() -> None:
             async with passing("m", 4):
                 paused("m", None)
                 paused("m", 2.0)
-                raise LookupError  # its place is given back all the same
+                raise LookupError  # the slot is freed even so
         return await pace("test of a gate", 1)
 
     assert asyncio.run(call()) == 0.0
@@ -88,7 +88,7 @@ def test_calls_go_through_the_gate_and_without_one_through_nothing() -> None:
     assert gate.told == [("enter", "m", 4), ("pause", "m", 2.0), ("leave", "m", "place")]
 
 
-def test_calls_that_wait_are_listed_the_longest_first() -> None:
+def test_waiting_calls_are_listed_longest_wait_first() -> None:
     assert waiting_calls() == []
     with waiting("m", "s1"):
         with waiting("n"):
@@ -97,7 +97,7 @@ def test_calls_that_wait_are_listed_the_longest_first() -> None:
     assert waiting_calls() == []
 
 
-def test_a_call_that_fails_does_not_wait_any_more() -> None:
+def test_failed_call_is_no_longer_listed_as_waiting() -> None:
     with pytest.raises(ZeroDivisionError), waiting("m"):
         raise ZeroDivisionError
     assert waiting_calls() == []

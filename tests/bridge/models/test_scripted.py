@@ -1,4 +1,4 @@
-"""The scripted model's rules: every feature, and every mistake with its line."""
+"""Rules of the scripted model: every feature, and every mistake with its line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def faults(path: Path, *lines: str) -> list[tuple[int | None, str]]:
         {"regex": "system.*Paris", "on": "all"},
     ],
 )
-def test_a_rule_matches_what_it_looks_at(tmp_path: Path, match: dict[str, str]) -> None:
+def test_rule_matches_its_messages(tmp_path: Path, match: dict[str, str]) -> None:
     assert script(tmp_path, {"match": match, "reply": "yes"}).reply(CHAT).text == "yes"
 
 
@@ -66,18 +66,18 @@ def test_a_rule_matches_what_it_looks_at(tmp_path: Path, match: dict[str, str]) 
         {"contains": "Spain", "on": "system"},
     ],
 )
-def test_a_rule_does_not_match_anything_else(tmp_path: Path, match: dict[str, str]) -> None:
+def test_rule_does_not_match_other_messages(tmp_path: Path, match: dict[str, str]) -> None:
     reply = script(tmp_path, {"match": match, "reply": "yes"}).reply(CHAT)
     assert reply.error is not None
     assert reply.error.startswith("no rule of rules.jsonl matches the messages")
     assert "'And of Spain?'" in reply.error
 
 
-def test_an_empty_conversation_can_be_answered(tmp_path: Path) -> None:
+def test_empty_conversation_is_answered(tmp_path: Path) -> None:
     assert script(tmp_path, {"match": {"exact": ""}, "reply": "hm"}).reply([]).text == "hm"
 
 
-def test_the_first_rule_that_matches_answers(tmp_path: Path) -> None:
+def test_first_matching_rule_answers(tmp_path: Path) -> None:
     rules = script(
         tmp_path,
         {"match": {"contains": "Spain"}, "times": 2, "reply": {"error": "busy", "status": 503}},
@@ -90,7 +90,7 @@ def test_the_first_rule_that_matches_answers(tmp_path: Path) -> None:
     assert rules.reply([("user", "else")]).text == "?"
 
 
-def test_a_limited_rule_answers_as_often_as_it_may_in_many_threads(tmp_path: Path) -> None:
+def test_limited_rule_answers_exactly_its_times_across_threads(tmp_path: Path) -> None:
     rules = script(tmp_path, {"default": True, "times": 50, "reply": "a"}, {"default": True, "reply": "b"})
     seen: list[str] = []
     threads = [
@@ -104,7 +104,7 @@ def test_a_limited_rule_answers_as_often_as_it_may_in_many_threads(tmp_path: Pat
     assert (seen.count("a"), seen.count("b")) == (50, 150)
 
 
-def test_a_reply_can_say_everything(tmp_path: Path) -> None:
+def test_reply_can_set_every_field(tmp_path: Path) -> None:
     reply = {
         "text": "It is sunny.",
         "reasoning": "Looked out.",
@@ -128,23 +128,23 @@ def test_a_reply_can_say_everything(tmp_path: Path) -> None:
     )
 
 
-def test_tool_calls_end_the_answer_by_default(tmp_path: Path) -> None:
+def test_tool_calls_set_the_default_stop_reason(tmp_path: Path) -> None:
     reply = {"tool_calls": [{"name": "now"}]}
     assert script(tmp_path, {"default": True, "reply": reply}).reply(CHAT).stop_reason == "tool_calls"
 
 
-def test_a_failure_has_its_status(tmp_path: Path) -> None:
+def test_error_reply_has_its_status(tmp_path: Path) -> None:
     reply = script(tmp_path, {"default": True, "reply": {"error": "slow down", "status": 429}}).reply(CHAT)
     assert (reply.error, reply.status) == ("slow down", 429)
 
 
 @given(st.text(), st.text())
-def test_any_text_can_be_asked_and_answered(
+def test_any_text_is_matched_and_returned_unchanged(
     tmp_path_factory: pytest.TempPathFactory, question: str, answer: str
 ) -> None:
     folder = tmp_path_factory.mktemp("script")
     path = folder / "rules.jsonl"
-    # Unescaped, as people write it: line separators of Unicode stand in the middle of a line.
+    # Unescaped, as people write it: Unicode line separators occur in the middle of a line.
     rule = {"match": {"exact": question}, "reply": {"text": answer}}
     path.write_text(json.dumps(rule, ensure_ascii=False) + "\r\n", encoding="utf-8", newline="")
     assert load_script(path).reply([("user", question)]).text == answer
@@ -261,7 +261,7 @@ def test_a_long_last_message_is_shortened(tmp_path: Path) -> None:
     assert len(script(tmp_path, rules).reply([("user", "x" * 100_000)]).error or "") < 400
 
 
-def test_a_number_of_too_many_digits_is_a_fault_of_its_line(tmp_path: Path) -> None:
+def test_number_with_too_many_digits_is_reported_with_its_line(tmp_path: Path) -> None:
     ((line, message),) = faults(tmp_path, '{"reply": ' + "9" * 5000 + "}")
     assert line == 1
     assert message.startswith("not JSON that can be read")

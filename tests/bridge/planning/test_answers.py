@@ -1,4 +1,4 @@
-"""Right answers that no model can give are told before the run; sound data is not talked about."""
+"""Ground truth that no model can match is reported before the run; valid data has no issues."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_invalid_correct_choice_is_reported_with_its_rows(tmp_path: Path) -> 
         (EQUALS.replace("sample.a", "sample.a | trim"), cells("x", " "), "is an empty text", "empty answer"),
     ],
 )  # fmt: skip
-def test_faults_of_the_data_are_warnings(
+def test_data_faults_are_warnings(
     tmp_path: Path, scorer: str, rows: list[dict[str, Any]], message: str, hint: str
 ) -> None:
     (issue,) = issues(tmp_path, scorer, *rows)
@@ -107,12 +107,12 @@ def test_faults_of_the_data_are_warnings(
         ('{type: bleu, ground_truth: "{{ sample.a }}"}', cells(" a reference with blanks ")),
     ],
 )
-def test_sound_data_is_not_talked_about(tmp_path: Path, scorer: str, rows: list[dict[str, Any]]) -> None:
+def test_valid_data_has_no_issues(tmp_path: Path, scorer: str, rows: list[dict[str, Any]]) -> None:
     assert issues(tmp_path, scorer, *rows) == []
 
 
 def test_cells_without_a_value_are_reported_once(tmp_path: Path) -> None:
-    """`planning_nulls` tells of nulls, by column."""
+    """`planning_nulls` reports nulls for each column."""
     found = issues(tmp_path, MCQA, *cells("A", None, "", "B"))
     assert [issue.message.split(" in ")[0] for issue in found] == [
         "column 'a' is null",
@@ -132,20 +132,20 @@ def test_empty_cells_of_combined_datasets_are_reported_once(tmp_path: Path) -> N
     ]
 
 
-def test_validate_reports_the_same(tmp_path: Path) -> None:
+def test_validate_reports_the_same_issue_as_a_run(tmp_path: Path) -> None:
     issues(tmp_path, MCQA, *cells("A", "E"))
     (issue,) = planning_issues("task", read(TaskSpec, tmp_path / "t.yaml"), None)
     assert issue.message.startswith("'ground_truth_choice' is not one of the choices in 1 of 2 samples")
     assert issue.severity == "warning"
 
 
-def test_costly_templates_are_looked_at_for_the_first_rows(tmp_path: Path) -> None:
+def test_costly_templates_are_checked_for_the_first_samples_only(tmp_path: Path) -> None:
     made = plan_of(tmp_path, EQUALS.replace("sample.a", "sample.a | trim"), MOST_RENDERINGS + 5)
     (issue,) = answer_issues(made.benchmark, made.samples)
     assert f"in 1 of the first {MOST_RENDERINGS} samples: sample 0" in issue.message
 
 
-def test_costly_templates_over_few_values_are_looked_at_for_all(tmp_path: Path) -> None:
+def test_costly_templates_with_few_values_are_checked_for_all_samples(tmp_path: Path) -> None:
     made = plan_of(tmp_path, MCQA.replace("sample.a", "'ABC'[sample.n]"), MOST_RENDERINGS + 5)
     (issue,) = answer_issues(made.benchmark, made.samples)
     assert f"of {MOST_RENDERINGS + 5} samples: 'C'" in issue.message
@@ -159,7 +159,7 @@ def plan_of(folder: Path, scorer: str, count: int) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shipped_tasks_have_sound_answers(name: str) -> None:
+def test_shipped_tasks_have_valid_answers(name: str) -> None:
     origin = PlanOrigin(task=f"aigo_tasks/{name}", config=CONFIG.get(name, {}), datasets=DATA.get(name, {}))
     made = plan(origin)
     if made.entity != "system":
@@ -170,7 +170,7 @@ FAULTY = {"data: sample ids", "failures: template errors", "scorers: string_equa
 """Compared with: ids, of which one is a blank; a ground truth that cannot be rendered; an empty text, which an empty answer equals."""
 
 
-def test_tasks_of_the_conformance_suite_have_sound_answers(tmp_path: Path) -> None:
+def test_conformance_tasks_have_valid_answers(tmp_path: Path) -> None:
     told = {}
     for number, feature in enumerate(features()):
         if "tiny_model" in feature.document or "jsonl" in feature.document:

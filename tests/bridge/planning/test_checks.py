@@ -1,4 +1,4 @@
-"""Action rules that can never select what they should are told before a model is called: with place, known names and near matches."""
+"""Action rules that can never match are reported before a model call, with position, known names and similar names."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("expression", "message", "hint"), UNKNOWN)
-def test_a_name_that_is_not_there_is_an_error_with_its_place(
+def test_unknown_name_is_reported_with_its_position(
     tmp_path: Path, expression: str, message: str, hint: str | None
 ) -> None:
     (issue,) = errors(tmp_path, rule("not_equals", expression, value="x"))
@@ -150,11 +150,11 @@ def test_a_name_that_is_not_there_is_an_error_with_its_place(
         "{{ true }}",
     ],
 )
-def test_a_rule_that_can_select_something_is_fine(tmp_path: Path, expression: str) -> None:
+def test_valid_rule_has_no_warning(tmp_path: Path, expression: str) -> None:
     assert planned(tmp_path, rule("equals", expression, value=1)).warnings == ()
 
 
-def test_aggregated_scores_have_names_of_their_own(tmp_path: Path) -> None:
+def test_rules_can_use_names_of_aggregated_scores(tmp_path: Path) -> None:
     trials = (
         "  trials:\n    num_trials: 2\n    score_aggregators:\n"
         "      - {score_name: is_correct, aggregator: {function: max, score_name: best}}\n"
@@ -169,14 +169,14 @@ def test_aggregated_scores_have_names_of_their_own(tmp_path: Path) -> None:
     assert "no score 'beste'" in issue.message
 
 
-def test_whether_a_column_exists_may_be_asked(tmp_path: Path) -> None:
-    """Rules are shared between tasks; that the answer is known is a warning."""
+def test_exists_check_on_unknown_column_is_only_a_warning(tmp_path: Path) -> None:
+    """Rules are shared between tasks, so a check with a known result is only a warning."""
     (issue,) = planned(tmp_path, rule("not_exists", "{{ sample.holdout }}")).warnings
     assert "`sample.holdout` is not a column" in issue.message
     assert errors(tmp_path, rule("exists", "{{ scores.string_equal.is_correct }}"))
 
 
-def test_rows_of_a_post_processor_have_columns_of_their_own(tmp_path: Path) -> None:
+def test_rules_can_use_columns_added_by_a_post_processor(tmp_path: Path) -> None:
     solver = SOLVER + (
         "    postprocessor:\n      type: python\n      postprocess_snippet: |\n"
         "        def postprocess(sample, solver_output):\n            return [({'w': 1}, solver_output)]\n"
@@ -189,14 +189,14 @@ def test_rows_of_a_post_processor_have_columns_of_their_own(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("op", ["in", "is_true", "exists", "greater_than"])
-def test_every_command_refuses_the_task(tmp_path: Path, op: str) -> None:
+def test_every_operator_is_checked_for_unknown_names(tmp_path: Path, op: str) -> None:
     operands: dict[str, dict[str, Any]] = {"in": {"values": ["x"]}, "greater_than": {"value": 1}}
     operand = operands.get(op, {})
     (issue,) = errors(tmp_path, rule(op, "{{ scores.string_equal.is_correct }}", **operand))
     assert "no scorer" in issue.message
 
 
-def test_all_violated_rules_are_reported_together_and_once(tmp_path: Path) -> None:
+def test_all_invalid_rules_are_reported_once(tmp_path: Path) -> None:
     found = errors(
         tmp_path,
         rule("equals", "{{ scores.string_equal.is_correct }}", value=1),
@@ -218,7 +218,7 @@ def test_all_violated_rules_are_reported_together_and_once(tmp_path: Path) -> No
         ("not_in", "{{ sample.q }}", {"values": []}, "selects every sample"),
     ],
 )
-def test_a_constant_that_nothing_equals_is_a_warning(
+def test_constant_that_never_matches_is_a_warning(
     tmp_path: Path, op: str, expression: str, operand: dict[str, Any], message: str
 ) -> None:
     (issue,) = planned(tmp_path, rule(op, expression, **operand)).warnings
@@ -227,7 +227,7 @@ def test_a_constant_that_nothing_equals_is_a_warning(
     assert issue.line is not None
 
 
-def test_names_that_parameters_put_in_are_checked_when_they_are_bound(tmp_path: Path) -> None:
+def test_names_from_parameters_are_checked_after_binding(tmp_path: Path) -> None:
     file = write(tmp_path, rule("equals", "{{ scores.<< config.scorer >>.is_correct }}", value=1))
     file.write_text(
         file.read_text().replace(
@@ -240,7 +240,7 @@ def test_names_that_parameters_put_in_are_checked_when_they_are_bound(tmp_path: 
         plan(PlanOrigin(task=str(file), config={"scorer": "string_equal"}))
 
 
-def test_a_task_of_a_data_set_has_no_output_but_scores(tmp_path: Path) -> None:
+def test_dataset_task_has_scores_but_no_solver_output(tmp_path: Path) -> None:
     scorer = '  scorers:\n    - {type: string_equals, value: "{{ sample.q }}", ground_truth: x}\n'
     write(tmp_path)
     for expression, count in (
@@ -260,16 +260,16 @@ def test_a_task_of_a_data_set_has_no_output_but_scores(tmp_path: Path) -> None:
         assert found == count, expression
 
 
-def test_the_platform_takes_them_so_its_dialect_warns(tmp_path: Path) -> None:
+def test_unknown_name_is_a_warning_in_the_platform_dialect(tmp_path: Path) -> None:
     file = write(tmp_path, rule("equals", "{{ scores.string_equal.is_correct }}", value=1))
-    with pytest.raises(SpecError) as caught:  # of other things, which that release writes in another way
+    with pytest.raises(SpecError) as caught:  # other errors, because that release uses another syntax
         read(TaskSpec, file, dialect="aigo-3.17")
     found = [issue for issue in caught.value.issues if "string_equal'" in issue.message]
     assert [issue.severity for issue in found] == ["warning"]
 
 
 @pytest.mark.parametrize("verb", ["validate", "explain", "run"])
-def test_every_verb_that_reads_the_task_refuses_it(aigo: Run, tmp_path: Path, verb: str) -> None:
+def test_validate_explain_and_run_reject_an_unknown_name(aigo: Run, tmp_path: Path, verb: str) -> None:
     write(
         tmp_path,
         rule("equals", "{{ scores.string_equal.is_correct }}", value=1),
@@ -288,7 +288,7 @@ def test_every_verb_that_reads_the_task_refuses_it(aigo: Run, tmp_path: Path, ve
     assert "{{ sample.q }}" in shown
 
 
-def test_a_filter_of_a_data_set_without_an_expression_is_a_warning(aigo: Run, tmp_path: Path) -> None:
+def test_dataset_filter_without_expression_is_a_warning(aigo: Run, tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "d.yaml").write_text(
         "key: d\ndisplay_name: D\ndescription: ''\n"

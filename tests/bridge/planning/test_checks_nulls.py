@@ -1,4 +1,4 @@
-"""Cells without a value are told before the run, where a template would print them."""
+"""Empty cells that a template would print are reported before the run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def warnings(folder: Path, rows: list[dict[str, object]], *, asked: str, truth: 
     return list(plan(PlanOrigin(task=str(folder / "t.yaml"))).warnings)
 
 
-def test_a_null_in_a_prompt_is_a_warning_with_its_first_sample(tmp_path: Path) -> None:
+def test_null_in_a_prompt_is_a_warning_with_the_first_sample(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"q": "x", "a": "y"},
         {"q": None, "a": "y"},
@@ -59,18 +59,18 @@ def test_a_null_in_a_prompt_is_a_warning_with_its_first_sample(tmp_path: Path) -
         "no column at all",
     ],
 )
-def test_a_template_that_knows_of_nulls_is_fine(tmp_path: Path, asked: str) -> None:
+def test_template_that_handles_nulls_has_no_warning(tmp_path: Path, asked: str) -> None:
     rows: list[dict[str, object]] = [{"q": None, "a": "y"}, {"q": "None", "a": "nan"}]
     assert warnings(tmp_path, rows, asked=asked, truth="{{ sample.a }}") == []
 
 
-def test_full_rows_have_no_warning(tmp_path: Path) -> None:
+def test_rows_without_nulls_have_no_warning(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"q": 0, "a": 0}, {"q": False, "a": []}, {"q": "", "a": "x"}]
     assert warnings(tmp_path, rows, asked="{{ sample.q }}", truth="{{ sample.a }}") == []
 
 
-def test_an_empty_text_to_compare_with_is_a_warning(tmp_path: Path) -> None:
-    """An empty cell of a CSV column of texts: a model that says nothing would be right."""
+def test_empty_ground_truth_is_a_warning(tmp_path: Path) -> None:
+    """An empty cell in a CSV text column would make an empty answer correct."""
     warnings(tmp_path, [{"q": "x", "a": "y"}], asked="{{ sample.q }}", truth="{{ sample.a }}")
     (tmp_path / "d.jsonl").unlink()
     (tmp_path / "d.csv").write_text("q,a\n,b\nx,\n")
@@ -82,14 +82,14 @@ def test_an_empty_text_to_compare_with_is_a_warning(tmp_path: Path) -> None:
     assert "an empty answer counts as correct" in str(found.hint)
 
 
-def test_a_null_within_a_compared_text_is_a_part_of_it(tmp_path: Path) -> None:
+def test_null_inside_a_longer_ground_truth_is_a_warning(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"q": "x", "a": 1, "unit": "kg"}, {"q": "x", "a": 2, "unit": None}]
     (found,) = warnings(tmp_path, rows, asked="{{ sample.q }}", truth="{{ sample.a }} {{ sample.unit }}")
     assert found.message == "column 'unit' is null in 1 of 2 samples (first: sample 1)"
     assert "renders it as 'None'" in str(found.hint)
 
 
-def test_a_condition_that_takes_a_missing_cell_for_true_is_a_warning(tmp_path: Path) -> None:
+def test_condition_that_treats_missing_cell_as_true_is_a_warning(tmp_path: Path) -> None:
     condition = "{% if sample.q %}yes{% else %}no{% endif %}"
     rows: list[dict[str, object]] = [{"a": "y", "q": True}, {"a": "y"}]
     (found,) = warnings(tmp_path, rows, asked="?", truth=condition)
@@ -100,7 +100,7 @@ def test_a_condition_that_takes_a_missing_cell_for_true_is_a_warning(tmp_path: P
     assert warnings(tmp_path, rows, asked="?", truth=knowing) == []
 
 
-def test_validate_warns_of_the_same(tmp_path: Path) -> None:
+def test_validate_reports_the_same_null_warning(tmp_path: Path) -> None:
     warnings(
         tmp_path,
         [{"q": "x", "a": "y"}, {"q": "x", "a": None}],

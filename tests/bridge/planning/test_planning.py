@@ -1,4 +1,4 @@
-"""From a task file to a plan: everything that is wrong is known before a model is called."""
+"""From a task file to a plan: every error is reported before a model call."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_config_and_rows_are_bound(tmp_path: Path) -> None:
     assert (made.entity, made.num_trials, made.model_keys) == ("model", 1, ())
 
 
-def test_the_digest_is_of_the_content_not_of_the_place(tmp_path: Path) -> None:
+def test_digest_depends_on_content_and_not_on_location(tmp_path: Path) -> None:
     first = plan(write(tmp_path / "a"))
     second = plan(write(tmp_path / "somewhere else"))
     assert first.digest == second.digest
     assert len(first.digest) == 64
-    # Comments, quotes and the order of keys are no content either.
+    # Comments, quotes and key order do not change the content.
     assert (
         plan(write(tmp_path / "c", "# note\n" + TASK.replace("key: t\n", 'key: "t"\n'))).digest
         == first.digest
@@ -101,14 +101,14 @@ def test_the_digest_is_of_the_content_not_of_the_place(tmp_path: Path) -> None:
         (TASK, ROWS, {"num_trials": 2}),
     ],
 )
-def test_one_changed_byte_gives_another_digest(
+def test_every_change_of_content_changes_the_digest(
     tmp_path: Path, text: str, rows: str, fields: dict[str, Any]
 ) -> None:
     usual = plan(write(tmp_path / "a"))
     assert plan(write(tmp_path / "b", text, rows), **fields).digest != usual.digest
 
 
-def test_an_included_file_is_part_of_the_digest(tmp_path: Path) -> None:
+def test_included_file_changes_the_digest(tmp_path: Path) -> None:
     text = TASK.replace('"{{ sample.<< config.column >> }}"', "!include truth.txt")
     for folder, truth in (("a", "{{ sample.answer }}"), ("b", "{{ sample.answer }}!")):
         write(tmp_path / folder, text)
@@ -175,13 +175,13 @@ def test_an_edited_plan_is_reported(tmp_path: Path) -> None:
     assert not is_intact(edited(header))
 
 
-def test_a_plan_that_was_written_without_a_secret_is_not_called_edited(tmp_path: Path) -> None:
+def test_plan_with_masked_secret_does_not_count_as_edited(tmp_path: Path) -> None:
     header = plan(write(tmp_path)).header()
     header["config"] = {**header["config"], "key": MASK}
     assert logged_plan(header).damage == ()
 
 
-def test_a_plan_of_an_older_release_is_read_where_nothing_has_to_be_filled_in(tmp_path: Path) -> None:
+def test_plan_of_older_release_is_read_unless_it_has_placeholders(tmp_path: Path) -> None:
     made = plan(write(tmp_path))
     header = json.loads(json.dumps(made.header()))
     del header["outline"]
@@ -191,13 +191,13 @@ def test_a_plan_of_an_older_release_is_read_where_nothing_has_to_be_filled_in(tm
         logged_plan(header)
 
 
-def test_planning_again_from_the_plans_origin_gives_the_same_plan(tmp_path: Path) -> None:
+def test_plan_rebuilt_from_its_origin_is_equal(tmp_path: Path) -> None:
     made = plan(write(tmp_path), num_samples=1)
     assert made.origin is not None
     assert plan_origin(made.origin) == made
 
 
-def test_an_unknown_column_has_its_file_line_and_column(tmp_path: Path) -> None:
+def test_unknown_column_is_reported_with_file_line_and_column(tmp_path: Path) -> None:
     path = write(tmp_path, TASK.replace("sample.question", "sample.qestion"))
     (issue,) = issues(path)
     assert issue.message == "`sample.qestion` is not a column of the dataset"
@@ -233,12 +233,12 @@ def test_a_column_parameter_must_name_a_column(tmp_path: Path) -> None:
     assert {issue.hint for issue in found} == {"did you mean 'answer'?"}
 
 
-def test_a_template_that_does_not_compile_has_its_line(tmp_path: Path) -> None:
+def test_invalid_template_is_reported_with_its_line(tmp_path: Path) -> None:
     (issue,) = issues(write(tmp_path, TASK.replace("{{ sample.question }}", "{{ sample.question }")))
     assert (issue.line, Path(issue.file or "").name) == (17, "task.yaml")
 
 
-def test_missing_and_surplus_config_are_reported_together(tmp_path: Path) -> None:
+def test_missing_and_unknown_parameters_are_reported_together(tmp_path: Path) -> None:
     text = TASK.replace(", default_value: dry", "")
     assert [issue.message for issue in issues(write(tmp_path, text), config={"tome": "x"})] == [
         "parameter 'tone' (Tone) has no value",
@@ -246,20 +246,20 @@ def test_missing_and_surplus_config_are_reported_together(tmp_path: Path) -> Non
     ]
 
 
-def test_a_config_value_that_does_not_fit_is_reported_with_its_position(tmp_path: Path) -> None:
+def test_invalid_parameter_value_is_reported_with_its_position(tmp_path: Path) -> None:
     text = TASK.replace("role: user", 'role: "<< config.tone >>"')
     found = issues(write(tmp_path, text))
     assert [Path(issue.file or "").name for issue in found] == ["task.yaml"]
     assert found[0].line == 14
 
 
-def test_labels_that_contradict_each_other_are_a_warning(tmp_path: Path) -> None:
+def test_contradictory_labels_are_a_warning(tmp_path: Path) -> None:
     warnings = plan(write(tmp_path, TASK + JUDGE)).warnings
     (found,) = [issue for issue in warnings if "among the correct" in issue.message]
     assert (found.severity, found.line) == ("warning", 25)
 
 
-def test_a_bound_definition_is_checked_as_a_whole() -> None:
+def test_definition_is_checked_again_after_binding() -> None:
     document = {
         "solver": {
             "type": "single_turn_solver",
@@ -289,7 +289,7 @@ def test_a_bound_definition_is_checked_as_a_whole() -> None:
     ]
 
 
-def test_a_definition_without_a_solver_has_no_output_to_look_at() -> None:
+def test_solver_output_is_unknown_without_a_solver() -> None:
     scorer = {"type": "string_equals", "ground_truth": "a", "value": "{{ solver_output.output }}"}
     (issue,) = definition_issues(BenchmarkDefinition.model_validate({"scorers": [scorer]}), ["a"])
     assert issue.hint == "without a solver, only `sample` can be used here"
@@ -320,7 +320,7 @@ def test_a_missing_dataset_is_reported_with_the_searched_paths(tmp_path: Path) -
     assert issue.hint == "pass it with --dataset other=FILE"
 
 
-def test_a_data_set_that_is_declared_twice_is_not_guessed(tmp_path: Path) -> None:
+def test_duplicate_dataset_declaration_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path)
     for name in ("a.yaml", "b.yml"):
         (tmp_path / name).write_text("key: q\ndisplay_name: Q\nsource: {type: local, path: q.jsonl}\n")
@@ -339,14 +339,14 @@ def test_a_data_set_that_is_declared_twice_is_not_guessed(tmp_path: Path) -> Non
         ({"num_trials": 0}, "num_trials is 0, expected at least 1"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_rejected(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         plan(write(tmp_path), **fields)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("rows", ["", "\n\n"])
-def test_an_empty_data_set_is_refused(tmp_path: Path, rows: str) -> None:
+def test_empty_dataset_is_rejected(tmp_path: Path, rows: str) -> None:
     with pytest.raises(DatasetError, match=r"q\.jsonl"):
         plan(write(tmp_path, rows=rows))
 
@@ -365,13 +365,13 @@ def test_a_misspelled_task_is_reported(name: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_folder_without_a_task_is_reported(tmp_path: Path) -> None:
+def test_folder_without_task_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no task\.yaml"):
         plan(tmp_path)
     assert plan(write(tmp_path).parent).samples
 
 
-def test_a_data_set_task_needs_exactly_one_data_set(tmp_path: Path) -> None:
+def test_dataset_task_needs_exactly_one_dataset(tmp_path: Path) -> None:
     text = """\
         key: t
         display_name: T
@@ -387,7 +387,7 @@ def test_a_data_set_task_needs_exactly_one_data_set(tmp_path: Path) -> None:
     assert (made.entity, made.dataset and made.dataset.key) == ("dataset", "any")
 
 
-def test_every_refusal_is_a_bridge_error(tmp_path: Path) -> None:
+def test_invalid_task_file_raises_a_bridge_error(tmp_path: Path) -> None:
     for text in ("", "[]", "key: t", "key: [", TASK.replace("key: t", "key: T t")):
         with pytest.raises(BridgeError):
             plan(write(tmp_path, text))

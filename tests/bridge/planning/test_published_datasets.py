@@ -1,4 +1,4 @@
-"""`--full`: the real rows of a shipped task, compared with what its dataset file says of them."""
+"""`--full`: the real rows of a shipped task, compared with the facts in its dataset file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHERS = [{**row, "answer": "#### 7"} for row in ROWS]
 
 @pytest.fixture
 def task(tmp_path: Path) -> Callable[..., Path]:
-    """A copy of gsm8k whose dataset file says other things of its rows."""
+    """Return a copy of gsm8k with changed facts in its dataset file."""
 
     def make(**source: Any) -> Path:
         folder = tmp_path / "mine"
@@ -68,7 +68,7 @@ def warnings(planned: TaskPlan) -> str:
         "openai/gsm8k/main/test.parquet",
     ],
 )
-def test_a_local_copy_replaces_the_hub(task: Callable[..., Path], tmp_path: Path, place: str) -> None:
+def test_local_copy_is_used_instead_of_the_hub(task: Callable[..., Path], tmp_path: Path, place: str) -> None:
     write(tmp_path / "copy" / place, ROWS)
 
     planned = full(task(num_rows=6), tmp_path / "copy")
@@ -79,7 +79,7 @@ def test_a_local_copy_replaces_the_hub(task: Callable[..., Path], tmp_path: Path
     assert planned.dataset.digest in warnings(planned)
 
 
-def test_a_split_in_several_files_is_one(task: Callable[..., Path], tmp_path: Path) -> None:
+def test_split_in_several_files_is_read_as_one(task: Callable[..., Path], tmp_path: Path) -> None:
     write(tmp_path / "copy" / "main" / "test-00000-of-00002.parquet", ROWS[:4])
     write(tmp_path / "copy" / "main" / "test-00001-of-00002.parquet", ROWS[4:])
     write(tmp_path / "one" / "test.jsonl", ROWS)
@@ -92,14 +92,14 @@ def test_a_split_in_several_files_is_one(task: Callable[..., Path], tmp_path: Pa
     assert len(several.samples) == 6
 
 
-def test_other_rows_than_the_published_are_refused_with_all_that_is_wrong(
+def test_rows_that_differ_from_the_published_dataset_are_rejected(
     task: Callable[..., Path], tmp_path: Path
 ) -> None:
     write(tmp_path / "copy" / "test.jsonl", ROWS)
     known = full(task(num_rows=6), tmp_path / "copy").dataset
     assert known is not None
     assert warnings(full(task(num_rows=6, digest=known.digest), tmp_path / "copy")) == ""
-    # Looked at as a whole, however few are run.
+    # All rows are checked even if only a few are run.
     few = full(task(num_rows=6, digest=known.digest), tmp_path / "copy", num_samples=2, subsampling="random")
     assert (len(few.samples), warnings(few)) == (2, "")
 
@@ -114,7 +114,9 @@ def test_other_rows_than_the_published_are_refused_with_all_that_is_wrong(
         assert {issue.code for issue in refused.value.issues} == {Code.UNPINNED_SOURCE}
 
 
-def test_unknown_facts_about_rows_are_reported(task: Callable[..., Path], tmp_path: Path) -> None:
+def test_unknown_revision_row_count_and_digest_are_reported(
+    task: Callable[..., Path], tmp_path: Path
+) -> None:
     write(tmp_path / "copy" / "test.jsonl", ROWS)
     unpinned = {"load_dataset_kwargs": {"name": "main", "revision": "main"}, "num_rows": None}
 
@@ -122,10 +124,10 @@ def test_unknown_facts_about_rows_are_reported(task: Callable[..., Path], tmp_pa
 
     assert "the revision 'main' may change" in text
     assert "the number of rows is unknown (found 6)" in text
-    assert text.endswith("their digest is unknown")  # of two rows there is none
+    assert text.endswith("their digest is unknown")  # two rows have no digest
 
 
-def test_a_copy_without_the_split_says_where_it_was_looked_for(
+def test_copy_without_the_split_is_an_error_with_searched_files(
     task: Callable[..., Path], tmp_path: Path
 ) -> None:
     write(tmp_path / "copy" / "train.jsonl", ROWS)
@@ -134,7 +136,7 @@ def test_a_copy_without_the_split_says_where_it_was_looked_for(
     assert caught.value.code == Code.MISSING_COPY
 
 
-def test_shipped_data_sets_say_how_many_rows_they_have() -> None:
+def test_shipped_dataset_descriptions_name_the_number_of_rows() -> None:
     for file in TASKS.glob("*/*.yaml"):
         document = yaml.safe_load(file.read_text("utf-8").replace("!include", ""))
         source = document.get("source") or {}

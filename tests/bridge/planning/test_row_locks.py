@@ -1,4 +1,4 @@
-"""Rows whose digest nobody has published are those of the first run on all of them."""
+"""Rows without a published digest must equal those of the first run on all rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Plan = Callable[..., TaskPlan]
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Plan:
-    """gsm8k on a copy of its dataset that has these rows."""
+    """Return the plan of gsm8k on a copy of its dataset with these rows."""
 
     def make(rows: Sequence[dict[str, Any]], digest: str | None = None, **options: Any) -> TaskPlan:
         shutil.copytree(TASKS / "gsm8k", tmp_path / "mine", dirs_exist_ok=True)
@@ -43,7 +43,7 @@ def planned(tmp_path: Path) -> Plan:
     return make
 
 
-def test_the_first_run_on_all_rows_keeps_their_digest(tmp_path: Path, planned: Plan) -> None:
+def test_first_run_on_all_rows_records_their_digest(tmp_path: Path, planned: Plan) -> None:
     out = tmp_path / "out"
     assert compare_rows([planned(ROWS, num_samples=2)], out) == []
     assert not out.exists()
@@ -57,7 +57,7 @@ def test_the_first_run_on_all_rows_keeps_their_digest(tmp_path: Path, planned: P
     assert entry == {"num_rows": 4, "digest": planned(ROWS).dataset.digest}  # type: ignore[union-attr]
 
 
-def test_other_rows_are_refused_from_then_on(tmp_path: Path, planned: Plan) -> None:
+def test_changed_rows_are_rejected_after_the_first_run(tmp_path: Path, planned: Plan) -> None:
     compare_rows([planned(ROWS)], tmp_path)
     kept = (tmp_path / LOCK).read_bytes()
 
@@ -69,7 +69,7 @@ def test_other_rows_are_refused_from_then_on(tmp_path: Path, planned: Plan) -> N
     assert (tmp_path / LOCK).read_bytes() == kept
 
 
-def test_a_digest_that_the_file_knows_needs_no_lock(tmp_path: Path, planned: Plan) -> None:
+def test_dataset_with_published_digest_needs_no_lock_file(tmp_path: Path, planned: Plan) -> None:
     known = planned(ROWS).dataset
     assert known is not None
     plan_ = planned(ROWS, digest=known.digest)
@@ -80,14 +80,14 @@ def test_a_digest_that_the_file_knows_needs_no_lock(tmp_path: Path, planned: Pla
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"x": 1}', "\udcff"])
-def test_a_damaged_lock_file_is_reported_and_not_ignored(content: str, tmp_path: Path, planned: Plan) -> None:
+def test_invalid_lock_file_is_reported(content: str, tmp_path: Path, planned: Plan) -> None:
     (tmp_path / LOCK).write_bytes(content.encode("utf-8", "surrogateescape"))
 
     with pytest.raises(DatasetError, match=LOCK):
         compare_rows([planned(ROWS)], tmp_path)
 
 
-def test_evidence_says_which_rows_these_are(planned: Plan) -> None:
+def test_evidence_names_number_and_digest_of_the_rows(planned: Plan) -> None:
     every, some = planned(ROWS), planned(ROWS, num_samples=2)
     assert every.dataset is not None
     (note,) = [tag for tag in every.tags if tag.startswith("rows of ")]

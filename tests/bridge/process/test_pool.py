@@ -1,4 +1,4 @@
-"""Work done by several processes, in a folder of temporary files whose name is too long for a socket."""
+"""Work in several processes with a temporary folder whose name is too long for a socket."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def clear_away_although_told_again(place: Path) -> None:
         place.touch()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a process there is ended, and not told to end")
+@pytest.mark.skipif(sys.platform == "win32", reason="on Windows a process is ended without a signal")
 def test_a_process_stopped_twice_removes_its_temporary_files(tmp_path: Path) -> None:
-    """As a whole group of processes is: by whoever stops it, and by the parent."""
+    """A process group receives the signal twice: from the terminal and from the parent."""
     (result,) = each_in_processes(clear_away_although_told_again, [(tmp_path / "cleared",)], 1)
     assert isinstance(result, MemoryError)
     assert (tmp_path / "cleared").exists()

@@ -1,4 +1,4 @@
-"""What messages say about installing: packages by name, which is right for a wheel and for an editable installation."""
+"""Install commands in messages name packages, which works for wheels and editable installations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def names(requirements: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("extra", sorted(set(PROJECT["optional-dependencies"]) - {"test"}))
-def test_the_command_names_the_packages_of_an_extra(extra: str) -> None:
+def test_install_command_names_the_packages_of_an_extra(extra: str) -> None:
     command = install_command(extra)
 
     assert command is not None
@@ -28,15 +28,15 @@ def test_the_command_names_the_packages_of_an_extra(extra: str) -> None:
     assert names(shlex.split(command)[2:]) == names(PROJECT["optional-dependencies"][extra])
 
 
-def test_an_extra_that_does_not_exist_has_no_command() -> None:
-    """Not every engine is an extra: Inspect comes with the core, and others' engines with their own packages."""
+def test_unknown_extra_has_no_install_command() -> None:
+    """Inspect is installed with the core, and third-party engines have their own packages."""
     assert install_command("inspect") is None
 
 
-def test_a_package_of_the_core_is_named_with_the_release_that_suits() -> None:
+def test_core_package_is_named_with_a_compatible_version() -> None:
     assert core_command("inspect_ai").startswith("pip install 'inspect-ai")
     assert "<0.4" in core_command("inspect-ai")
-    assert core_command("pyarrow") == "pip install pyarrow"  # of an extra only
+    assert core_command("pyarrow") == "pip install pyarrow"  # only required by an extra
 
 
 def test_without_an_installation_no_command_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,8 +52,8 @@ def test_requirements_are_quoted_for_a_shell() -> None:
     assert pip_install("a>=1", "b") == "pip install 'a>=1' b"
 
 
-def test_no_message_asks_for_aigo_bridge_from_an_index() -> None:
-    """It is on none; and installed from one it would take the place of an editable installation."""
+def test_no_message_installs_aigo_bridge_from_a_package_index() -> None:
+    """aigo-bridge is on no index, and installing it from one would replace an editable installation."""
     asking = [
         path.relative_to(REPOSITORY)
         for folder in ("bridge", "adapters", "extras", "tasks", "docs")
@@ -65,5 +65,5 @@ def test_no_message_asks_for_aigo_bridge_from_an_index() -> None:
         )
     ]
 
-    # The module that explains why.
+    # This module explains the reason.
     assert [str(path) for path in asking] == ["bridge/aigo_bridge/process/__init__.py"]

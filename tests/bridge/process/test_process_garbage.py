@@ -1,4 +1,4 @@
-"""Collections are rarer while samples run, and as before afterwards."""
+"""Garbage is collected less often while samples run, and as before afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from aigo_bridge.process import fewer_collections
 
 
-def test_thresholds_are_put_back_also_after_an_error() -> None:
+def test_thresholds_are_restored_after_an_error() -> None:
     before = gc.get_threshold()
     seen = []
 
@@ -23,7 +23,7 @@ def test_thresholds_are_put_back_also_after_an_error() -> None:
     assert gc.get_threshold() == before
 
 
-def test_a_rarer_setting_of_the_program_itself_is_kept() -> None:
+def test_higher_thresholds_of_the_program_are_kept() -> None:
     before = gc.get_threshold()
     try:
         gc.set_threshold(700, 10, 1000)

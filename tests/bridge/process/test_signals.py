@@ -1,4 +1,4 @@
-"""Work that a signal may not leave half done."""
+"""Blocks that a signal must not leave half done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aigo_bridge.process.signals import STOPPED_BY, finishing, stop_here
 
 
 def interrupted_work(done: list[str], *, times: int, error: Exception | None = None) -> None:
-    """Do something in a block that is interrupted so many times."""
+    """Interrupt a block this many times."""
     with finishing():
         for _ in range(times):
             signal.raise_signal(signal.SIGINT)
@@ -20,7 +20,7 @@ def interrupted_work(done: list[str], *, times: int, error: Exception | None = N
         done.append("written")
 
 
-def test_an_interruption_waits_for_the_end_of_the_block() -> None:
+def test_first_interrupt_waits_for_the_end_of_the_block() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         interrupted_work(done, times=1)
@@ -28,19 +28,19 @@ def test_an_interruption_waits_for_the_end_of_the_block() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interruption_ends_the_block() -> None:
+def test_second_interrupt_ends_the_block() -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         interrupted_work(done, times=2)
     assert done == []
 
 
-def test_a_failure_in_the_block_is_not_hidden_by_an_interruption() -> None:
+def test_error_in_the_block_is_not_hidden_by_an_interrupt() -> None:
     with pytest.raises(ValueError, match="full"):
         interrupted_work([], times=1, error=ValueError("full"))
 
 
-def test_other_threads_leave_signals_alone() -> None:
+def test_signal_handlers_are_unchanged_in_other_threads() -> None:
     def work() -> None:
         with finishing():
             seen.append(signal.getsignal(signal.SIGINT))
@@ -52,7 +52,7 @@ def test_other_threads_leave_signals_alone() -> None:
     assert seen == [signal.default_int_handler]
 
 
-def test_a_signal_that_was_caught_stops_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caught_signal_stops_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
     stop_here()
     monkeypatch.setattr("aigo_bridge.process.signals.STOPPED_BY", [*STOPPED_BY, signal.SIGTERM])
     with pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""What `kill -9` leaves behind is swept away, and nothing else."""
+"""Files left behind by `kill -9` are removed, and no others."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ exporting = new_content(Path("exported"), force=False)
 
 @contextmanager
 def running(folder: Path, what: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has a temporary thing, and waits."""
+    """Run a process that creates a temporary file or folder and waits."""
     process = subprocess.Popen(
         [sys.executable, "-c", f"{CODE[what]}\nprint('made', flush=True)\nimport time\ntime.sleep(600)"],
         stdout=subprocess.PIPE,
@@ -80,7 +80,7 @@ def test_files_of_a_killed_process_are_removed_by_the_next_one(tmp_path: Path, w
         left = names(tmp_path)
         assert len(left) == 1
         with running(tmp_path, what):
-            # It is in use: nobody touches it.
+            # Files in use are kept.
             assert left < names(tmp_path)
             killed.kill()
             killed.wait()
@@ -89,8 +89,8 @@ def test_files_of_a_killed_process_are_removed_by_the_next_one(tmp_path: Path, w
                 assert len(names(tmp_path)) == 2
 
 
-def test_only_what_is_locked_in_this_way_is_swept(tmp_path: Path) -> None:
-    """Folders of other programs and releases, and what links point to, stay."""
+def test_only_files_with_a_lock_are_removed(tmp_path: Path) -> None:
+    """Folders of other programs and releases, and the targets of links, are kept."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").touch()
     (tmp_path / "aigo-sandbox-old").mkdir()
@@ -106,7 +106,7 @@ def test_only_what_is_locked_in_this_way_is_swept(tmp_path: Path) -> None:
     assert (tmp_path / "precious" / "file").exists()
 
 
-def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(
+def test_draft_removed_before_it_is_locked_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_bridge.process import temporary

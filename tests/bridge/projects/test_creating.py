@@ -1,4 +1,4 @@
-"""New files beside what is there: all or none, and never over another."""
+"""New files next to existing ones: all or none, and never overwriting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tree(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def test_files_are_written_next_to_others(tmp_path: Path) -> None:
+def test_files_are_written_next_to_existing_files(tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text("mine")
 
     written = create_files(tmp_path, FILES)
@@ -27,13 +27,13 @@ def test_files_are_written_next_to_others(tmp_path: Path) -> None:
     assert (tmp_path / "own.txt").read_text() == "mine"
 
 
-def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
+def test_missing_parent_folders_are_created(tmp_path: Path) -> None:
     create_files(tmp_path / "x" / "y", FILES)
 
     assert tree(tmp_path / "x" / "y") == {"a.txt", "deep", "deep/er", "deep/er/b.txt"}
 
 
-def test_where_files_exist_nothing_is_written_and_all_are_named(tmp_path: Path) -> None:
+def test_existing_files_are_reported_and_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "b.txt").write_text("mine")
     (tmp_path / "a.txt").symlink_to(tmp_path / "nowhere")
@@ -51,7 +51,7 @@ def test_where_files_exist_nothing_is_written_and_all_are_named(tmp_path: Path) 
     ("obstacle", "message"),
     [("file", "is not a folder"), ("out", "lies out of the folder"), ("nothing", "is a link to nothing")],
 )
-def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path, obstacle: str, message: str) -> None:
+def test_file_or_link_in_place_of_a_folder_is_reported(tmp_path: Path, obstacle: str, message: str) -> None:
     folder, place = tmp_path / "p", tmp_path / "p" / "deep"
     folder.mkdir()
     (tmp_path / "out").mkdir()
@@ -84,9 +84,7 @@ def test_a_failed_write_leaves_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert tree(tmp_path) == {"deep"}
 
 
-def test_a_file_that_comes_in_between_is_not_written_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_created_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def meddle(descriptor: int) -> None:
         (tmp_path / "deep" / "er").mkdir(parents=True, exist_ok=True)
         (tmp_path / "deep" / "er" / "b.txt").write_text("mine")

@@ -1,4 +1,4 @@
-"""What projects begin with: real files, that fit together and the release that writes them."""
+"""Files of new projects fit together and the release that writes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMON = {
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_project_is_whole(template: Template) -> None:
+def test_new_project_has_all_listed_files(template: Template) -> None:
     files = project_files(template)
 
     assert {*COMMON, "aigo-bridge.toml"} <= set(files)
@@ -36,11 +36,11 @@ def test_a_project_is_whole(template: Template) -> None:
     assert listed <= set(files), "the page of the project names files that are not there"
 
 
-def test_the_help_names_the_templates() -> None:
+def test_help_lists_all_templates() -> None:
     assert tuple(NAMES.split("|")) == tuple(TEMPLATES)
 
 
-def test_the_workflow_installs_this_release() -> None:
+def test_requirements_install_this_release() -> None:
     lines = project_files("chat")["requirements.txt"].decode().splitlines()
     (requirement,) = [Requirement(line) for line in lines if not line.startswith("#")]
 
@@ -48,7 +48,7 @@ def test_the_workflow_installs_this_release() -> None:
     assert requirement.specifier.contains(__version__)
 
 
-def test_the_editor_is_given_schemas_that_are_there() -> None:
+def test_editor_settings_refer_to_existing_schemas() -> None:
     files = project_files("chat")
     settings = json.loads(files[".vscode/settings.json"])
 
@@ -57,7 +57,7 @@ def test_the_editor_is_given_schemas_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_bears_its_name_everywhere(part: str) -> None:
+def test_new_part_uses_its_name_in_every_file(part: str) -> None:
     files = part_files(part, "my_own-part")  # type: ignore[arg-type]  # one of them
 
     assert files

@@ -1,4 +1,4 @@
-"""The adapters that files name by key."""
+"""Adapters that model files name by key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(key: str, body: Any, status: int = 200, info: ModelInfo = CHAT) -> Repl
     return parse_reply(SHIPPED[key].answer(text, status, info), info.task)
 
 
-def test_every_key_that_published_files_use_is_there() -> None:
+def test_all_published_adapter_keys_are_available() -> None:
     assert set(SHIPPED) == {
         "latticeflow$identity", "latticeflow$identity_custom", "latticeflow$openai_responses", *OPENAI,
     }  # fmt: skip
@@ -45,14 +45,14 @@ def test_every_key_that_published_files_use_is_there() -> None:
 
 
 @pytest.mark.parametrize("key", OPENAI)
-def test_chat_completions_get_everything(key: str) -> None:
+def test_chat_completion_request_has_messages_options_and_tools(key: str) -> None:
     tools = [{"type": "function", "function": {"name": "look", "description": "d", "parameters": {}}}]
     body = request(key, CallInput(CONVERSATION, {"temperature": 0, "tools": tools}))
     assert body == {"model": "m-1", **CONVERSATION, "temperature": 0, "tools": tools}
 
 
 @pytest.mark.parametrize("key", OPENAI)
-def test_a_model_that_the_address_names_is_not_named_again(key: str) -> None:
+def test_request_without_model_key_has_no_model_field(key: str) -> None:
     assert "model" not in request(key, CallInput(CONVERSATION), ModelInfo("chat_completion", None))
 
 
@@ -66,7 +66,7 @@ def test_embeddings_through_the_openai_adapter() -> None:
 
 
 @pytest.mark.parametrize("key", [*OPENAI, "latticeflow$identity"])
-def test_a_streamed_and_a_whole_answer_are_the_same(key: str) -> None:
+def test_streamed_and_complete_answers_are_equal(key: str) -> None:
     whole = read(key, completion("Oslo"))
     pieces = [
         delta("Os"),
@@ -77,7 +77,7 @@ def test_a_streamed_and_a_whole_answer_are_the_same(key: str) -> None:
     assert read(key, sse(*pieces)) == whole
 
 
-def test_identity_passes_the_input_as_it_is() -> None:
+def test_identity_adapter_passes_input_unchanged() -> None:
     assert request("latticeflow$identity", CallInput(CONVERSATION, {"seed": 7})) == {
         **CONVERSATION,
         "seed": 7,
@@ -95,13 +95,13 @@ def test_json_lines_of_a_custom_model_are_not_merged() -> None:
 
 @pytest.mark.parametrize("key", list(SHIPPED))
 @pytest.mark.parametrize("body", ["", "<html>busy</html>", '{"choices": [', "\x00"])
-def test_a_body_that_is_not_json_is_reported(key: str, body: str) -> None:
+def test_invalid_json_response_is_an_error(key: str, body: str) -> None:
     with pytest.raises(CallError, match="the response is not JSON: found"):
         read(key, body)
 
 
 @pytest.mark.parametrize("key", list(SHIPPED))
-def test_an_error_status_is_an_error_with_the_endpoints_words(key: str) -> None:
+def test_error_status_is_reported_with_the_endpoint_message(key: str) -> None:
     with pytest.raises(CallError, match="status 401: no such key") as caught:
         read(key, {"error": {"message": "no such key", "type": "auth"}}, 401)
     assert caught.value.kind == "refused"
@@ -111,7 +111,7 @@ def test_an_error_status_is_an_error_with_the_endpoints_words(key: str) -> None:
         read(key, "", 404)
 
 
-def test_responses_requests() -> None:
+def test_responses_request_has_the_expected_format() -> None:
     options = {
         "max_tokens": 5, "logprobs": True, "top_logprobs": 2, "reasoning_effort": "low", "temperature": 0,
         "tools": [{"type": "function", "function": {"name": "look", "description": "d", "parameters": {}}}],
@@ -137,7 +137,7 @@ def test_responses_requests() -> None:
     }
 
 
-def test_images_in_responses_requests() -> None:
+def test_responses_request_includes_images() -> None:
     parts = [
         {"type": "text", "text": "what"},
         {"type": "image_url", "image_url": {"url": "data:x", "detail": "low"}},
@@ -166,7 +166,7 @@ RESPONSE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_responses_answers() -> None:
+def test_responses_answer_is_converted() -> None:
     found = read("latticeflow$openai_responses", RESPONSE)
     (choice,) = found.choices
     assert (choice.text, choice.reasoning, choice.finish_reason) == ("Oslo", "because", "tool_calls")
@@ -177,7 +177,7 @@ def test_responses_answers() -> None:
     assert found.model == "m-1-2026"
 
 
-def test_a_streamed_response_is_its_last_event() -> None:
+def test_streamed_response_equals_its_final_event() -> None:
     events = [
         {"type": "response.created", "response": {"output": []}},
         {"type": "response.output_text.delta", "delta": "Os"},
@@ -188,7 +188,7 @@ def test_a_streamed_response_is_its_last_event() -> None:
     )
 
 
-def test_a_cut_and_a_failed_response() -> None:
+def test_truncated_and_failed_responses_are_distinguished() -> None:
     cut = {**RESPONSE, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     assert read("latticeflow$openai_responses", cut).choices[0].finish_reason == "length"
     failed = {"status": "failed", "error": {"code": "server_error", "message": "broken"}, "output": []}

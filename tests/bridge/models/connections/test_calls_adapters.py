@@ -1,4 +1,4 @@
-"""Adapters that authors write: what their templates see, and what happens when they are wrong."""
+"""Adapters written by users: the variables of their templates and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def chat(text: str, **more: Any) -> dict[str, Any]:
 
 
 @given(st.text())
-def test_any_text_gets_through_both_ways(text: str) -> None:
+def test_any_text_passes_unchanged_in_both_directions(text: str) -> None:
     body = json.loads(adapter().request(CallInput(chat(text)), INFO))
     assert body["turns"] == [{"who": "user", "says": text}]
     answer = adapter().answer(f"data: {json.dumps({'text': text})}\ndata: [DONE]", 200, INFO)
     assert answer["choices"][0]["message"]["content"] == text
 
 
-def test_options_response_format_and_the_model_are_there() -> None:
+def test_input_template_has_options_response_format_and_model() -> None:
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": True}}
     call = CallInput(chat("a", response_format=form), {"temperature": 0, "stop": ["x"]})
     assert json.loads(adapter().request(call, INFO)) == {
@@ -63,23 +63,23 @@ def test_options_response_format_and_the_model_are_there() -> None:
     }
 
 
-def test_without_a_response_format_nothing_is_printed() -> None:
+def test_missing_response_format_is_omitted_from_the_input() -> None:
     seen = "{{ input | tojson }} {{ input.response_format is none }} {{ input.nothing is defined }}"
     text = adapter(seen).request(CallInput(chat("a")), INFO)
     assert text == '{"messages": [{"content": "a", "role": "user"}]} True False'
 
 
-def test_an_unknown_model_key_prints_as_nothing() -> None:
+def test_missing_model_key_renders_as_empty() -> None:
     assert adapter("[{{ model_info.model_key }}]").request(CallInput({}), ModelInfo("custom", None)) == "[]"
 
 
-def test_a_template_changes_nothing_that_it_is_given() -> None:
+def test_input_template_cannot_change_the_call() -> None:
     given_ = chat("a")
     adapter("{% set _ = input.update({'messages': []}) %}{}").request(CallInput(given_), INFO)
     assert given_ == chat("a")
 
 
-def test_the_status_is_the_templates_to_judge() -> None:
+def test_output_template_can_handle_the_status() -> None:
     assert adapter().answer("oops", 400, INFO) == {"error": "no luck (400)"}
 
 
@@ -101,7 +101,7 @@ def test_errors_of_an_output_template_are_reported(output: str, message: str) ->
     assert not caught.value.is_transient
 
 
-def test_a_template_that_works_without_end_is_stopped() -> None:
+def test_endless_input_template_is_stopped() -> None:
     endless = "{% for a in range(100000) %}{% for b in range(100000) %}{{ b }}{% endfor %}{% endfor %}"
     with pytest.raises(CallError, match="process_input"):
         adapter(endless).request(CallInput({}), INFO)
@@ -112,12 +112,12 @@ def test_invalid_jinja_is_reported_when_the_adapter_is_created() -> None:
         adapter("{% for %}")
 
 
-def test_whether_options_get_through_is_known() -> None:
+def test_adapter_reports_whether_it_takes_options() -> None:
     assert adapter().takes_options
     assert not adapter("{{ input | tojson }}").takes_options
 
 
-def test_a_long_stream_is_not_too_much_work_for_a_template() -> None:
+def test_long_stream_stays_within_the_template_budget() -> None:
     chunks = [{"choices": [{"index": 0, "delta": {"content": "word "}}]}] * 30_000
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
     output = OUTPUT.replace("'text' in piece", "piece.choices").replace(

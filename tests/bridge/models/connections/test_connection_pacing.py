@@ -1,4 +1,4 @@
-"""Requests per minute."""
+"""Limit of requests per minute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aigo_bridge.models.connections.connection import WINDOW
 
 
 @given(st.integers(1, 5), st.lists(st.floats(0, 40), max_size=40))
-def test_no_window_of_a_minute_has_more_starts_than_allowed(limit: int, gaps: list[float]) -> None:
+def test_request_starts_never_exceed_the_limit_per_minute(limit: int, gaps: list[float]) -> None:
     pace = Pace(limit)
     now, starts = 1000.0, []
     for gap in gaps:
@@ -24,13 +24,13 @@ def test_no_window_of_a_minute_has_more_starts_than_allowed(limit: int, gaps: li
 
 
 @given(st.integers(1, 5), st.integers(1, 30))
-def test_nobody_waits_longer_than_needed(limit: int, count: int) -> None:
+def test_requests_wait_no_longer_than_necessary(limit: int, count: int) -> None:
     pace = Pace(limit)
     waits = [pace.reserve(0.0) for _ in range(count)]
     assert waits == [WINDOW * (index // limit) for index in range(count)]
 
 
-def test_threads_share_a_pace() -> None:
+def test_threads_share_the_rate_limit() -> None:
     pace = Pace(100)
     waits: list[float] = []
 
@@ -45,7 +45,7 @@ def test_threads_share_a_pace() -> None:
     assert sorted(waits) == [0.0] * 100 + [WINDOW] * 100
 
 
-def test_the_same_name_is_the_same_pace_until_its_limit_changes() -> None:
+def test_pace_is_shared_by_name_until_its_limit_changes() -> None:
     first = shared_pace("a model of this test", 10)
     assert shared_pace("a model of this test", 10) is first
     assert shared_pace("another model of this test", 10) is not first

@@ -1,4 +1,4 @@
-"""A connection against a real server on 127.0.0.1: what is sent, what comes back, what goes wrong."""
+"""Requests, responses and failures of a connection to a real server on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_requests_and_responses_have_the_expected_form(tmp_path: Path, endpoint:
     assert answered.exchange.request == '{"model": "m-1", "messages": [{"role": "user", "content": "hé"}]}'
 
 
-def test_headers_of_the_file_come_before_ours(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_headers_in_the_model_file_override_the_defaults(tmp_path: Path, endpoint: Endpoint) -> None:
     more = "  custom_headers: {Authorization: Basic abc, Content-Type: application/vnd.x+json}\n"
     call(connection(tmp_path, endpoint.url, more))
     assert endpoint.headers[0]["authorization"] == "Basic abc"
@@ -94,7 +94,7 @@ def test_headers_of_the_file_come_before_ours(tmp_path: Path, endpoint: Endpoint
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 529])
-def test_statuses_after_which_it_is_tried_again(tmp_path: Path, endpoint: Endpoint, status: int) -> None:
+def test_retryable_status_is_a_transient_error(tmp_path: Path, endpoint: Endpoint, status: int) -> None:
     endpoint.answer = lambda _: (status, {"error": {"message": "later"}})
     error = failure(connection(tmp_path, endpoint.url))
     assert error.is_transient
@@ -104,7 +104,7 @@ def test_statuses_after_which_it_is_tried_again(tmp_path: Path, endpoint: Endpoi
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-def test_statuses_that_are_final(tmp_path: Path, endpoint: Endpoint, status: int) -> None:
+def test_client_error_status_is_final(tmp_path: Path, endpoint: Endpoint, status: int) -> None:
     endpoint.answer = lambda _: (status, {"error": {"message": "never"}})
     error = failure(connection(tmp_path, endpoint.url))
     assert error.kind == "refused"
@@ -146,14 +146,14 @@ def test_an_adapter_cannot_hide_the_endpoint_error(tmp_path: Path, endpoint: End
         ({}, None),
     ],
 )
-def test_how_long_the_endpoint_asks_to_wait(
+def test_retry_after_header_is_read(
     tmp_path: Path, endpoint: Endpoint, headers: dict[str, str], seconds: float | None
 ) -> None:
     endpoint.answer = lambda _: Raw((b"busy",), status=503, headers=headers)
     assert failure(connection(tmp_path, endpoint.url)).retry_after == seconds
 
 
-def test_a_date_to_wait_for(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_retry_after_date_is_converted_to_seconds(tmp_path: Path, endpoint: Endpoint) -> None:
     date = formatdate(time.time() + 30, usegmt=True)
     endpoint.answer = lambda _: Raw((b"",), status=429, headers={"Retry-After": date})
     asked = failure(connection(tmp_path, endpoint.url)).retry_after
@@ -161,7 +161,7 @@ def test_a_date_to_wait_for(tmp_path: Path, endpoint: Endpoint) -> None:
     assert 25 < asked <= 30
 
 
-def test_redirections_are_not_followed(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_redirects_are_not_followed(tmp_path: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: Raw((b"",), status=307, headers={"Location": "http://elsewhere.invalid/"})
     error = failure(connection(tmp_path, endpoint.url))
     assert "307, a redirection" in error.message
@@ -190,7 +190,7 @@ def endless(chunk: bytes, **raw: Any) -> Raw:
     ],
     ids=["text", "stream", "error page", "transient error page"],
 )
-def test_endless_responses_are_not_read_to_the_end(
+def test_endless_response_is_not_read_completely(
     tmp_path: Path,
     endpoint: Endpoint,
     monkeypatch: pytest.MonkeyPatch,
@@ -209,7 +209,7 @@ def test_endless_responses_are_not_read_to_the_end(
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "much"])
-def test_a_bound_is_a_positive_number(
+def test_invalid_response_size_limit_is_rejected(
     tmp_path: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("AIGO_BRIDGE_ANSWER_MIB", value)
@@ -217,8 +217,8 @@ def test_a_bound_is_a_positive_number(
         connection(tmp_path, endpoint.url)
 
 
-def test_an_answer_that_trickles_is_given_up(tmp_path: Path, endpoint: Endpoint) -> None:
-    """A little now and then is no silence, but an answer has to end."""
+def test_slow_stream_is_stopped_at_the_total_time_limit(tmp_path: Path, endpoint: Endpoint) -> None:
+    """An endpoint that sends data regularly is not silent, but the whole answer has a time limit."""
 
     class Trickle(tuple[bytes, ...]):
         def __iter__(self) -> Iterator[bytes]:
@@ -255,7 +255,7 @@ GOOD = json.dumps(completion("packed")).encode()
     ],
     ids=["one", "members", "zlib", "bomb", "bomb in a bomb", "unknown", "cut off", "none"],
 )
-def test_packed_answers_are_unpacked_within_the_bound(
+def test_compressed_responses_are_decompressed_within_the_limit(
     tmp_path: Path,
     endpoint: Endpoint,
     monkeypatch: pytest.MonkeyPatch,
@@ -308,10 +308,10 @@ def _with_choice(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("place", "body"), BODIES, ids=[place for place, _ in BODIES])
-def test_no_number_of_an_endpoint_does_harm(
+def test_unusual_numbers_in_a_response_are_handled(
     tmp_path: Path, endpoint: Endpoint, place: str, body: Callable[[Any], Any]
 ) -> None:
-    """It is an answer, or told to be none; what is taken for a count is one."""
+    """Each response is either a valid answer or an error, and every recorded token count is a valid count."""
     made = connection(tmp_path, endpoint.url)
     for odd in NUMBERS:
         text = json.dumps(body(odd)).encode()
@@ -320,7 +320,7 @@ def test_no_number_of_an_endpoint_does_harm(
 
 
 @pytest.mark.parametrize("field", ["index", "usage", "choices", "tool index", "logprobs"])
-def test_no_number_in_a_stream_does_harm(tmp_path: Path, endpoint: Endpoint, field: str) -> None:
+def test_unusual_numbers_in_a_stream_are_handled(tmp_path: Path, endpoint: Endpoint, field: str) -> None:
     made = connection(tmp_path, endpoint.url)
     for odd in NUMBERS:
         piece, end = delta("a"), delta(finish="stop")
@@ -348,7 +348,7 @@ def _call_is_contained(made: Connection) -> None:
     assert all(count is None or (type(count) is int and 0 <= count <= 2**53) for count in counts)
 
 
-def test_half_a_surrogate_pair_is_not_sent(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_lone_surrogate_and_nan_are_not_sent(tmp_path: Path, endpoint: Endpoint) -> None:
     error = failure(
         connection(tmp_path, endpoint.url), CallInput({"messages": [{"role": "user", "content": "\ud800"}]})
     )
@@ -360,7 +360,7 @@ def test_half_a_surrogate_pair_is_not_sent(tmp_path: Path, endpoint: Endpoint) -
     assert endpoint.requests == []
 
 
-def test_nobody_listens(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_refused_connection_is_a_transient_error(tmp_path: Path, endpoint: Endpoint) -> None:
     other = Endpoint()
     other.start()
     url = other.url
@@ -370,7 +370,7 @@ def test_nobody_listens(tmp_path: Path, endpoint: Endpoint) -> None:
     assert "cannot connect to 127.0.0.1:" in error.message
 
 
-def test_an_endpoint_that_is_silent(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_silent_endpoint_is_a_transient_error(tmp_path: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: Raw((b"{}",), delay=0.6)
     error = failure(connection(tmp_path, endpoint.url, settings=ConnectionSettings(read_seconds=0.1)))
     assert error.is_transient
@@ -380,23 +380,23 @@ def test_an_endpoint_that_is_silent(tmp_path: Path, endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b'{"choices": [', b"\xff\xfe\x00", b"null", b'{"choices": [{}]}']
 )
-def test_bodies_that_are_not_an_answer_are_errors(tmp_path: Path, endpoint: Endpoint, body: bytes) -> None:
+def test_invalid_response_body_is_an_error(tmp_path: Path, endpoint: Endpoint, body: bytes) -> None:
     endpoint.answer = lambda _: Raw((body,))
     error = failure(connection(tmp_path, endpoint.url))
-    # What is not JSON was cut, or comes from something in between: the next reply may be whole.
+    # Invalid JSON was truncated or comes from a proxy: a retry may succeed.
     assert error.kind == ("invalid" if body in (b"<html>", b"null", b'{"choices": [{}]}') else "transient")
     if error.is_transient:
         assert (
             f"{endpoint.url.removeprefix('http://').removesuffix('/v1')} answered 200 with" in error.message
         )
     assert error.message.startswith("model 'm': ")
-    if body != b"\xff\xfe\x00":  # which is no text to be shown
+    if body != b"\xff\xfe\x00":  # not a text that can be shown
         began = f"the response begins {body.decode()!r}" if body else "the response is empty"
         assert began in error.message
 
 
-def test_a_long_invalid_body_is_shown_in_part(tmp_path: Path, endpoint: Endpoint) -> None:
-    """A secret that would be cut in two is masked before."""
+def test_long_invalid_body_is_shortened_and_masked(tmp_path: Path, endpoint: Endpoint) -> None:
+    """Secrets are masked before the text is shortened."""
     page = "<html>" + "x" * 185 + SECRET + "y" * 10_000
     endpoint.answer = lambda _: Raw((page.encode(),))
     error = failure(connection(tmp_path, endpoint.url))
@@ -404,7 +404,7 @@ def test_a_long_invalid_body_is_shown_in_part(tmp_path: Path, endpoint: Endpoint
     assert SECRET[:8] not in error.message
 
 
-def test_streams(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_streamed_answer_is_assembled_with_its_usage(tmp_path: Path, endpoint: Endpoint) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     last = {**delta(), "choices": [], "usage": usage}
     endpoint.answer = lambda _: events(delta("Os"), delta("lo"), delta(finish="length"), last)
@@ -431,9 +431,7 @@ def test_a_truncated_answer_is_an_error(tmp_path: Path, endpoint: Endpoint, raw:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_secret_that_comes_in_pieces_is_in_no_piece(
-    tmp_path: Path, endpoint: Endpoint, whole: bool
-) -> None:
+def test_secret_split_across_stream_chunks_is_masked(tmp_path: Path, endpoint: Endpoint, whole: bool) -> None:
     pieces = [delta(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
     sent = (
         events(delta("it is "), *pieces, delta(".", finish="stop")) if whole else events(*pieces, done=False)
@@ -454,7 +452,7 @@ def test_a_secret_that_comes_in_pieces_is_in_no_piece(
     assert exchange.response.startswith("[secret] (")
 
 
-def test_tokens_of_an_answer_spell_no_secret(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_secret_split_across_logprob_tokens_is_masked(tmp_path: Path, endpoint: Endpoint) -> None:
     body = completion(f"it is {SECRET}")
     listed = [{"token": SECRET[at : at + 3], "logprob": -0.5} for at in range(0, len(SECRET), 3)]
     body["choices"][0]["logprobs"] = {"content": listed}
@@ -469,7 +467,7 @@ def test_tokens_of_an_answer_spell_no_secret(tmp_path: Path, endpoint: Endpoint)
 
 
 @pytest.mark.parametrize("spell", [lambda c: f"\\u{ord(c):04x}", lambda c: c.replace("-", "\\u002d")])
-def test_a_secret_that_json_spells_otherwise_is_masked_before_and_after_it_is_read(
+def test_secret_written_with_json_escapes_is_masked(
     tmp_path: Path, endpoint: Endpoint, spell: Callable[[str], str]
 ) -> None:
     spelled = "".join(map(spell, SECRET))
@@ -482,7 +480,7 @@ def test_a_secret_that_json_spells_otherwise_is_masked_before_and_after_it_is_re
     assert answered.exchange.response == '{"choices": [{"message": {"content": "it is [secret]"}}]}'
 
 
-def test_a_secret_that_is_repeated_is_masked(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_secret_repeated_by_the_endpoint_is_masked(tmp_path: Path, endpoint: Endpoint) -> None:
     endpoint.answer = lambda _: (200, completion(f"your key is {SECRET}"))
     answered = call(connection(tmp_path, endpoint.url))
     assert answered.reply.choices[0].text == "your key is [secret]"
@@ -491,7 +489,7 @@ def test_a_secret_that_is_repeated_is_masked(tmp_path: Path, endpoint: Endpoint)
     assert "wrong key [secret]" in failure(connection(tmp_path, endpoint.url)).message
 
 
-def test_embeddings_reject_other_inputs(tmp_path: Path, endpoint: Endpoint) -> None:
+def test_embeddings_reject_unsuitable_inputs(tmp_path: Path, endpoint: Endpoint) -> None:
     data = [{"index": 0, "embedding": [1.0, 2.0]}]
     endpoint.answer = lambda _: (200, {"data": data})
     made = connection(tmp_path, endpoint.url)
@@ -535,7 +533,7 @@ def indented(path: Path) -> str:
     return "".join(f"        {line}\n" for line in path.read_text().splitlines())
 
 
-def test_a_certificate_of_an_unknown_authority_is_refused(tmp_path: Path) -> None:
+def test_certificate_from_unknown_authority_is_rejected(tmp_path: Path) -> None:
     endpoint = server()
     error = failure(connection(tmp_path, endpoint.url))
     endpoint.stop()
@@ -546,14 +544,14 @@ def test_a_certificate_of_an_unknown_authority_is_refused(tmp_path: Path) -> Non
     assert endpoint.requests == []
 
 
-def test_an_authority_of_ones_own(tmp_path: Path) -> None:
+def test_custom_certificate_authority_is_trusted(tmp_path: Path) -> None:
     endpoint = server()
     more = TRUSTED.format(indented(CERTIFICATES / "ca.pem"))
     assert call(connection(tmp_path, endpoint.url, more)).reply.choices[0].text == "ok"
     endpoint.stop()
 
 
-def test_an_authority_in_base64(tmp_path: Path) -> None:
+def test_base64_certificate_authority_is_trusted(tmp_path: Path) -> None:
     import base64
 
     endpoint = server()
@@ -563,14 +561,14 @@ def test_an_authority_in_base64(tmp_path: Path) -> None:
     endpoint.stop()
 
 
-def test_untrusted_certificates_can_be_accepted(tmp_path: Path) -> None:
+def test_untrusted_certificate_can_be_accepted_by_setting(tmp_path: Path) -> None:
     endpoint = server()
     more = "  tls_context: {validation_context: {trust_chain_verification: accept_untrusted}}\n"
     assert call(connection(tmp_path, endpoint.url, more)).reply.choices[0].text == "ok"
     endpoint.stop()
 
 
-def test_showing_a_certificate(tmp_path: Path) -> None:
+def test_client_certificate_is_sent(tmp_path: Path) -> None:
     endpoint = server(wants_client=True)
     more = TRUSTED.format(indented(CERTIFICATES / "ca.pem"))
     with_it = ConnectionSettings(client_cert=str(CERTIFICATES / "client.pem"))
@@ -582,10 +580,8 @@ def test_showing_a_certificate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_server_that_wants_a_certificate_is_not_asked_again(
-    tmp_path: Path, version: ssl.TLSVersion
-) -> None:
-    """Its alert comes while connecting up to TLS 1.2 and in place of the response since."""
+def test_missing_client_certificate_is_not_retried(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    """Up to TLS 1.2 the alert arrives while connecting, since TLS 1.3 instead of the response."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = context.maximum_version = version
     context.load_cert_chain(CERTIFICATES / "server.pem")

@@ -1,4 +1,4 @@
-"""From a model's file to a connection: what is told about files that are wrong, and where."""
+"""Connections from model files, and the errors of invalid files with their positions."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def problems(folder: Path, text: str, **options: Any) -> list[str]:
     return [f"{issue.line}: {issue.message}" for issue in caught.value.issues if issue.severity == "error"]
 
 
-def test_a_file_with_little_in_it(tmp_path: Path) -> None:
+def test_minimal_model_file_gets_defaults(tmp_path: Path) -> None:
     found = loaded(tmp_path, HEAD + HTTP)
     assert (found.key, found.task, found.adapter.key) == ("m", "chat_completion", "latticeflow$identity")
     assert (found.rate_limit, found.max_concurrent, found.info.model_key) == (None, None, None)
 
 
-def test_a_file_with_everything(tmp_path: Path) -> None:
+def test_complete_model_file_is_read(tmp_path: Path) -> None:
     found = loaded(
         tmp_path,
         HEAD + "rate_limit: 60\nmax_concurrent_requests: 2\ntask: embeddings\nsecrets: {K: $KEY}\n" + HTTP
@@ -59,7 +59,7 @@ def test_a_file_with_everything(tmp_path: Path) -> None:
     assert "a secret value" not in repr(found)
 
 
-def test_nothing_about_secrets_in_the_digest(tmp_path: Path) -> None:
+def test_secrets_do_not_change_the_digest(tmp_path: Path) -> None:
     text = HEAD + "secrets: {K: $KEY}\n" + HTTP + "  api_key: << secrets.K >>\n"
     one, other = (loaded(tmp_path, text, env={"KEY": key}) for key in ("one-secret-value", "another-secret"))
     assert one.digest == other.digest
@@ -104,7 +104,7 @@ def test_every_problem_is_reported_with_its_line(tmp_path: Path) -> None:
     assert "10: 'X-Unset': environment variable 'NOT_SET_AT_ALL' is not set" in found
 
 
-def test_a_secret_that_no_header_can_carry_is_not_shown(tmp_path: Path) -> None:
+def test_secret_with_line_break_is_rejected_and_not_shown(tmp_path: Path) -> None:
     text = HEAD + HTTP + "  api_key: $KEY\n"
     with pytest.raises(SpecError) as caught:
         loaded(tmp_path, text, env={"KEY": "hidden-value\n"})
@@ -131,7 +131,7 @@ def test_invalid_certificates_are_rejected(tmp_path: Path, authority: str) -> No
     assert problem.startswith("5: 'trusted_ca'")
 
 
-def test_a_client_certificate_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_client_certificate_file_is_reported(tmp_path: Path) -> None:
     settings = ConnectionSettings(client_cert=str(tmp_path / "none.pem"))
     (problem,) = problems(tmp_path, HEAD + HTTP, settings=settings)
     assert "client certificate" in problem
@@ -145,7 +145,7 @@ def test_a_client_certificate_that_is_not_there(tmp_path: Path) -> None:
         "{connection_type: langsmith, deploy_url: 'https://x.invalid', assistant_id: a, api_key: k}",
     ],
 )
-def test_connections_that_cannot_be_made_from_here_are_refused(tmp_path: Path, connection: str) -> None:
+def test_unsupported_connection_types_are_rejected(tmp_path: Path, connection: str) -> None:
     (problem,) = problems(tmp_path, HEAD + f"config: {connection}\n")
     assert problem.startswith("3: a model with connection_type ")
     assert problem.endswith("cannot be called from here")
@@ -160,7 +160,7 @@ def test_adapters_next_to_the_model_are_found_by_key(tmp_path: Path, place: str)
     assert loaded(folder, HEAD + HTTP + "  adapter: {key: mine}\n").adapter.key == "mine"
 
 
-def test_two_adapters_with_one_key_are_refused(tmp_path: Path) -> None:
+def test_duplicate_adapter_keys_are_rejected(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
         (tmp_path / name).write_text(ADAPTER)
     assert (
@@ -189,12 +189,12 @@ models:
 """
 
 
-def test_a_model_of_a_run_file_has_its_secrets_and_adapters(tmp_path: Path) -> None:
+def test_model_in_a_run_file_uses_its_secrets_and_adapters(tmp_path: Path) -> None:
     found = loaded(tmp_path, RUN, "run.yaml#one", env={"KEY": "a secret value"})
     assert (found.key, found.adapter.key) == ("one", "mine")
 
 
-def test_a_declared_provider_model_goes_by_its_key_or_name(tmp_path: Path) -> None:
+def test_declared_provider_model_is_found_by_key_or_name(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(RUN)
     for key in ("openai$gpt-4-1-nano", "openai/gpt-4.1-nano"):
         found = load_model(f"{tmp_path / 'run.yaml'}#{key}", env={"KEY": "x"})
@@ -211,7 +211,7 @@ def test_a_provider_connection_keeps_its_limits(tmp_path: Path) -> None:
     )
 
 
-def test_a_model_of_a_run_file_within_a_plan(tmp_path: Path) -> None:
+def test_model_in_a_nested_run_file_is_found(tmp_path: Path) -> None:
     text = "".join(f"    {line}\n" for line in RUN.splitlines())
     plan = f"key: p\ndisplay_name: P\nevaluations:\n  -{text[3:]}"
     assert loaded(tmp_path, plan, "plan.yaml#one", env={"KEY": "a secret value"}).adapter.key == "mine"
@@ -231,20 +231,20 @@ def test_a_model_of_a_run_file_within_a_plan(tmp_path: Path) -> None:
         ("model.yaml#two", "contains the model 'm', not 'two'"),
     ],
 )
-def test_wrong_names(tmp_path: Path, name: str, message: str) -> None:
+def test_invalid_model_reference_is_rejected(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "run.yaml").write_text(RUN)
     (tmp_path / "model.yaml").write_text(HEAD + HTTP)
     with pytest.raises(UsageError, match=message):
         load_model(str(tmp_path / name), env={"KEY": "x"})
 
 
-def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
+def test_file_of_another_kind_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(ADAPTER)
     with pytest.raises(SpecError, match="expected a model or a run file"):
         load_model(str(tmp_path / "a.yaml"))
 
 
-def test_names_of_files() -> None:
+def test_model_references_are_split_into_file_and_key() -> None:
     assert split_name("a/run.yaml#openai$x") == ("a/run.yaml", "openai$x")
     assert split_name("model.yml") == ("model.yml", None)
     assert split_name("odd#name/model") == ("odd#name/model", None)

@@ -1,4 +1,4 @@
-"""What adapters give back is read as an answer, or refused with the place of what is wrong."""
+"""Adapter output is parsed as an answer or rejected with the position of the error."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def chat(message: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]
     return {"choices": [choice], **fields}
 
 
-def test_aigo_form() -> None:
+def test_aigo_reply_is_parsed() -> None:
     found = parse_reply(chat(usage={"num_prompt_tokens": 5, "num_completion_tokens": 1}), "chat_completion")
     assert found.choices == (Choice("Oslo"),)
     assert found.usage == Usage(5, 1)
     assert found.raw is None
 
 
-def test_openai_form_with_cached_and_reasoning_tokens() -> None:
+def test_openai_reply_with_cached_and_reasoning_tokens_is_parsed() -> None:
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 20,
@@ -45,7 +45,7 @@ def test_unknown_usage_is_null_and_not_zero(usage: Any) -> None:
     assert parse_reply(chat(usage=usage), "chat_completion").usage is None
 
 
-def test_half_known_usage_keeps_the_known_half() -> None:
+def test_partial_usage_keeps_the_known_count() -> None:
     found = parse_reply(chat(usage={"prompt_tokens": 3}), "chat_completion")
     assert found.usage == Usage(3, None)
     assert found.raw == {
@@ -54,20 +54,20 @@ def test_half_known_usage_keeps_the_known_half() -> None:
     }
 
 
-def test_tool_calls_keep_what_the_model_wrote() -> None:
+def test_tool_calls_keep_invalid_json_arguments() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{not json"}}
     found = parse_reply(chat({"role": "assistant", "content": None, "tool_calls": [call]}), "chat_completion")
     assert found.choices[0].text == ""
     assert found.choices[0].tool_calls == (ToolCallReply("c", "look", "{not json"),)
 
 
-def test_tool_calls_with_arguments_as_object_and_without_id() -> None:
+def test_tool_call_with_object_arguments_and_no_id_is_parsed() -> None:
     call = {"name": "look", "arguments": {"a": "é"}}
     found = parse_reply(chat({"tool_calls": [call]}), "chat_completion")
     assert found.choices[0].tool_calls == (ToolCallReply("call_0", "look", '{"a": "\\u00e9"}'),)
 
 
-def test_logprobs_and_refusal_and_reasoning() -> None:
+def test_logprobs_refusal_and_reasoning_are_parsed() -> None:
     token = {"token": "O", "logprob": -0.1, "bytes": [79], "top_logprobs": [{"token": "P", "logprob": -3}]}
     message = {"content": None, "refusal": "no", "reasoning_content": "because"}
     found = parse_reply(chat(message, logprobs={"content": [token]}), "chat_completion").choices[0]
@@ -100,11 +100,11 @@ def test_references_are_kept_in_aigo_form() -> None:
     }
 
 
-def test_no_references_are_an_empty_list() -> None:
+def test_null_references_become_an_empty_list() -> None:
     assert parse_reply(chat(references=None), "chat_completion").raw["choices"][0]["references"] == []
 
 
-def test_items_of_a_trace() -> None:
+def test_trace_items_are_parsed() -> None:
     items = [
         {"type": "message", "id": "r", "status": "completed", "role": "assistant",
          "content": [{"type": "reasoning_text", "text": "hm"}]},
@@ -155,7 +155,7 @@ def test_a_null_error_is_ignored() -> None:
         {"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0.5]}]},
     ],
 )
-def test_vectors_in_order(value: Any) -> None:
+def test_embeddings_are_returned_in_input_order(value: Any) -> None:
     found = parse_reply(value, "embeddings", 2)
     assert found.raw["embeddings"] == [[1.0, 0.5], [0.0, 1.0]]
     assert found.choices == ()
@@ -173,13 +173,13 @@ def test_vectors_in_order(value: Any) -> None:
         (None, "found null"),
     ],
 )
-def test_values_that_are_not_vectors_are_refused(value: Any, message: str) -> None:
+def test_invalid_embeddings_are_rejected(value: Any, message: str) -> None:
     with pytest.raises(CallError, match=message):
         parse_reply(value, "embeddings", 2)
 
 
 @pytest.mark.parametrize("value", [None, 0, "", [], {"a": None}, {"choices": []}])
-def test_a_custom_answer_is_any_json(value: Any) -> None:
+def test_custom_answer_can_be_any_json(value: Any) -> None:
     found = parse_reply(value, "custom")
     assert found.raw == value
     assert found.choices == ()

@@ -8,12 +8,12 @@ from aigo_bridge.models.connections.secrets import MissingSecretError, checked, 
 
 
 @pytest.mark.parametrize("text", ["<< secrets.A-b_1 >>", "  <<secrets.A-b_1>> "])
-def test_references(text: str) -> None:
+def test_secret_references_are_recognized(text: str) -> None:
     assert secret_name(text) == "A-b_1"
 
 
 @pytest.mark.parametrize("text", ["<< config.A >>", "<< secrets.a b >>", "{{ secrets.A }}"])
-def test_texts_that_are_not_references_stay(text: str) -> None:
+def test_other_texts_are_not_secret_references(text: str) -> None:
     assert secret_name(text) is None
 
 
@@ -25,6 +25,6 @@ def test_missing_secrets_and_variables_are_reported_by_name() -> None:
     assert checked("openai$gpt-4") == "openai$gpt-4"
 
 
-def test_a_reference_in_the_middle_of_a_text_is_refused() -> None:
+def test_secret_reference_inside_a_text_is_rejected() -> None:
     with pytest.raises(MissingSecretError, match="must be the whole value"):
         secret_name("Basic << secrets.A >>")

@@ -1,4 +1,4 @@
-"""Streams: pieces put together, and a stream that ended too early is noticed."""
+"""Streamed chunks are joined, and truncated streams are detected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def whole(body: str) -> dict[str, Any]:
 
 
 @given(st.lists(st.text(), max_size=8), st.sampled_from(["\n\n", "\r\n\r\n", "\n"]))
-def test_pieces_of_any_text_make_up_the_text(pieces: list[str], newline: str) -> None:
+def test_streamed_chunks_are_joined_to_the_full_text(pieces: list[str], newline: str) -> None:
     body = sse(*(delta(piece) for piece in pieces), delta(finish="stop"), newline=newline)
     choice = whole(body)["choices"][0]
     assert choice["message"]["content"] == "".join(pieces)
@@ -40,10 +40,10 @@ def test_pieces_of_any_text_make_up_the_text(pieces: list[str], newline: str) ->
 
 
 @given(st.text(max_size=30), st.data())
-def test_a_stream_cut_anywhere_before_its_end_is_noticed(text: str, data: st.DataObject) -> None:
+def test_truncated_stream_is_detected_at_any_position(text: str, data: st.DataObject) -> None:
     body = sse(*(delta(each) for each in text or "x"), delta(finish="stop"))
     first = body.index("\n\n")
-    # What follows the reason to finish may be missing: the answer is whole by then.
+    # The answer is complete once the finish reason has arrived.
     last = body.index('"finish_reason": "stop"')
     cut = body[: data.draw(st.integers(first, last))]
     stream = stream_of(cut)
@@ -51,7 +51,7 @@ def test_a_stream_cut_anywhere_before_its_end_is_noticed(text: str, data: st.Dat
     assert is_cut_off(stream)
 
 
-def test_tool_calls_reasoning_logprobs_and_usage_come_in_pieces() -> None:
+def test_chunks_of_tool_calls_reasoning_logprobs_and_usage_are_merged() -> None:
     call = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": '{"a'}}
     rest = {"index": 0, "function": {"arguments": '": 1}'}}
     second = {"index": 1, "id": "c2", "function": {"name": "go", "arguments": "{}"}}
@@ -85,14 +85,14 @@ def test_tool_calls_reasoning_logprobs_and_usage_come_in_pieces() -> None:
     assert found["usage"] == {"prompt_tokens": 3, "completion_tokens": 1}
 
 
-def test_several_choices_stay_apart() -> None:
+def test_chunks_of_several_choices_are_not_mixed() -> None:
     other = delta("b")
     other["choices"][0]["index"] = 1
     found = whole(sse(delta("a"), other, delta("c"), delta(finish="stop")))
     assert [choice["message"]["content"] for choice in found["choices"]] == ["ac", "b"]
 
 
-def test_json_lines_as_ollama_sends_them() -> None:
+def test_ollama_json_lines_are_read_as_a_stream() -> None:
     lines = [
         {"model": "m", "message": {"role": "assistant", "content": "Os"}, "done": False},
         {"model": "m", "message": {"role": "assistant", "content": "lo"}, "done": False},
@@ -123,30 +123,30 @@ def test_other_bodies_are_not_streams(body: str) -> None:
     assert stream_of(body) is None
 
 
-def test_comments_event_names_and_a_byte_order_mark_are_passed_over() -> None:
+def test_comments_event_names_and_byte_order_mark_are_ignored() -> None:
     body = "\ufeff: keep-alive\n\nevent: message\ndata: " + json.dumps(delta("a", finish="stop")) + "\n\n"
     assert whole(body)["choices"][0]["message"]["content"] == "a"
 
 
-def test_data_of_several_lines_is_one_event() -> None:
+def test_multi_line_data_is_one_event() -> None:
     text = json.dumps(delta("a", finish="stop"), indent=1)
     body = "\n".join(f"data: {line}" for line in text.splitlines()) + "\n\n"
     assert whole(body)["choices"][0]["message"]["content"] == "a"
 
 
-def test_an_error_in_the_middle_is_found() -> None:
+def test_error_in_the_middle_of_a_stream_is_found() -> None:
     stream = stream_of(sse(delta("half of an ans"), {"error": {"message": "overloaded"}}, done=False))
     assert stream is not None
     assert stream_error(stream) == {"message": "overloaded"}
 
 
-def test_a_broken_piece_is_a_cut() -> None:
+def test_invalid_chunk_counts_as_truncation() -> None:
     stream = stream_of(sse(delta("a"), '{"choices": [{"del', delta(finish="stop")))
     assert stream is not None
     assert is_cut_off(stream)
 
 
-def test_a_responses_stream_without_its_last_event_is_a_cut() -> None:
+def test_responses_stream_without_final_event_is_truncated() -> None:
     begun = {"type": "response.output_text.delta", "delta": "a"}
     final = {"type": "response.completed", "response": {"output": []}}
     for pieces, cut in (((begun,), True), ((begun, final), False)):
@@ -155,7 +155,7 @@ def test_a_responses_stream_without_its_last_event_is_a_cut() -> None:
         assert is_cut_off(stream) is cut
 
 
-def test_a_stream_of_an_unknown_format_is_never_called_cut() -> None:
+def test_stream_of_unknown_format_is_never_truncated() -> None:
     stream = stream_of(sse({"token": "a"}, {"token": "b"}, done=False))
     assert stream is not None
     assert not is_cut_off(stream)
@@ -172,12 +172,12 @@ PIECES = st.one_of(
 
 @settings(max_examples=40)
 @given(st.lists(PIECES, max_size=12))
-def test_a_condensed_stream_says_the_same(pieces: list[dict[str, Any]]) -> None:
+def test_condensed_stream_has_the_same_content(pieces: list[dict[str, Any]]) -> None:
     body = sse(*pieces) + "\n" * MANY_CHARACTERS
     assert whole(condensed(body)) == whole(body)
 
 
-def test_a_condensed_stream_has_few_pieces() -> None:
+def test_condensed_stream_has_few_events() -> None:
     body = sse(*[delta("word ")] * 20_000, delta(finish="stop"))
     short = stream_of(condensed(body))
     assert short is not None
@@ -187,5 +187,5 @@ def test_a_condensed_stream_has_few_pieces() -> None:
 @pytest.mark.parametrize(
     "body", [sse(delta("a"), delta("b")), "plain" * MANY_CHARACTERS, '{"a": 1}\n' * MANY_CHARACTERS]
 )
-def test_short_streams_and_other_texts_stay_as_they_came(body: str) -> None:
+def test_short_streams_and_other_texts_are_not_condensed(body: str) -> None:
     assert condensed(body) == body
