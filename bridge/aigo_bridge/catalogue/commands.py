@@ -140,7 +140,7 @@ ENTRIES = (
         "The local sandbox is not available",
         "The sandbox needs Linux and namespaces. The kernel or the container may forbid namespaces.",
         "Read docs/reference/sandbox.md for the required permissions and for other sandboxes.",
-        test="tests/bridge/sandbox/test_jail.py::test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason",
+        test="tests/bridge/sandbox/test_jail.py::test_missing_namespace_permission_is_an_error_with_the_reason",
     ),
     CatalogueEntry(
         Code.PORT_IN_USE,

@@ -31,7 +31,7 @@ ENTRIES = (
         "A file is not UTF-8 text",
         "All text files must be UTF-8. This file may be Latin-1 or UTF-16 text, an archive or a spreadsheet.",
         "Save the file as UTF-8. The hint shows a command that converts it.",
-        test="tests/bridge/reading/test_loading.py::test_other_encodings_are_refused_with_the_place",
+        test="tests/bridge/reading/test_loading.py::test_other_encodings_are_rejected_with_position",
     ),
     CatalogueEntry(
         Code.OUTSIDE_ROOT,

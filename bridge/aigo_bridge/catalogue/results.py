@@ -85,7 +85,7 @@ ENTRIES = (
         "A result does not contain the required data",
         "For example, it contains several runs, or has no evidence, no model or no metric.",
         "Use another result or another output format.",
-        test="tests/bridge/results/test_log_files.py::test_a_metric_that_is_not_a_number_is_refused",
+        test="tests/bridge/results/test_log_files.py::test_non_finite_metric_is_rejected",
     ),
     CatalogueEntry(
         Code.OTHER_PLAN,

@@ -1,4 +1,4 @@
-"""Valid files of every kind that together use every field, and a way to break one at a marked place."""
+"""Valid files of every kind that together use every field, and a function that breaks one at a marked position."""
 
 from __future__ import annotations
 
@@ -595,7 +595,7 @@ RUN_FILES = {
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
-    """Writes files into a folder; gives the folder."""
+    """Write files into a folder and return the folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -606,7 +606,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 def issues_of(
     text: str, folder: Path, *, dialect: Dialect = "default", name: str = "file.yaml"
 ) -> list[Issue]:
-    """All issues of a file with this text, errors and warnings."""
+    """Return all issues of a file with this text, errors and warnings."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     try:
@@ -616,12 +616,12 @@ def issues_of(
 
 
 def errors_of(text: str, folder: Path, *, dialect: Dialect = "default") -> list[Issue]:
-    """The errors among `issues_of`."""
+    """Return the errors among the issues of a file with this text."""
     return [issue for issue in issues_of(text, folder, dialect=dialect) if issue.severity == "error"]
 
 
 def broken(example: str, old: str, new: str) -> tuple[str, int, int]:
-    """An example with `old` replaced, and line and column of the mark in `new`."""
+    """Return an example with `old` replaced by `new`, and line and column of the mark in `new`."""
     assert example.count(old) >= 1, f"{old!r} is not in the example"
     text = example.replace(old, new, 1)
     at = text.index(HERE)

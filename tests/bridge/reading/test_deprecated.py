@@ -1,4 +1,4 @@
-"""Old spellings: read with a warning that shows the new form, and upgraded with comments kept."""
+"""Deprecated syntax is read with a warning that shows the new form, and upgraded with comments kept."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NEW_TASK = dedent(
 )
 
 
-def test_an_old_task_is_read_with_one_warning_per_form(tmp_path: Path) -> None:
+def test_deprecated_task_is_read_with_one_warning_per_form(tmp_path: Path) -> None:
     issues = issues_of(OLD_TASK, tmp_path)
     assert [(issue.severity, issue.line, issue.message) for issue in issues] == [
         ("warning", 5, "'evaluated_entity_type' is deprecated"),
@@ -79,7 +79,7 @@ def test_an_old_task_is_read_with_one_warning_per_form(tmp_path: Path) -> None:
     assert all(issue.hint for issue in issues)
 
 
-def test_its_data_is_in_the_current_form_and_still_has_places(tmp_path: Path) -> None:
+def test_deprecated_task_data_is_converted_and_keeps_positions(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(OLD_TASK, encoding="utf-8")
     document = read(TaskSpec, path)
@@ -89,7 +89,7 @@ def test_its_data_is_in_the_current_form_and_still_has_places(tmp_path: Path) ->
     assert (place.line, place.source_line) == (12, "      id: rows  # the rows")
 
 
-def test_upgrade_changes_only_what_is_old(tmp_path: Path) -> None:
+def test_upgrade_changes_only_deprecated_syntax(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(OLD_TASK, encoding="utf-8")
     assert upgrade_text(path) == NEW_TASK
@@ -136,7 +136,7 @@ UPGRADES = {
 
 
 @pytest.mark.parametrize("name", UPGRADES)
-def test_every_old_form_is_upgraded_in_its_text(name: str, tmp_path: Path) -> None:
+def test_every_deprecated_form_is_upgraded(name: str, tmp_path: Path) -> None:
     old, new = UPGRADES[name]
     path = tmp_path / "old.yaml"
     path.write_text(old, encoding="utf-8")
@@ -151,7 +151,7 @@ def test_every_old_form_is_upgraded_in_its_text(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_current_file_is_left_as_it_is(name: str, tmp_path: Path) -> None:
+def test_upgrade_keeps_a_current_file_unchanged(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(EXAMPLES[name], encoding="utf-8")
     assert upgrade_text(path) == EXAMPLES[name]
@@ -167,14 +167,14 @@ def test_a_current_file_is_left_as_it_is(name: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_old_form_without_a_current_one_is_an_error(line: str, message: str, tmp_path: Path) -> None:
+def test_deprecated_form_without_a_replacement_is_an_error(line: str, message: str, tmp_path: Path) -> None:
     text = OLD_TASK.replace("evaluated_entity_type: model", line)
     assert [issue.message for issue in errors_of(text, tmp_path)] == [message]
     with pytest.raises(SpecError):
         upgrade_text(tmp_path / "file.yaml")
 
 
-def test_two_places_that_disagree_are_an_error(tmp_path: Path) -> None:
+def test_contradictory_evaluated_entity_types_are_an_error(tmp_path: Path) -> None:
     text = OLD_TASK.replace("definition:\n", "definition:\n  evaluated_entity_type: dataset\n")
     (issue,) = errors_of(text, tmp_path)
     assert issue.message == "'evaluated_entity_type' is 'model' here and 'dataset' in the definition"
@@ -190,10 +190,10 @@ def entity_task(outer: str, inner: str, solver: str) -> str:
 
 @pytest.mark.parametrize("place", ["outer", "inner"])
 @pytest.mark.parametrize(("solver", "wrong"), [("", True), ("  solver: null\n", True), (SOLVER, False)])
-def test_a_task_that_evaluates_a_model_needs_a_solver(
+def test_task_that_evaluates_a_model_without_solver_is_an_error(
     tmp_path: Path, place: str, solver: str, *, wrong: bool
 ) -> None:
-    """Without one the rows themselves would be scored: not what is written there."""
+    """Without a solver, the rows themselves would be scored, which contradicts the task."""
     outer = "evaluated_entity_type: model\n" if place == "outer" else ""
     inner = "  evaluated_entity_type: model\n" if place == "inner" else ""
     errors = errors_of(entity_task(outer, inner, solver), tmp_path)
@@ -201,7 +201,7 @@ def test_a_task_that_evaluates_a_model_needs_a_solver(
     assert [issue.message for issue in errors] == ([message] if wrong else [])
 
 
-def test_the_platform_ignores_what_a_task_says_it_evaluates(tmp_path: Path) -> None:
+def test_evaluated_entity_type_is_ignored_in_the_platform_dialect(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(
         entity_task("", "  evaluated_entity_type: model\n", "").replace("{key: d}", "{key: << config.d >>}")
@@ -212,7 +212,7 @@ def test_the_platform_ignores_what_a_task_says_it_evaluates(tmp_path: Path) -> N
     ]
 
 
-def test_the_older_form_of_a_metric_is_read_and_upgraded(tmp_path: Path) -> None:
+def test_deprecated_metric_is_read_and_upgraded(tmp_path: Path) -> None:
     text = """\
 key: t
 display_name: T
@@ -246,13 +246,13 @@ definition:
         ),
     ],
 )
-def test_forms_that_are_not_carried_over_say_what_to_write(old: str, hint: str, tmp_path: Path) -> None:
+def test_removed_form_has_a_hint_with_its_replacement(old: str, hint: str, tmp_path: Path) -> None:
     text = "key: t\ndisplay_name: T\ndescription: ''\ndefinition:\n  dataset: {key: d}\n" + old
     (issue,) = errors_of(text, tmp_path)
     assert issue.hint == hint
 
 
-def test_an_old_specification_says_what_to_write(tmp_path: Path) -> None:
+def test_deprecated_task_specification_has_a_hint_with_its_replacement(tmp_path: Path) -> None:
     text = "key: e\ndisplay_name: E\ntask_specifications:\n  - {task_id: t, entity_key: m}\n"
     hints = [issue.hint for issue in errors_of(text, tmp_path)]
     assert "deprecated: write 'model_key', or 'dataset_key' for tasks that evaluate a dataset" in hints

@@ -1,4 +1,4 @@
-"""`aigo-3.17` accepts and refuses what that release's own loader does; the default takes both worlds."""
+"""The dialect `aigo-3.17` accepts and rejects the same files as that release; the default accepts both."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ UNCHECKED_BY_THE_LOADER = {
 
 
 @pytest.mark.parametrize("name", ACCEPTED_BY_BOTH)
-def test_accepted_by_both(name: str, tmp_path: Path) -> None:
+def test_task_is_accepted_by_both_dialects(name: str, tmp_path: Path) -> None:
     assert errors_of(ACCEPTED_BY_BOTH[name], tmp_path, dialect="aigo-3.17") == []
     problems = [
         issue for issue in errors_of(ACCEPTED_BY_BOTH[name], tmp_path) if "parameter 'e'" not in issue.message
@@ -203,7 +203,7 @@ def test_accepted_by_both(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WIDE_ONLY)
-def test_accepted_by_the_default_and_refused_by_release_3_17(name: str, tmp_path: Path) -> None:
+def test_task_is_accepted_by_default_and_rejected_by_release_3_17(name: str, tmp_path: Path) -> None:
     assert errors_of(WIDE_ONLY[name], tmp_path) == []
     refused = errors_of(WIDE_ONLY[name], tmp_path, dialect="aigo-3.17")
     assert refused
@@ -224,7 +224,7 @@ def test_deprecated_forms_warn_in_release_3_17(tmp_path: Path) -> None:
     assert "'message_format: latticeflow' is deprecated" in messages
 
 
-def test_a_run_file_is_refused_for_each_of_its_parts(tmp_path: Path) -> None:
+def test_run_file_errors_are_reported_for_each_included_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         read(RunSpec, write(tmp_path, RUN_FILES) / "run.yaml", dialect="aigo-3.17", env={})
     files = {Path(issue.file or "").name for issue in caught.value.issues if issue.severity == "error"}

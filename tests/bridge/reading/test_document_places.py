@@ -28,7 +28,7 @@ STYLES = {
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_position_in_a_text_is_found_in_every_style(style: str, tmp_path: Path) -> None:
+def test_position_in_a_text_is_found_in_every_yaml_style(style: str, tmp_path: Path) -> None:
     text = HEAD + STYLES[style] + TAIL
     (tmp_path / "t.yaml").write_text(text, encoding="utf-8")
     document = read(TaskSpec, tmp_path / "t.yaml")
@@ -45,7 +45,7 @@ def test_a_position_in_a_text_is_found_in_every_style(style: str, tmp_path: Path
     assert place.source_line[place.column - 1] == "X"
 
 
-def test_a_position_in_an_included_text_counts_the_lines_that_were_stripped(tmp_path: Path) -> None:
+def test_position_in_an_included_text_counts_stripped_lines(tmp_path: Path) -> None:
     (tmp_path / "x.md").write_text("\n\n   first\nsecond X\n\n", encoding="utf-8")
     (tmp_path / "t.yaml").write_text(f"{HEAD}long_description: !include x.md\n{TAIL}", encoding="utf-8")
     document = read(TaskSpec, tmp_path / "t.yaml")
@@ -56,7 +56,7 @@ def test_a_position_in_an_included_text_counts_the_lines_that_were_stripped(tmp_
     assert document.locate(("long_description",)).file == str(tmp_path / "t.yaml")
 
 
-def test_keys_values_and_paths_that_lead_nowhere(tmp_path: Path) -> None:
+def test_positions_of_keys_values_and_unknown_paths_are_found(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(HEAD + "tags: [a, bb]\n" + TAIL, encoding="utf-8")
     document = read(TaskSpec, tmp_path / "t.yaml")
     for path, key, expected in (
@@ -71,7 +71,7 @@ def test_keys_values_and_paths_that_lead_nowhere(tmp_path: Path) -> None:
         assert (place.line, place.column) == expected, path
 
 
-def test_an_issue_of_a_later_step_gets_its_place_from_the_document(tmp_path: Path) -> None:
+def test_later_issue_gets_its_position_from_the_document(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(HEAD + "tags: [a, bb]\n" + TAIL, encoding="utf-8")
     issue = read(TaskSpec, tmp_path / "t.yaml").place(Issue("no such column", path=("tags", 1)))
     assert (issue.file, issue.line, issue.column, issue.source_line) == (
@@ -88,7 +88,7 @@ def test_an_issue_of_a_later_step_gets_its_place_from_the_document(tmp_path: Pat
     ),
     st.integers(0, 100),
 )
-def test_in_any_quoted_text_every_x_is_found(text: str, which: int) -> None:
+def test_position_in_any_quoted_text_is_found(text: str, which: int) -> None:
     text += "X"
     source = HEAD + "long_description: " + json.dumps(text, ensure_ascii=False) + "\n" + TAIL
     with tempfile.TemporaryDirectory() as folder:

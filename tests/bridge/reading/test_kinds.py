@@ -1,4 +1,4 @@
-"""What a file is, told by its content, and by its name where every kind may have that content."""
+"""The kind of a file is recognized by its content, and by its name if the content is ambiguous."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_parts_are_not_separate_files(name: str, tmp_path: Path) -> None:
-    """They were taken for apps, or datasets, and refused."""
+def test_file_with_only_a_part_is_skipped_with_a_hint(name: str, tmp_path: Path) -> None:
+    """Such files used to be taken for apps or datasets and rejected."""
     write(tmp_path, {"scorers/part.yaml": PARTS[name]})
 
     (in_folder,) = validate_paths([tmp_path], env={})
@@ -90,13 +90,15 @@ def test_the_file_name_decides_if_the_keys_do_not(
         ("generator.yaml", NAMED + "definition: {}\n", "'synthesizers' is missing"),
     ],
 )
-def test_and_what_is_missing_in_it(file: str, text: str, message: str, tmp_path: Path) -> None:
+def test_missing_field_is_reported_for_the_kind_of_the_file(
+    file: str, text: str, message: str, tmp_path: Path
+) -> None:
     write(tmp_path, {file: text})
     with pytest.raises(SpecError) as caught:
         read(BaseModel, tmp_path / file, env={})
     assert message in "\n".join(issue.message for issue in caught.value.issues)
 
 
-def test_foreign_files_stay_foreign(tmp_path: Path) -> None:
+def test_unrelated_files_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, {"models/config.yaml": "layers: 3\n", "tasks/main.yaml": "- name: install\n"})
     assert all(report.skipped for report in validate_paths([tmp_path], env={}))

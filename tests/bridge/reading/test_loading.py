@@ -1,4 +1,4 @@
-"""Files that refer to files, variables, and what YAML makes of plain words."""
+"""References between files, environment variables, and YAML types of plain words."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_included_text_is_stripped_and_never_parsed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["r.md", "./r.md", '"r.md"', "'./r.md'", "sub/../r.md"])
-def test_an_include_may_be_written_in_many_ways(path: str, tmp_path: Path) -> None:
+def test_include_path_can_be_written_in_several_ways(path: str, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     write(tmp_path, {"r.md": "text", "t.yaml": f"{TASK}long_description: !include {path}\n{END}"})
     assert read(TaskSpec, tmp_path / "t.yaml").spec.long_description == "text"
 
 
-def test_a_reference_reads_relative_to_its_own_file(tmp_path: Path) -> None:
+def test_reference_is_resolved_relative_to_its_own_file(tmp_path: Path) -> None:
     files = {
         "t.yaml": f"{TASK}definition:\n  scorers:\n    - $ref: scorers/s.yaml\n",
         "scorers/s.yaml": "{type: python, metrics: [], compute_scores_snippet: !include code/s.py}",
@@ -65,7 +65,7 @@ def test_a_reference_reads_relative_to_its_own_file(tmp_path: Path) -> None:
     assert issue.path == ("definition", "scorers", 0, "compute_scores_snippet")
 
 
-def test_a_reference_next_to_other_keys_is_merged_and_the_file_wins(tmp_path: Path) -> None:
+def test_referenced_file_overrides_keys_next_to_the_reference(tmp_path: Path) -> None:
     write(tmp_path, {"t.yaml": "$ref: base.yaml\nkey: mine\ntags: [x]\n", "base.yaml": TASK + END})
     document = read(TaskSpec, tmp_path / "t.yaml")
     assert (document.spec.key, document.spec.tags) == ("a", ("x",))
@@ -78,7 +78,7 @@ def test_a_whole_file_may_be_a_reference(tmp_path: Path) -> None:
     assert read(TaskSpec, tmp_path / "t.yaml").spec.key == "a"
 
 
-def test_the_folder_of_a_value_is_that_of_the_file_it_is_written_in(tmp_path: Path) -> None:
+def test_value_is_resolved_in_the_folder_of_its_own_file(tmp_path: Path) -> None:
     files = {
         **RUN_FILES,
         "run.yaml": RUN_FILES["run.yaml"].replace("$ref: dataset.yaml", "$ref: data/dataset.yaml"),
@@ -89,7 +89,7 @@ def test_the_folder_of_a_value_is_that_of_the_file_it_is_written_in(tmp_path: Pa
     assert run.folder() == tmp_path
 
 
-def test_a_task_of_a_run_file_is_a_document_of_its_own(tmp_path: Path) -> None:
+def test_task_in_a_run_file_is_read_as_a_separate_document(tmp_path: Path) -> None:
     run = read(RunSpec, write(tmp_path, RUN_FILES) / "run.yaml", env={})
     task = run.part(("tasks", 0), run.spec.tasks[0])
     assert task.spec.key == "capital-quiz"
@@ -113,7 +113,7 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_line_ends_and_byte_order_marks_do_not_matter(encoding: str, newline: str, tmp_path: Path) -> None:
+def test_line_endings_and_byte_order_marks_are_accepted(encoding: str, newline: str, tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_bytes((TASK + END).replace("\n", newline).encode(encoding))
     document = read(TaskSpec, path)
@@ -138,7 +138,7 @@ def test_line_ends_and_byte_order_marks_do_not_matter(encoding: str, newline: st
         ),
     ],
 )
-def test_other_encodings_are_refused_with_the_place(
+def test_other_encodings_are_rejected_with_position(
     raw: bytes, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -162,13 +162,13 @@ def test_other_encodings_are_refused_with_the_place(
         ("null", "found another type, expected a task (a mapping)"),
     ],
 )
-def test_files_that_hold_no_mapping(text: str, message: str, tmp_path: Path) -> None:
+def test_file_without_a_mapping_is_rejected(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(SpecError, match=message.replace("(", "\\(").replace(")", "\\)")):
         read(TaskSpec, tmp_path / "t.yaml")
 
 
-def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+def test_missing_file_and_folder_are_reported(tmp_path: Path) -> None:
     for path, words in ((tmp_path / "x.yaml", "does not exist"), (tmp_path, "is a folder")):
         with pytest.raises(SpecError, match=words):
             read(TaskSpec, path)
@@ -185,7 +185,7 @@ def test_json_files_are_read(tmp_path: Path) -> None:
     assert read(TaskSpec, tmp_path / "t.json").spec.display_name == "Ä \U0001f600"
 
 
-def test_coercions_are_those_of_the_format(tmp_path: Path) -> None:
+def test_values_are_coerced_as_the_format_specifies(tmp_path: Path) -> None:
     text = (
         TASK
         + "config_spec: [{type: int, key: a, display_name: A, min: ' 3', max: 3.0, default_value: true, nullable: 'off'}]\n"
@@ -198,7 +198,7 @@ def test_coercions_are_those_of_the_format(tmp_path: Path) -> None:
     assert (parameter.min, parameter.max, parameter.default_value, parameter.nullable) == (3, 3, 3, False)
 
 
-def test_variables_are_put_in_where_a_value_starts_with_a_dollar(tmp_path: Path) -> None:
+def test_variable_is_expanded_if_a_value_starts_with_a_dollar(tmp_path: Path) -> None:
     text = "key: openai$gpt\ndisplay_name: $NAME\ndescription: a $NAME\nconfig: {url: '$BASE/v1', api_key: '${KEY}', model_key: $$TIER}\n"
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
     model = read(
@@ -209,7 +209,7 @@ def test_variables_are_put_in_where_a_value_starts_with_a_dollar(tmp_path: Path)
     assert (config.url, config.api_key, config.model_key) == ("https://x/v1", "k", "$k")
 
 
-def test_an_unset_variable_stays_with_a_warning(tmp_path: Path) -> None:
+def test_unset_variable_is_kept_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("key: m\ndisplay_name: M\nconfig: {url: $URL}\n", encoding="utf-8")
     document = read(ModelSpec, tmp_path / "m.yaml", env={})
     assert document.data["config"]["url"] == "$URL"
@@ -218,7 +218,7 @@ def test_an_unset_variable_stays_with_a_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_list_items_and_keys_are_not_variables(tmp_path: Path) -> None:
+def test_variables_in_list_items_and_keys_are_not_expanded(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(f"{TASK}tags: [$A]\n{END}", encoding="utf-8")
     assert read(TaskSpec, tmp_path / "t.yaml", env={"A": "x"}).spec.tags == ("$A",)
 
@@ -237,17 +237,19 @@ def test_list_items_and_keys_are_not_variables(tmp_path: Path) -> None:
         ("${}", "${}"),
     ],
 )
-def test_the_rules_inside_a_value_are_a_shell_s(text: str, expected: str) -> None:
+def test_variables_are_expanded_as_in_a_shell(text: str, expected: str) -> None:
     assert is_candidate(text)
     assert expand(text, {"A": "1"})[0] == expected
 
 
 @pytest.mark.parametrize("text", ["x$A", "a ${A} b", " $A", "$A\n", "openai$gpt-4", ""])
-def test_other_texts_are_left_alone(text: str) -> None:
+def test_other_texts_are_not_expanded(text: str) -> None:
     assert not is_candidate(text)
 
 
-def test_env_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_env_file_is_parsed_and_the_process_environment_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "# c\nA=1\nexport B = two words # c\nC=\"x\\ny\"\nD='a # b'\nE=\nF=a#b\nnot a line\n"
     assert parse_env(text) == {"A": "1", "B": "two words", "C": "x\ny", "D": "a # b", "E": "", "F": "a#b"}
     monkeypatch.chdir(tmp_path)
@@ -265,23 +267,23 @@ def test_env_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "config_spec: [{{type: categorical, key: a, display_name: A, allowed_values: [], values_mapping: {{? {} : 1}}}}]\n",
     ],
 )
-def test_keys_that_are_not_text_are_refused_everywhere(key: str, where: str, tmp_path: Path) -> None:
+def test_non_text_keys_are_rejected_everywhere(key: str, where: str, tmp_path: Path) -> None:
     text = TASK + (where.format(key) if where else f"? {key}\n: 1\n") + END
     assert any("as a key, expected text" in issue.message for issue in errors_of(text, tmp_path))
 
 
-def test_an_unknown_kind_is_reported(tmp_path: Path) -> None:
+def test_unknown_kind_of_file_is_reported(tmp_path: Path) -> None:
     (issue,) = issues_of("name: x\nvalue: 1\n", tmp_path)
     assert issue.message == "unknown kind of file: found 'name', 'value'"
 
 
-def test_a_file_of_another_kind_is_refused_by_the_reader_of_one(tmp_path: Path) -> None:
+def test_file_of_another_kind_is_rejected_when_one_kind_is_expected(tmp_path: Path) -> None:
     (tmp_path / "t.yaml").write_text(TASK + END, encoding="utf-8")
     with pytest.raises(SpecError, match="unknown key 'definition'"):
         read(DatasetSpec, tmp_path / "t.yaml")
 
 
-def test_a_data_set_needs_rows_from_one_place(tmp_path: Path) -> None:
+def test_dataset_without_source_or_generator_is_an_error(tmp_path: Path) -> None:
     (issue,) = errors_of("key: a\ndisplay_name: A\ntags: []\nsource: null\n", tmp_path)
     assert issue.message == "expected 'source' or 'generator_specification', found neither"
 

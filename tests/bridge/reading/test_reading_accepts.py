@@ -1,4 +1,4 @@
-"""Every field of every kind of file is accepted, and ends up in the specification."""
+"""Every field of every kind of file is accepted and becomes part of the specification."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_the_example_of_every_kind_is_valid(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_every_source_of_a_data_set_is_valid(source: str, tmp_path: Path) -> None:
+def test_every_dataset_source_is_valid(source: str, tmp_path: Path) -> None:
     text = DATASET[: DATASET.index("source:")] + f"source: {SOURCES[source]}\n"
     assert issues_of(text, tmp_path) == []
 
 
 @pytest.mark.parametrize("source", GENERATOR_SOURCES)
-def test_every_source_of_a_generator_is_valid(source: str, tmp_path: Path) -> None:
+def test_every_generator_source_is_valid(source: str, tmp_path: Path) -> None:
     start = GENERATOR.index("  dataset: {")
     end = GENERATOR.index("\n", start)
     text = GENERATOR[:start] + f"  dataset: {GENERATOR_SOURCES[source]}" + GENERATOR[end:]
@@ -48,12 +48,12 @@ def test_every_source_of_a_generator_is_valid(source: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("connection", CONNECTIONS)
-def test_every_connection_of_a_model_is_valid(connection: str, tmp_path: Path) -> None:
+def test_every_model_connection_is_valid(connection: str, tmp_path: Path) -> None:
     text = MODEL[: MODEL.index("config:")] + f"config: {CONNECTIONS[connection]}\n"
     assert issues_of(text, tmp_path) == []
 
 
-def test_a_run_file_takes_in_every_kind_of_entity(tmp_path: Path) -> None:
+def test_run_file_can_contain_every_kind_of_entity(tmp_path: Path) -> None:
     run = read(RunSpec, write(tmp_path, RUN_FILES) / "run.yaml", env={})
     assert [task.key for task in run.spec.tasks] == ["capital-quiz", "other-task"]
     assert len(run.spec.models) == 2
@@ -62,7 +62,7 @@ def test_a_run_file_takes_in_every_kind_of_entity(tmp_path: Path) -> None:
 
 
 def test_the_examples_use_every_field_of_every_model(tmp_path: Path) -> None:
-    """So that an accepting test exists for each: a field that nobody writes could not work unnoticed."""
+    """Every field is covered by an accepting test, because an unused field could be broken unnoticed."""
     used: set[tuple[str, str]] = set()
     texts = [
         *EXAMPLES.values(),
@@ -121,7 +121,7 @@ def _fields_set(value: Any) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     "name", ["single_turn", "multi_turn", "pass_through", "python_solver", "grouped", "agent", "system"]
 )
-def test_reading_a_written_specification_is_the_identity(name: str, tmp_path: Path) -> None:
+def test_written_specification_is_read_back_unchanged(name: str, tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     path.write_text(EXAMPLES[name], encoding="utf-8")
     spec = read(TaskSpec, path, env={}).spec
@@ -133,7 +133,7 @@ def test_reading_a_written_specification_is_the_identity(name: str, tmp_path: Pa
     assert read(TaskSpec, full, env={}).spec == spec
 
 
-def test_data_is_what_the_specification_was_made_from(tmp_path: Path) -> None:
+def test_document_data_validates_to_its_specification(tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     path.write_text(EXAMPLES["single_turn"], encoding="utf-8")
     document = read(TaskSpec, path, env={})

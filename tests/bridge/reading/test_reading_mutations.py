@@ -1,6 +1,6 @@
-"""Every key of every example, misspelt, left out and given a value of the wrong kind: one rule for all.
+"""Every key of every example is misspelt, omitted, and given a value of the wrong type.
 
-The nodes of the examples are the table; the expected place is the node that was changed.
+The nodes of the examples are the test cases; the expected position is the changed node.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FREE |= {
 
 
 def _pairs(text: str) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
-    """Path, key node and value node of every entry whose key the format fixes."""
+    """Yield path, key node and value node of every entry whose key is defined by the format."""
     waiting: list[tuple[tuple[Any, ...], Any]] = [((), yaml.compose(text, Loader=yaml.CSafeLoader))]
     while waiting:
         path, node = waiting.pop()
@@ -78,15 +78,15 @@ def _entry(name: str, path: tuple[Any, ...]) -> tuple[str, Any, Any]:
     return next((text, key, value) for found, key, value in _pairs(text) if found == path)
 
 
-def test_the_examples_are_a_large_table() -> None:
+def test_mutation_table_has_enough_cases() -> None:
     assert len(CASES) > 450
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_misspelt_key_is_found_at_every_depth_with_the_right_word(name: str, tmp_path: Path) -> None:
+def test_misspelt_key_is_reported_at_every_depth_with_a_suggestion(name: str, tmp_path: Path) -> None:
     for path, key, _ in _pairs(TEXTS[name]):
         if path == ("definition",) or len(key.value) < 3:
-            continue  # without it nothing tells the kind; and two letters have no neighbour
+            continue  # the kind is unknown without a definition, and two letters have no similar name
         wrong = key.value + "x"
         issues = errors_of(_replaced(TEXTS[name], key, wrong), tmp_path)
         if len(path) == 1 and any("cannot tell" in issue.message for issue in issues):
@@ -95,7 +95,7 @@ def test_a_misspelt_key_is_found_at_every_depth_with_the_right_word(name: str, t
         found = [issue for issue in issues if (issue.line, issue.column) == at]
         assert found, (path, [str(issue) for issue in issues])
         if key.value in {"type", "op", "function", "connection_type"}:
-            continue  # which keys are known depends on this one
+            continue  # the known keys depend on this value
         assert any(
             issue.message == f"unknown key {wrong!r}" and issue.hint == f"did you mean {key.value!r}?"
             for issue in found
@@ -107,7 +107,7 @@ def test_a_value_of_the_wrong_type_is_reported_at_its_position(name: str, tmp_pa
     for path, key, value in _pairs(TEXTS[name]):
         if (path[-1] in FREE and path[-1] != "config") or path[-2:] == ("config", "api_key"):
             continue
-        # A list of lists is nothing that any field takes, a text is no mapping and no list.
+        # No field accepts a list of lists, and a text is neither a mapping nor a list.
         wrong = "[[]]" if isinstance(value, yaml.ScalarNode) else "wrong kind"
         if path[-1] in {
             "use_cases",
@@ -121,7 +121,7 @@ def test_a_value_of_the_wrong_type_is_reported_at_its_position(name: str, tmp_pa
         }:
             wrong = "12"
         if isinstance(value, yaml.ScalarNode) and value.style in {"|", ">"}:
-            continue  # the key's line is all there is to replace; texts are covered by the other styles
+            continue  # only the line of the key can be replaced; the other styles cover texts
         text = _replaced(
             TEXTS[name], value, f" {wrong}" if value.start_mark.line > key.start_mark.line else wrong
         )
@@ -137,7 +137,7 @@ def test_a_value_of_the_wrong_type_is_reported_at_its_position(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_missing_required_key_is_named(name: str, tmp_path: Path) -> None:
+def test_missing_required_key_is_reported(name: str, tmp_path: Path) -> None:
     for path, key, value in _pairs(TEXTS[name]):
         if path[-1] not in {"key", "display_name", "ground_truth", "field", "expression", "url", "model_key"}:
             continue
@@ -148,7 +148,7 @@ def test_a_missing_required_key_is_named(name: str, tmp_path: Path) -> None:
             and key.start_mark.column
             and "{" in TEXTS[name].splitlines()[key.start_mark.line]
         ):
-            continue  # flow mappings: the other tests break them
+            continue  # flow mappings are covered by the other tests
         text = TEXTS[name][: key.start_mark.index] + "tags: []" + TEXTS[name][_end(value) :]
         issues = errors_of(text, tmp_path)
         optional = any(word in str(path) for word in ("scorers", "metrics", "config")) and path[-1] in {

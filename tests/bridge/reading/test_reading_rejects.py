@@ -1,6 +1,6 @@
-"""Broken files, one mistake each: where the issue points, what it says, and what it proposes.
+"""Invalid files with one error each: position, message and hint of the issue.
 
-`⟦` in the replacement marks the expected place.
+`⟦` in the replacement marks the expected position.
 """
 
 from __future__ import annotations
@@ -1454,7 +1454,7 @@ YAML: list[Row] = [
 ROWS = [row for rows in (TASK, PARAMETERS, SOLVER, SCORERS, METRICS, TRIALS, ENTITIES, YAML) for row in rows]
 
 
-def test_the_table_has_the_promised_size() -> None:
+def test_error_table_has_enough_rows() -> None:
     assert len(ROWS) >= 150
 
 
@@ -1463,7 +1463,7 @@ def test_the_table_has_the_promised_size() -> None:
     ROWS,
     ids=[f"{index}-{row[3][:40]}" for index, row in enumerate(ROWS)],
 )
-def test_a_mistake_is_reported_where_it_is(
+def test_error_is_reported_at_its_position(
     example: str, old: str, new: str, message: str, hint: str | None, tmp_path: Path
 ) -> None:
     text, line, column = broken(example, old, new)
@@ -1481,7 +1481,7 @@ def test_a_mistake_is_reported_where_it_is(
 
 
 def _same(found: str, expected: str) -> bool:
-    # Folders differ from run to run; what follows them is the same.
+    # Folders differ between runs; the text after them is the same.
     return (
         found == expected
         or found.startswith(expected)
@@ -1489,14 +1489,14 @@ def _same(found: str, expected: str) -> bool:
     )
 
 
-def test_a_solver_without_a_data_set_is_reported_at_the_definition(tmp_path: Path) -> None:
+def test_solver_without_dataset_is_reported_at_the_definition(tmp_path: Path) -> None:
     text = SINGLE_TURN.replace("  dataset:\n    source: dataset\n    key: << config.dataset_key >>\n", "")
     (issue,) = [issue for issue in errors_of(text, tmp_path) if "dataset" in issue.message]
     assert issue.message == "a task with a solver needs 'dataset', found none"
     assert issue.path == ("definition",)
 
 
-def test_the_message_also_appears_with_other_problems(tmp_path: Path) -> None:
+def test_missing_dataset_is_reported_together_with_other_errors(tmp_path: Path) -> None:
     text = SINGLE_TURN.replace("  dataset:\n    source: dataset\n    key: << config.dataset_key >>\n", "")
     text = text.replace("purpose: qa", "purpose: quality")
     messages = [issue.message for issue in errors_of(text, tmp_path)]
@@ -1513,13 +1513,13 @@ def test_a_system_task_without_type_is_checked_as_a_benchmark_task(tmp_path: Pat
 def test_a_connection_without_its_last_field_is_refused(connection: str, tmp_path: Path) -> None:
     last = CONNECTIONS[connection].rstrip("}").rsplit(", ", 1)
     if connection in {"default", "placeholder", "custom_inference", "aws_bedrock"}:
-        return  # their last field is the only one, or may be left out
+        return  # their last field is the only one, or is optional
     text = MODEL[: MODEL.index("config:")] + f"config: {last[0]}}}\n"
     name = last[1].split(":")[0]
     assert [issue.message for issue in errors_of(text, tmp_path)] == [f"{name!r} is missing"]
 
 
-def test_all_mistakes_come_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together_in_line_order(tmp_path: Path) -> None:
     text = SINGLE_TURN
     for old, new in (
         ("purpose: qa", "purpose: q"),
@@ -1532,8 +1532,8 @@ def test_all_mistakes_come_at_once_in_the_order_of_the_lines(tmp_path: Path) -> 
     assert [issue.line for issue in issues] == sorted(issue.line or 0 for issue in issues)
 
 
-def test_one_mistake_is_one_issue(tmp_path: Path) -> None:
-    """A misspelt required key is not also a missing one."""
+def test_misspelt_required_key_is_one_issue(tmp_path: Path) -> None:
+    """A misspelt required key is not also reported as missing."""
     (issue,) = errors_of(SINGLE_TURN.replace("ground_truth_choice:", "ground_truth_choise:", 1), tmp_path)
     assert (issue.message, issue.hint) == (
         "unknown key 'ground_truth_choise'",

@@ -1,4 +1,4 @@
-"""What the import takes for a key and what not, on texts of both kinds; the figures stand in docs/guides/import-logs.md."""
+"""Texts with keys that the import redacts and harmless texts that it keeps; docs/guides/import-logs.md contains the figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from aigo_bridge.redaction.rules import formats, redaction
 
-_random = random.Random(14)  # examples, no keys
+_random = random.Random(14)  # examples, not real keys
 LETTERS, LOWER, HEX = (
     string.ascii_letters + string.digits,
     string.ascii_lowercase + string.digits,
@@ -26,7 +26,7 @@ UPPER = string.ascii_uppercase + string.digits
 
 
 def some(number: int, letters: str = LETTERS) -> str:
-    """Letters and digits by chance, of both sorts; put together here, so that no scanner takes this file for one with keys."""
+    """Return random letters and digits; generated here so that no secret scanner reports this file."""
     text = "".join(_random.choices(letters, k=number - 2))
     return f"{text[:3]}7{text[3:]}q" if "q" in letters else f"{text[:1]}7{text[1:]}{letters[-1]}"
 
@@ -156,7 +156,7 @@ HARMLESS = [
 
 
 def placed() -> dict[str, tuple[str, str]]:
-    """Name → (text, the key in it)."""
+    """Return a mapping from name to the text and the key in it."""
     found = {name: (key, key) for name, key in BARE.items()}
     for name, place in PLACED.items():
         key = some(32)
@@ -183,7 +183,7 @@ def taken(document: bytes) -> tuple[bytes, dict[str, int]]:
 
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("around", ["", "it is {} there", "log:\n{}\nend", "é{}\tü", "({})"])
-def test_a_key_is_taken_out_and_nothing_else(name: str, around: str) -> None:
+def test_key_is_redacted_and_the_surrounding_text_is_kept(name: str, around: str) -> None:
     text, key = FORMS[name]
     whole = around.replace("{}", text) if around else text
 
@@ -204,15 +204,15 @@ def test_a_key_is_taken_out_and_nothing_else(name: str, around: str) -> None:
         assert whole.startswith(before)
         assert whole.endswith(after)
         middle = whole[len(before) : len(whole) - len(after)]
-        # What stands with it is part of a cookie, of a page's address or of an encoding.
+        # The surrounding text is part of a cookie, a URL or an encoding.
         assert middle == key or (
             (key.strip() in middle or middle in key) and abs(len(middle) - len(key)) <= 40
         )
 
 
 @pytest.mark.parametrize("name", [name for name in BARE if "\n" not in BARE[name]])
-def test_a_key_whose_letters_are_escaped_is_one(name: str) -> None:
-    """Whoever reads the document has the key again."""
+def test_key_with_escaped_letters_is_redacted(name: str) -> None:
+    """A JSON parser restores the key from its escapes."""
     key = BARE[name]
     spelled = "".join(f"\\u{ord(char):04x}" if at % 3 == 0 else char for at, char in enumerate(key))
 
@@ -225,11 +225,11 @@ def test_a_key_whose_letters_are_escaped_is_one(name: str) -> None:
     assert counts
 
 
-def test_harmless_texts_stay() -> None:
-    """All of them together as well: nothing is found from one to the next."""
+def test_harmless_texts_are_not_redacted() -> None:
+    """Also checks all texts in one document: no match across two texts."""
     wrong = [text for text in HARMLESS if taken(json.dumps(text).encode())[1]]
 
-    assert len(FORMS) == 138  # these two figures stand in the docs
+    assert len(FORMS) == 138  # both figures are in the docs
     assert len(HARMLESS) == 274
     assert wrong == [], "\n".join(wrong)
     together = json.dumps(HARMLESS).encode()
@@ -237,8 +237,8 @@ def test_harmless_texts_stay() -> None:
 
 
 @pytest.mark.parametrize("name", formats())
-def test_no_pattern_looks_twice_at_a_long_text(name: str) -> None:
-    """A text of nothing but beginnings of keys: an effort that grows with its square would take hours."""
+def test_patterns_take_linear_time_on_long_texts(name: str) -> None:
+    """With quadratic time, a text of many key prefixes would take hours."""
     found = formats()[name]
     start = (
         re.split(r"[\[({|\\?*+.^$]", found.hint.replace("\\-", "-").replace("\\.", "."))[0]
@@ -254,7 +254,7 @@ def test_no_pattern_looks_twice_at_a_long_text(name: str) -> None:
         pattern.sub(b"", text.encode())
 
 
-def test_counts_are_right() -> None:
+def test_redacted_keys_are_counted_by_kind() -> None:
     keys = [*(BARE["groq"] for _ in range(3)), BARE["xai"], FORMS["cookie"][0]]
 
     done, counts = taken(json.dumps(keys).encode())
@@ -264,6 +264,6 @@ def test_counts_are_right() -> None:
 
 
 def test_kinds_of_keys_are_distinguished() -> None:
-    """No two kinds find the same keys: the count by kind says what was there."""
+    """No two kinds match the same key, so the counts by kind are exact."""
     for one, other in pairwise(sorted(BARE)):
         assert taken(json.dumps(BARE[one]).encode())[1] != {} != taken(json.dumps(BARE[other]).encode())[1]

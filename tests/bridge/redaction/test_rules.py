@@ -1,4 +1,4 @@
-"""Keys are found in the JSON text that a log is, wherever they stand in it."""
+"""Keys are found everywhere in the JSON text of a log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORDS = ["", " ", "\n", "\t", "\r\n", "\b", "\f", "é", "\u2028", "😀", '"', "
 def test_a_key_is_replaced_after_any_prefix(
     ascii_only: bool, name: str, before: str, after: str, times: int
 ) -> None:
-    """Escapes end in letters (`\\n`, `\\u00e9`), which are no part of a word; JSON inside of JSON has them twice."""
+    """Escapes such as `\\n` and `\\u00e9` end in letters that are not part of a word; nested JSON escapes twice."""
     text = f"words{before}{KEYS[name]}{after}words" if before else f"{KEYS[name]}{after}words"
     if not after:
         text = text.removesuffix("words")
@@ -48,14 +48,14 @@ def test_a_key_is_replaced_after_any_prefix(
 
 
 @pytest.mark.parametrize("word", ["task-", "risk-", "desk-", "\task-", "\risk-", "xAKIA", "aghp_"])
-def test_words_that_end_like_a_key_begins_stay(word: str) -> None:
-    """A tab and `ask-…`: the letters before decide, not the escape before them."""
+def test_words_that_end_like_a_key_prefix_are_kept(word: str) -> None:
+    """A tab followed by `ask-…`: the preceding letters decide, not the escape before them."""
     document = json.dumps(f"do {word}{LETTERS[:40].upper()}").encode()
     assert redaction(environment={}).json(document) == document
 
 
 @pytest.mark.parametrize("slash", ["/", "\\/"])
-def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) -> None:
+def test_environment_value_with_escaped_slashes_is_redacted(slash: str) -> None:
     secret = "abc/def/ghi+jkl="
     found = redaction(environment={"MY_API_KEY": secret})
     done = found.json(b'{"text": "key ' + secret.replace("/", slash).encode() + b' end"}')
@@ -63,8 +63,8 @@ def test_a_value_of_the_environment_is_found_with_escaped_slashes(slash: str) ->
 
 
 @pytest.mark.parametrize("before", ["id-", "tag_", "-", "_", "run-7-"])
-def test_a_key_after_a_dash_is_found(before: str) -> None:
-    """Ids and tags are put together with dashes, and keys with them."""
+def test_key_after_a_dash_is_redacted(before: str) -> None:
+    """Ids and tags join keys to other text with dashes."""
     key = KEYS["openai or anthropic key"]
     done = redaction(environment={}).json(json.dumps({"id": before + key}).encode())
     assert json.loads(done) == {"id": f"{before}[redacted: openai or anthropic key]"}
@@ -81,10 +81,10 @@ VALUES = st.text(ODD, min_size=12, max_size=20).filter(lambda text: len(text.str
     spellings=st.lists(st.booleans(), min_size=1, max_size=4),
 )
 @example(secret='zq9!secret/with"quote\\and-ünïcode', before="", after="", spellings=[True, False])
-def test_a_value_of_the_environment_is_found_however_json_spells_it(
+def test_environment_value_is_redacted_in_every_json_spelling(
     secret: str, before: str, after: str, spellings: list[bool]
 ) -> None:
-    """Also where a text is JSON itself, as the arguments of tools are."""
+    """Also checks texts that are JSON themselves, such as tool call arguments."""
     name = "value of MY_API_KEY"
     found = redaction(environment={"MY_API_KEY": secret}, well_known=False)
     text = before + secret + after
@@ -102,13 +102,13 @@ def test_a_value_of_the_environment_is_found_however_json_spells_it(
 
 
 @pytest.mark.parametrize("secret", ["é" * 5_000, '"' * 5_000, "a\n" * 3_000, "\\" * 5_000, "x" * 100_000])
-def test_a_value_may_be_long(secret: str) -> None:
+def test_long_environment_value_is_redacted(secret: str) -> None:
     found = redaction(environment={"MY_SECRET": secret})
     done = found.json(json.dumps([f"<{secret}>"]).encode())
     assert json.loads(done) in (["<[redacted: value of MY_SECRET]>"], ["<[redacted: value of MY_SECRET]\n>"])
 
 
-def test_variables_that_are_not_secrets_stay() -> None:
+def test_variables_that_are_not_secrets_are_kept() -> None:
     environment = {
         "TOKENIZERS_PARALLELISM": "false",
         "MY_TOKEN": "  short  \n",

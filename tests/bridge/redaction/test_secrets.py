@@ -1,4 +1,4 @@
-"""What the process knows to be secret is taken out however it is spelled; ordinary values are not taken for secrets."""
+"""Known secrets are masked in every spelling, and ordinary values are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = "sk-live/9f8e7d6c+5b4a=\"ü\\'&<x>"
 
 
 def all_escaped(text: str) -> str:
-    """JSON as some writers have it: every character as an escape."""
+    """Return JSON with every character as an escape, as some writers produce it."""
     return "".join(f"\\u{ord(char):04x}" for char in text)
 
 
@@ -69,7 +69,7 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("before", ["", "x", "xy", "\\", "ß"])
-def test_every_spelling_is_found(name: str, before: str) -> None:
+def test_every_spelling_of_a_secret_is_masked(name: str, before: str) -> None:
     done = Redactor([KEY]).text(f"{before}{SPELLINGS[name]} is wrong")
 
     assert MASK in done
@@ -82,7 +82,7 @@ def test_every_spelling_is_found(name: str, before: str) -> None:
 @given(secret=st.text(min_size=12, max_size=30), rest=st.lists(st.text()))
 @example(secret='"}],"a":[{"b', rest=["x"])
 @example(secret="123456789012", rest=[])
-def test_a_document_stays_valid_and_keeps_its_keys(secret: str, rest: list[str]) -> None:
+def test_masked_document_is_valid_and_keeps_its_keys(secret: str, rest: list[str]) -> None:
     document = json.dumps(
         {"samples": [{"num_completion_tokens": 123456789012, "text": secret}], "rest": rest}
     )
@@ -97,7 +97,7 @@ def test_a_document_stays_valid_and_keeps_its_keys(secret: str, rest: list[str])
 
 @pytest.mark.parametrize("name", SPELLINGS)
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_document_that_holds_a_spelling_stays_valid(name: str, depth: int) -> None:
+def test_nested_json_with_a_masked_secret_is_valid(name: str, depth: int) -> None:
     document: object = {"text": f"before {SPELLINGS[name]} after", "n": 1}
     for _ in range(depth):
         document = {"inner": json.dumps(document), "rest": ["x", 2.50]}
@@ -116,8 +116,8 @@ def test_a_document_that_holds_a_spelling_stays_valid(name: str, depth: int) -> 
     assert "9f8e7d6c" not in inner["text"]
 
 
-def test_nothing_is_found_across_the_texts_of_a_document() -> None:
-    """The quotes that end a text are no part of a secret, whatever stands around them."""
+def test_secret_across_several_texts_is_not_masked() -> None:
+    """The quotes that end a text are never part of a secret."""
     document = {"a": "x abc\\", "defghijk": '%41bc"', "b": "%64efghijk"}
 
     text = json.dumps(document).encode()
@@ -126,7 +126,7 @@ def test_nothing_is_found_across_the_texts_of_a_document() -> None:
 
 
 @given(st.text(min_size=SHORTEST), st.text(), st.text())
-def test_no_form_of_a_secret_survives(secret: str, before: str, after: str) -> None:
+def test_no_json_form_of_a_secret_remains(secret: str, before: str, after: str) -> None:
     mask = Redactor([secret]).text
     for shown in (secret, json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
         assert secret not in mask(before + shown + after).replace(MASK, "") or secret in (before + after)
@@ -134,18 +134,18 @@ def test_no_form_of_a_secret_survives(secret: str, before: str, after: str) -> N
 
 
 @given(st.text(max_size=SHORTEST - 1), st.text())
-def test_short_values_are_words_of_answers_and_stay(short: str, text: str) -> None:
+def test_short_values_are_not_masked(short: str, text: str) -> None:
     assert Redactor([short]).text(text) == text
 
 
-def test_a_secret_inside_of_another_does_not_uncover_it() -> None:
+def test_secret_contained_in_another_is_masked_completely() -> None:
     assert (
         Redactor(["abcdefgh-ijkl", "abcdefgh-ijkl-mnop"]).text("abcdefgh-ijkl-mnop abcdefgh-ijkl")
         == f"{MASK} {MASK}"
     )
 
 
-def test_a_screen_breaks_lines_in_the_midst_of_words() -> None:
+def test_secret_wrapped_across_terminal_lines_is_masked() -> None:
     learn_environment({"MY_API_KEY": "abcdefgh-1234-ijklmnop"})
 
     shown = "│ refused: abcdefgh-12 │\n│ 34-ijklm             │\n│ nop, \x1b[1mtry again │\n"
@@ -153,7 +153,7 @@ def test_a_screen_breaks_lines_in_the_midst_of_words() -> None:
     assert redact_on_screen(shown) == f"│ refused: {MASK}, \x1b[1mtry again │\n"
 
 
-def test_a_word_that_is_a_key_is_hidden_in_texts_and_stays_a_name_of_fields() -> None:
+def test_secret_is_masked_in_texts_but_not_in_field_names() -> None:
     document = {
         "correcthorsebattery": "it is correcthorsebattery",
         "123456789013": [123456789013, "123456789013"],
@@ -186,7 +186,7 @@ PEM = "\n".join(
         base64.b64encode(PEM.encode()).decode(),
     ],
 )
-def test_no_line_of_a_key_of_several_lines_is_shown(shown: str) -> None:
+def test_every_line_of_a_multi_line_key_is_masked(shown: str) -> None:
     done = Redactor([f"\n{PEM}\n"]).text(f"x {shown} y")
 
     assert "BADANBgkqhk" not in done
@@ -212,7 +212,9 @@ def test_no_line_of_a_key_of_several_lines_is_shown(shown: str) -> None:
         ("A_CREDENTIALS", json.dumps({"type": "x", "private_key": PEM}), [PEM]),
     ],
 )
-def test_values_that_are_secrets_by_their_shape(name: str, value: str, hidden: list[str]) -> None:
+def test_environment_values_that_look_like_secrets_are_found(
+    name: str, value: str, hidden: list[str]
+) -> None:
     found = set(environment_secrets({name: value}))
 
     assert found - {value} == set(hidden) - {value}
@@ -221,26 +223,26 @@ def test_values_that_are_secrets_by_their_shape(name: str, value: str, hidden: l
 
 
 @pytest.mark.parametrize("key", ["correcthorse", "hunter22", "00112233", "Aaaaaaaaaaaaaaaa"])
-def test_what_is_used_as_a_key_is_one(key: str) -> None:
+def test_argument_used_as_a_key_is_masked(key: str) -> None:
     learn_arguments({"client_args": {"default_headers": {"X-Auth": key}}})
     assert redact(f"<{key}>") == f"<{MASK}>"
 
 
 @pytest.mark.parametrize("key", ["none", "not-needed", "no-key", "lm-studio", "EMPTY", "dummykey"])
-def test_a_word_in_the_place_of_a_key_is_none(key: str) -> None:
+def test_placeholder_key_is_not_masked(key: str) -> None:
     learn_arguments({"api_key": key})
     assert redact(f"<{key}>") == f"<{key}>"
 
 
-def test_a_text_that_is_all_escapes_takes_no_long() -> None:
-    """Its cost grows with its length: no pair of escapes is looked at together."""
+def test_text_of_only_escapes_is_masked_in_linear_time() -> None:
+    """The cost is linear in the length, because escapes are not compared in pairs."""
     learn_environment({"MY_API_KEY": "abcdefgh-1234-ijklmnop"})
     text = "\\u0061%61&#97;" * 20_000
 
     assert redact(text) is text
 
 
-def test_what_an_environment_has_of_secrets(tmp_path: Path) -> None:
+def test_secrets_in_the_environment_are_found(tmp_path: Path) -> None:
     file = tmp_path / "service-account.json"
     file.touch()
     secrets = {
@@ -274,7 +276,7 @@ def test_what_an_environment_has_of_secrets(tmp_path: Path) -> None:
     assert Redactor(found).text(" ".join(harmless.values())) == " ".join(harmless.values())
 
 
-def test_what_is_learned_is_hidden_everywhere() -> None:
+def test_learned_secrets_are_masked_everywhere() -> None:
     assert redact("the password is 'hunter2-hunter2'") == "the password is 'hunter2-hunter2'"
     learn_environment({"SITE_PASSWORD": "hunter2-hunter2"})
     learn_arguments({"api_key": "abcdefgh-1234", "base_url": "http://127.0.0.1:1/v1"})
@@ -286,7 +288,7 @@ def test_what_is_learned_is_hidden_everywhere() -> None:
     }
 
 
-def test_an_exception_and_what_it_came_from() -> None:
+def test_exception_and_its_cause_are_masked() -> None:
     learn_environment({"MY_API_KEY": "abcdefgh-1234"})
 
     class StatusError(Exception):
@@ -305,8 +307,8 @@ def test_an_exception_and_what_it_came_from() -> None:
     assert str(caught.__cause__) == f"inner {MASK}"
 
 
-def test_an_exception_that_cannot_be_changed_is_left_out_of_the_chain() -> None:
-    """Its text is made anew each time, from what it does not let go."""
+def test_unchangeable_exception_is_removed_from_the_chain() -> None:
+    """Its text is recomputed on every access and cannot be replaced."""
     learn_environment({"MY_API_KEY": "abcdefgh-1234"})
 
     class StubbornError(Exception):
@@ -335,7 +337,7 @@ def test_texts_in_frozen_dataclasses_are_masked() -> None:
     assert redactor.value((Reply("x", (Reply(f"<{KEY}>"),)), 2)) == (Reply("x", (Reply(f"<{MASK}>"),)), 2)
 
 
-def test_values_under_names_of_secrets_are_masked_and_counted() -> None:
+def test_values_of_secret_settings_are_masked_and_counted() -> None:
     redactor = Redactor()
     settings: dict[str, object] = {
         "args": [{"api_key": "not-in-any-format", "eos_token": "</s>", "model": "m"}],
@@ -349,7 +351,7 @@ def test_values_under_names_of_secrets_are_masked_and_counted() -> None:
     assert redactor.found == {"value of api_key": 1}
 
 
-def test_a_secret_of_digits_replaces_a_whole_number() -> None:
+def test_secret_of_digits_is_masked_as_a_whole_number() -> None:
     redactor = redaction(environment={"MY_API_KEY": "123456789013"}, well_known=False)
     documents = [b'{"a":[5123456789013,1.5],"b":"x"}', b'{"123456789013":true}']
 
@@ -364,7 +366,7 @@ def test_a_secret_of_digits_replaces_a_whole_number() -> None:
     assert redactor.value(document) == {"a": "[redacted: value of MY_API_KEY]"}
 
 
-def test_texts_and_bytes_that_are_not_unicode_are_masked() -> None:
+def test_secret_in_invalid_unicode_is_masked() -> None:
     redactor = Redactor(["grüße-12345678"])
     assert redactor.text("\udcff <grüße-12345678>") == f"\udcff <{MASK}>"
     assert redactor.json('"\udcff grüße-12345678"'.encode("utf-8", "surrogateescape")) == b'"\xff [secret]"'

@@ -42,19 +42,19 @@ FRAME: dict[str, Any] = {
 
 
 def frame(**evidence: Any) -> TaskResultLog:
-    """A log without samples."""
+    """Return a log without samples."""
     return TaskResultLog.model_validate(whole(**evidence))
 
 
 def whole(**evidence: Any) -> dict[str, Any]:
-    """A log as plain data, with fields of its evidence."""
+    """Return a log as plain data, with these fields in its evidence."""
     log = copy.deepcopy(FRAME)
     log["evidence"].update(evidence)
     return log
 
 
 def sample(name: str | int, text: str = "?") -> dict[str, Any]:
-    """A sample as plain data."""
+    """Return a sample as plain data."""
     item = {
         "type": "message",
         "id": "",
@@ -81,5 +81,5 @@ def sample(name: str | int, text: str = "?") -> dict[str, Any]:
 
 
 def text_of_log(samples: list[Any], **dump: Any) -> str:
-    """A log with samples as one JSON document."""
+    """Return a log with samples as one JSON document."""
     return json.dumps(whole(samples=samples), **dump)

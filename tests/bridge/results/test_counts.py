@@ -1,4 +1,4 @@
-"""States and counts of samples and trials, the same for every form in which a sample is written."""
+"""States and counts of samples and trials, the same for every written form of a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from aigo_stats.comparison.columns import read_columns
 
 
 def ended(value: Any = 1.0, *, index: int = 0, error: str | None = None, scorer: str = "s") -> Json:
-    """A trial that ended with a score, or with an error."""
+    """Return a trial that ended with a score or an error."""
     errors = [] if error is None else [{"error_type": error, "message": "no", "stage": "solver"}]
     scores = [] if error is not None else [score(scorer, {"x": value})]
     return trial("a", [], scores=scores, errors=errors, index=index)
@@ -114,7 +114,7 @@ def test_state_of_sample_and_trials(name: str) -> None:
     assert [states.count(each) for each in found] == list(trials)
 
 
-def test_sample_without_a_score_of_one_scorer_failed_if_all_trials_did() -> None:
+def test_sample_fails_if_all_trials_failed_for_one_scorer() -> None:
     one_of_two = trial("a", [], scores=[score("s", {"x": 1})], errors=[{"error_type": "Timeout"}])
     other = trial("a", [], scores=[score("t", {"x": 1})], errors=[{"error_type": "Timeout"}], index=1)
 
@@ -123,7 +123,7 @@ def test_sample_without_a_score_of_one_scorer_failed_if_all_trials_did() -> None
     assert sample_facts(sample(one_of_two, other)).state(2) is SampleState.SCORED
 
 
-def test_facts_of_records_are_those_of_the_written_sample() -> None:
+def test_facts_of_records_equal_those_of_the_written_sample() -> None:
     error = TaskResultError(error_type="Timeout", message="no")
     scores = ScoresData(scorer_key="s", values={"x": 1.0})
 
@@ -132,7 +132,7 @@ def test_facts_of_records_are_those_of_the_written_sample() -> None:
     assert records == sample_facts(sample(ended(), ended(index=1, **BAD)))
 
 
-def test_counts_of_a_file_add_up_and_are_those_of_its_columns(tmp_path: Path) -> None:
+def test_counts_of_a_file_add_up_and_match_its_columns(tmp_path: Path) -> None:
     path = tmp_path / "all.tasklog.json"
     path.write_text(json.dumps(result([written for written, *_ in CASES.values()])))
 
@@ -158,5 +158,5 @@ def test_counts_include_trials_only_if_there_are_several() -> None:
     assert several.text() == "4 samples, 12 trials: 7 of 12 trials failed"
 
 
-def test_people_see_trials_numbered_from_1() -> None:
+def test_trial_numbers_start_at_1() -> None:
     assert [trial_number({"index": 0}, 5), trial_number({}, 5)] == [1, 6]

@@ -49,7 +49,9 @@ class TestRoundTrip:
         assert loaded == whole(samples=samples)
 
     @pytest.mark.parametrize("count", [0, 1])
-    def test_no_sample_and_one_sample(self, tmp_path: Path, suffix: str, count: int) -> None:
+    def test_log_with_no_sample_or_one_sample_is_read_back(
+        self, tmp_path: Path, suffix: str, count: int
+    ) -> None:
         path = tmp_path / f"a{suffix}"
         samples = [sample("only")][:count]
 
@@ -76,7 +78,7 @@ class TestRoundTrip:
 
         assert list(read_log(path).raw_samples()) == samples
 
-    def test_metrics_are_asked_for_after_the_last_sample(self, tmp_path: Path, suffix: str) -> None:
+    def test_metrics_are_computed_after_the_last_sample(self, tmp_path: Path, suffix: str) -> None:
         seen: list[int] = []
 
         def samples() -> Iterator[dict[str, Any]]:
@@ -95,12 +97,12 @@ class TestRoundTrip:
         assert evidence.failures is not None
         assert evidence.failures.num_total == 3
 
-    def test_equal_logs_are_equal_files(self, tmp_path: Path, suffix: str) -> None:
+    def test_equal_logs_have_equal_bytes(self, tmp_path: Path, suffix: str) -> None:
         for name in "ab":
             write_log(tmp_path / f"{name}{suffix}", [sample(1)], finish=frame())
         assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
-    def test_a_cut_off_file_gives_its_whole_samples_and_then_an_error(
+    def test_truncated_file_yields_its_complete_samples_then_an_error(
         self, tmp_path: Path, suffix: str
     ) -> None:
         path = tmp_path / f"a{suffix}"
@@ -130,7 +132,7 @@ def compressed(data: bytes, suffix: str) -> bytes:
 
 class TestWriting:
     @pytest.mark.parametrize("name", ["log.txt", "log", "log.gz", "log.json.bz2"])
-    def test_the_suffix_has_to_be_known(self, tmp_path: Path, name: str) -> None:
+    def test_unknown_file_extension_is_rejected(self, tmp_path: Path, name: str) -> None:
         with pytest.raises(UsageError, match=r"found file name 'log"):
             write_log(tmp_path / name, [], finish=frame())
         (tmp_path / name).write_bytes(b"{}")
@@ -173,7 +175,7 @@ class TestWriting:
         assert path.read_text() == "old"
         assert len(list(tmp_path.iterdir())) == 1
 
-    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+    def test_symbolic_link_is_kept(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
         target = tmp_path / "folder" / "target.json"
         target.write_text("old")
@@ -185,16 +187,16 @@ class TestWriting:
         assert link.is_symlink()
         assert json.loads(target.read_text()) == whole()
 
-    def test_the_file_has_the_rights_of_a_new_file(self, tmp_path: Path) -> None:
+    def test_written_file_has_default_permissions(self, tmp_path: Path) -> None:
         (tmp_path / "plain").touch()
         write_log(tmp_path / "a.json", [], finish=frame())
         assert (tmp_path / "a.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
-    def test_samples_in_the_frame_are_refused(self, tmp_path: Path) -> None:
+    def test_samples_in_the_frame_are_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(EvidenceError, match="the log already contains 1 sample"):
             write_log(tmp_path / "a.json", [], finish=frame(samples=[sample(1)]))
 
-    def test_samples_need_evidence_to_hold_them(self, tmp_path: Path) -> None:
+    def test_samples_without_evidence_are_rejected(self, tmp_path: Path) -> None:
         without = TaskResultLog.model_validate({**whole(), "evidence": None})
         with pytest.raises(EvidenceError, match="no evidence"):
             write_log(tmp_path / "a.json", [sample(1)], finish=without)
@@ -203,7 +205,7 @@ class TestWriting:
         assert json.loads((tmp_path / "a.json").read_text())["evidence"] is None
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-    def test_a_metric_that_is_not_a_number_is_refused(self, tmp_path: Path, value: float) -> None:
+    def test_non_finite_metric_is_rejected(self, tmp_path: Path, value: float) -> None:
         log = frame(metrics=[{"values": {"a": value}, "metric_key": "mean"}])
         with pytest.raises(EvidenceError, match="expected a finite number") as error:
             write_log(tmp_path / "a.json", [], finish=log)
@@ -211,8 +213,8 @@ class TestWriting:
         assert error.value.code == Code.UNFIT_RESULT
         assert not list(tmp_path.iterdir())
 
-    def test_odd_values_are_written_somehow(self, tmp_path: Path) -> None:
-        """A lone surrogate or a big integer in one sample must not cost the whole run."""
+    def test_unusual_values_are_written_without_an_error(self, tmp_path: Path) -> None:
+        """A lone surrogate or a big integer in one sample must not fail the whole run."""
         odd = [sample(1, "\ud800"), sample(2)]
         odd[1]["trials"][0]["sample"]["data"] = {"big": 2**80, "nan": float("nan"), "s": "\udfff"}
         expected = [odd[0], {**odd[1]}]
@@ -223,7 +225,7 @@ class TestWriting:
             assert read[0] == expected[0]
             assert read[1]["trials"][0]["sample"]["data"] == {"big": 2**80, "nan": None, "s": "\udfff"}
 
-    def test_types_are_written_that_were_not_set(self, tmp_path: Path) -> None:
+    def test_type_fields_are_written_even_if_unset(self, tmp_path: Path) -> None:
         evidence = SampleEvidence.build(
             "q", "a", {}, sample_id="1", message_format="latticeflow", sample_data={}, scorer_key="s"
         )
@@ -235,7 +237,7 @@ class TestWriting:
 class TestReading:
     @pytest.mark.parametrize("indent", [None, 0, 2])
     @pytest.mark.parametrize("frame_first", [True, False])
-    def test_layout_and_order_of_keys_mean_nothing(
+    def test_layout_and_key_order_do_not_change_the_log(
         self, tmp_path: Path, indent: int | None, frame_first: bool
     ) -> None:
         path = tmp_path / "a.json"
@@ -249,7 +251,7 @@ class TestReading:
         assert list(read_log(path).raw_samples()) == samples
         assert read_log(path).load().model_dump(mode="json") == log
 
-    def test_samples_that_look_different_from_each_other(self, tmp_path: Path) -> None:
+    def test_samples_with_different_key_orders_are_read(self, tmp_path: Path) -> None:
         samples = [
             sample(1),
             {"errors": [], **sample(2)},
@@ -261,7 +263,7 @@ class TestReading:
         path.write_text(text_of_log(samples))
         assert list(read_log(path).raw_samples()) == samples
 
-    def test_numbers_beyond_json_are_read(self, tmp_path: Path) -> None:
+    def test_nan_and_huge_integers_are_read(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         path.write_text(
             text_of_log([{**sample(1), "x": float("nan")}, {**sample(2), "x": 10**40}, sample(3)])
@@ -285,21 +287,25 @@ class TestReading:
         assert evidence.trials[0].sample.data == {"q": 1}
         assert read_log(path).load().evidence == TaskResultLog.model_validate_json(path.read_text()).evidence
 
-    def test_the_frame_of_our_own_log_is_read_without_the_samples(self, tmp_path: Path) -> None:
+    def test_frame_of_an_aigo_bridge_log_is_read_without_samples(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         write_log(path, [sample(index, '\\n],"metrics":') for index in range(5)], finish=frame())
         expected = read_log(path).frame()
         data = path.read_bytes()
         assert expected == frame(samples=[])
 
-        path.write_bytes(data.replace(b'"sample_id"', b'"sample_id!'))  # no JSON any more, but for the frame
+        path.write_bytes(
+            data.replace(b'"sample_id"', b'"sample_id!')
+        )  # no longer valid JSON, except for the frame
         assert read_log(path).frame() == expected
         path.write_bytes(data[:-2])
         with pytest.raises(EvidenceError, match="cut off"):
             read_log(path).frame()
 
     @pytest.mark.parametrize("metrics", ["[]", "[\n]"])
-    def test_a_log_that_only_begins_like_ours_is_read_in_full(self, tmp_path: Path, metrics: str) -> None:
+    def test_log_that_only_starts_like_an_aigo_bridge_log_is_read_in_full(
+        self, tmp_path: Path, metrics: str
+    ) -> None:
         path = tmp_path / "a.json"
         rest = json.dumps({key: value for key, value in whole().items() if key != "evidence"}, indent=0)
         text = f'{{"evidence":{{"samples":[\n{json.dumps(sample(1))}\n],"metrics":{metrics},"errors":[\n]}},{rest[1:]}'
@@ -327,7 +333,7 @@ class TestReading:
         assert frame_evidence is not None
         assert [run.samples for run in frame_evidence.runs or []] == [[], []]
 
-    def test_a_sample_that_does_not_fit_is_named(self, tmp_path: Path) -> None:
+    def test_invalid_sample_is_reported_with_its_path(self, tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         bad = sample(2)
         bad["trials"][0]["scores"][0]["values"] = 3
@@ -377,14 +383,16 @@ class TestReading:
             list(read_log(tmp_path / "folder.json"))
 
     @pytest.mark.parametrize("suffix", [".json.gz", ".json.zst"])
-    def test_a_file_that_is_not_compressed_as_its_name_says(self, tmp_path: Path, suffix: str) -> None:
+    def test_uncompressed_file_with_compressed_extension_is_reported(
+        self, tmp_path: Path, suffix: str
+    ) -> None:
         path = tmp_path / f"a{suffix}"
         path.write_text(text_of_log([]))
         with pytest.raises(EvidenceError, match="cannot decompress"):
             read_log(path).load()
 
     @pytest.mark.parametrize("suffix", [".json.gz", ".json.zst", ".jsonl.gz", ".jsonl.zst"])
-    def test_a_compressed_file_that_is_cut_off(self, tmp_path: Path, suffix: str) -> None:
+    def test_truncated_compressed_file_is_reported(self, tmp_path: Path, suffix: str) -> None:
         path = tmp_path / f"a{suffix}"
         write_log(path, [sample(index, str(index)) for index in range(3000)], finish=frame())
         path.write_bytes(path.read_bytes()[:-200])
@@ -402,13 +410,13 @@ class TestReading:
             ([b'"\xff"'], "UTF-8"),
         ],
     )
-    def test_damaged_lines(self, tmp_path: Path, lines: list[bytes], message: str) -> None:
+    def test_damaged_jsonl_lines_are_reported(self, tmp_path: Path, lines: list[bytes], message: str) -> None:
         path = tmp_path / "a.jsonl"
         path.write_bytes(b"\n".join(lines) + (b"" if message.startswith("cut off") else b"\n"))
         with pytest.raises(EvidenceError, match=message):
             list(read_log(path).parts())
 
-    def test_empty_lines_and_a_frame_in_front_are_fine(self, tmp_path: Path) -> None:
+    def test_empty_lines_and_a_leading_frame_are_accepted(self, tmp_path: Path) -> None:
         path = tmp_path / "a.jsonl"
         path.write_text(f"\n{json.dumps(whole())}\n\n{json.dumps(sample(1))}\n")
         assert read_log(path).load().model_dump(mode="json") == whole(samples=[sample(1)])
@@ -429,7 +437,7 @@ def test_memory_does_not_grow_with_the_number_of_samples(tmp_path: Path) -> None
         finally:
             tracemalloc.stop()
 
-    peaks(2)  # what is built once is built
+    peaks(2)  # warm up caches
     few, many = peaks(6), peaks(60)
 
     assert path.stat().st_size > 100_000_000
@@ -451,9 +459,7 @@ VALUES = st.recursive(
 
 class TestPieces:
     @given(value=VALUES, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
-    def test_pieces_put_together_are_the_document(
-        self, value: Any, indent: int | None, ascii_only: bool
-    ) -> None:
+    def test_joined_pieces_equal_the_document(self, value: Any, indent: int | None, ascii_only: bool) -> None:
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
 
         assert assembled(list(pieces(text, opened=lambda path: len(path) < 3))) == value
@@ -461,7 +467,7 @@ class TestPieces:
     @given(
         rows=st.lists(st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3), max_size=6), data=st.data()
     )
-    def test_a_document_that_is_cut_off_gives_only_whole_elements(
+    def test_truncated_document_yields_only_complete_elements(
         self, rows: list[Any], data: st.DataObject
     ) -> None:
         text = json.dumps(rows).encode()
@@ -476,18 +482,18 @@ class TestPieces:
         assert found == rows[: len(found)]
         assert error.value.offset <= cut
 
-    def test_offsets_are_those_of_the_values(self) -> None:
+    def test_offsets_point_to_the_values(self) -> None:
         text = ' {"ä": [ {"x": 1},\n {"x": 2} ] }'.encode()
         for piece in pieces(text, opened=lambda path: len(path) < 2):
             if not piece.opened:
                 assert text[piece.offset :].startswith(b'{"x"')
 
-    def test_an_element_that_only_seems_to_end_is_read_as_a_whole(self) -> None:
+    def test_element_with_similar_nested_endings_is_read_completely(self) -> None:
         rows = [{"a": 1}, {"a": [{"b": 1}, {"a": 2}]}, {"a": [[{"x": 0}, {"a": 3}]]}, {"a": 4}]
         found = pieces(json.dumps(rows).encode(), opened=lambda path: path == ())
         assert [piece.value for piece in found if piece.path] == rows
 
-    def test_elements_that_are_larger_than_those_before(self) -> None:
+    def test_elements_of_growing_size_are_read(self) -> None:
         rows = [{"a": "x" * size, "b": [{"a": "]"}] * 5} for size in (1, 100, 5, 1 << 20, 3)]
         found = pieces(json.dumps(rows).encode(), opened=lambda path: path == ())
         assert [piece.value for piece in found if piece.path] == rows
@@ -519,7 +525,7 @@ STRICT_AND_LENIENT = [
 
 
 @pytest.mark.parametrize("more", STRICT_AND_LENIENT)
-def test_unknown_content_does_not_change_the_parts_of_a_log(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_unknown_fields_do_not_change_samples_and_frame(tmp_path: Path, more: dict[str, Any]) -> None:
     samples = [sample(index, text) for index, text in enumerate(ODD_TEXTS)]
     log = whole(samples=samples)
     log = {**log, **more, "evidence": {**log["evidence"], **more.get("evidence", {})}}
@@ -560,7 +566,7 @@ def test_a_problem_inside_a_sample_is_reported_with_its_path(tmp_path: Path, bad
 
 
 @pytest.mark.parametrize("suffix", [".json.gz", ".json.zst"])
-def test_a_compressed_log_that_is_damaged_gives_its_samples_first(tmp_path: Path, suffix: str) -> None:
+def test_damaged_compressed_log_yields_its_complete_samples(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     samples = [sample(index, f"{index * 7919 % 10007:05d}" * 200) for index in range(400)]
     write_log(path, samples, finish=frame())
@@ -575,7 +581,7 @@ def test_a_compressed_log_that_is_damaged_gives_its_samples_first(tmp_path: Path
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_a_packed_bomb_is_refused_without_filling_the_disk(suffix: str, tmp_path: Path) -> None:
+def test_zip_bomb_is_rejected_without_filling_the_disk(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"r.tasklog.json{suffix}"
     text = b'{"x":"' + b"x" * 140_000_000
     path.write_bytes(gzip.compress(text, 1) if suffix == ".gz" else zstandard.compress(text))

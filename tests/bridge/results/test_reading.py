@@ -1,4 +1,4 @@
-"""Contexts that were shortened when a result was written are whole again, and no file can make them endless."""
+"""Shortened contexts of a result are restored, up to a size limit."""
 
 import copy
 from typing import Any
@@ -54,7 +54,7 @@ def test_invalid_shortened_contexts_stay_unchanged(sample: dict[str, Any]) -> No
     assert expand_contexts(copy.deepcopy(sample)) == sample
 
 
-def test_a_small_file_cannot_ask_for_endless_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expanded_contexts_have_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_ITEMS", 100)
     events = [call("0", [ITEMS[0]])]
     events += [call(str(n), [ITEMS[0]], of=str(n - 1), first=n) for n in range(1, 50)]

@@ -1,4 +1,4 @@
-"""Entities of an import are plain JSON: the same as the objects that the rest of the project makes."""
+"""Entities of an import are plain JSON, equal to the objects of the rest of the project."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from aigo_bridge.results.specification import (
 )
 
 
-def test_the_providers_are_those_of_ai_go() -> None:
+def test_model_providers_equal_those_of_ai_go() -> None:
     assert {provider.value for provider in ModelProviderId} == PROVIDERS
 
 
@@ -21,7 +21,7 @@ def test_the_providers_are_those_of_ai_go() -> None:
     "name",
     ["openai/gpt-4.1", "mockllm/model", "together/a/b", "no provider", "x" * 3000, "Ünï/cödé", "openai/"],
 )
-def test_a_model_is_a_stored_model_of_ai_go(name: str) -> None:
+def test_model_entity_is_a_valid_stored_model(name: str) -> None:
     entity = model_entity(name, engine="inspect")
     assert StoredModel.model_validate(entity).model_dump(mode="json") == entity
     assert stored_model(name, engine="inspect").model_dump(mode="json") == entity
@@ -30,7 +30,7 @@ def test_a_model_is_a_stored_model_of_ai_go(name: str) -> None:
     assert (declared["key"], declared["display_name"]) == ("a-b-c", "Shown")
 
 
-def test_a_data_set_is_a_stored_data_set_of_ai_go() -> None:
+def test_dataset_entity_is_a_valid_stored_dataset() -> None:
     entity = dataset_entity("key", "name")
     assert StoredDataset.model_validate(entity).model_dump(mode="json") == entity
     assert stored_dataset("key", "name").model_dump(mode="json") == entity

@@ -50,7 +50,7 @@ def test_trial_without_a_conversation_has_no_stop_reason(odd: dict[str, Any]) ->
     assert stop_reason_of(odd) is None
 
 
-def test_texts_name_answers_that_did_not_end_by_themselves() -> None:
+def test_incomplete_answers_are_described_by_stop_reason() -> None:
     reasons = {"stop": 9, "content_filter": 2, "max_tokens": 1, "tool_calls": 3}
 
     assert incomplete_texts(reasons) == [

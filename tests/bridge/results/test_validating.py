@@ -1,4 +1,4 @@
-"""Faults of result logs, and the schema."""
+"""Validation errors of result logs, and the JSON Schema."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def faults(tmp_path: Path, log: Any) -> list[Issue]:
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz", ".json.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst"])
-def test_a_log_without_faults(tmp_path: Path, suffix: str) -> None:
+def test_valid_log_has_no_issues(tmp_path: Path, suffix: str) -> None:
     write_log(tmp_path / f"a{suffix}", [sample(1), sample(2)], finish=frame())
     assert validate_log(tmp_path / f"a{suffix}") == []
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
-def test_all_faults_are_found_in_samples_and_frame(tmp_path: Path, suffix: str) -> None:
+def test_all_errors_in_samples_and_frame_are_reported(tmp_path: Path, suffix: str) -> None:
     bad = sample(1)
     bad["trials"][0]["index"] = "first"
     del bad["errors"]
@@ -55,7 +55,7 @@ def test_all_faults_are_found_in_samples_and_frame(tmp_path: Path, suffix: str) 
     assert all(issue.severity == "error" for issue in issues)
 
 
-def test_an_unknown_field_that_readers_drop_is_a_warning(tmp_path: Path) -> None:
+def test_ignored_unknown_field_is_a_warning(tmp_path: Path) -> None:
     one = {**sample(1), "surprise": 1}
     log = whole(samples=[one])
     log["specification"]["task"]["definition"]["surprise"] = 2
@@ -83,7 +83,7 @@ def test_an_unknown_field_inside_a_union_is_an_error(tmp_path: Path) -> None:
     assert issue.path == path
 
 
-def test_only_the_branch_that_was_meant_is_reported(tmp_path: Path) -> None:
+def test_error_in_a_union_is_reported_for_the_matching_type_only(tmp_path: Path) -> None:
     one = sample(1)
     one["trials"][0]["solver"]["output"]["trace"]["items"][0]["role"] = "robot"
 
@@ -96,7 +96,7 @@ def test_only_the_branch_that_was_meant_is_reported(tmp_path: Path) -> None:
     assert issue.hint == "use one of the values listed"
 
 
-def test_a_model_that_would_be_read_as_a_data_set_is_an_error(tmp_path: Path) -> None:
+def test_model_that_would_be_read_as_a_dataset_is_an_error(tmp_path: Path) -> None:
     log = whole()
     log["specification"]["evaluated_entity"]["surprise"] = 1
 
@@ -106,13 +106,13 @@ def test_a_model_that_would_be_read_as_a_data_set_is_an_error(tmp_path: Path) ->
     assert issue.path == ("specification", "evaluated_entity", "surprise")
 
 
-def test_a_legacy_sample_with_a_fault(tmp_path: Path) -> None:
+def test_error_in_a_legacy_sample_is_reported(tmp_path: Path) -> None:
     legacy = {"sample_id": "1", "scores": [{"scorer_key": "s", "values": {}, "x": 1}]}
     issues = faults(tmp_path, whole(samples=[legacy]))
     assert [issue.path[:3] for issue in issues] == [("evidence", "samples", 0)]
 
 
-def test_a_damaged_file_is_a_fault_with_its_place(tmp_path: Path) -> None:
+def test_truncated_log_is_reported_with_its_position(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     text = json.dumps(whole(samples=[sample(1), sample(2)]))
     path.write_text(text[:-700])
@@ -123,12 +123,12 @@ def test_a_damaged_file_is_a_fault_with_its_place(tmp_path: Path) -> None:
     assert issue.hint is not None
 
 
-def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
+def test_missing_log_is_reported(tmp_path: Path) -> None:
     (issue,) = validate_log(tmp_path / "none.json")
     assert issue.message == "there is no such file"
 
 
-def test_every_fault_of_a_field_has_a_hint(tmp_path: Path) -> None:
+def test_every_field_error_has_a_hint(tmp_path: Path) -> None:
     log = whole()
     log["status"], log["x"] = "done", 1
     del log["errors"]
@@ -136,12 +136,12 @@ def test_every_fault_of_a_field_has_a_hint(tmp_path: Path) -> None:
 
 
 class TestSchema:
-    def test_it_is_a_schema_of_its_dialect(self) -> None:
+    def test_log_schema_is_valid_json_schema(self) -> None:
         schema = schema_for_log()
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
         jsonschema.Draft202012Validator.check_schema(schema)
 
-    def test_a_log_is_valid_and_a_damaged_one_is_not(self) -> None:
+    def test_schema_accepts_a_valid_log_and_rejects_a_damaged_one(self) -> None:
         validator = jsonschema.Draft202012Validator(schema_for_log())
         log = whole(samples=[sample(1)])
 
@@ -149,7 +149,7 @@ class TestSchema:
         assert list(validator.iter_errors({**log, "status": "done"}))
         assert list(validator.iter_errors({**log, "evidence": {}}))
 
-    def test_fields_are_described(self) -> None:
+    def test_schema_fields_have_descriptions(self) -> None:
         schema = schema_for_log()
         assert "seconds" in schema["$defs"]["TaskExecution"]["properties"]["runtime"]["description"].lower()
         assert schema["properties"]["evidence"]["description"]

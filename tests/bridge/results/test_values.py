@@ -27,7 +27,7 @@ def test_tree_cuts_long_texts_lists_objects_and_depth() -> None:
     assert len(str(tree(deep, 10))) < 100
 
 
-def test_no_fact_of_a_result_is_raw_json(tmp_path: Path) -> None:
+def test_configuration_of_a_result_is_shown_without_raw_json(tmp_path: Path) -> None:
     log = result([question(0, "a", "a")], [])
     log["specification"]["config"] = {"inspect": {"eval": {"task": "t", "ids": list(range(500))}}}
     path = write_result(tmp_path / "r.tasklog.json", log)

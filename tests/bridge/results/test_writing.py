@@ -1,4 +1,4 @@
-"""Result logs that are written part by part."""
+"""Result logs written in parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNPACKED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("suffix", UNPACKED)
-def test_samples_of_small_and_large_pieces_are_whole(tmp_path: Path, suffix: str) -> None:
+def test_samples_written_in_small_and_large_pieces_are_complete(tmp_path: Path, suffix: str) -> None:
     texts = [["a" * (n % 3) for n in range(5000)], ["x" * (3 << 20), "", "end"], ["é" * 300_000]]
     path = tmp_path / f"log.{suffix}"
     with open_for_replacing(path, clean=False) as file:

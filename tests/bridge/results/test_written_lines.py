@@ -1,4 +1,4 @@
-"""Logs that were written here are read line by line, and give what any other way of reading them gives, also where they are damaged."""
+"""Logs of aigo-bridge are read line by line with the same outcome as any other reader, even if damaged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def outcome(path: Path) -> tuple[list[str], str | None]:
-    """All parts as JSON, and what is wrong behind them."""
+    """Return all parts as JSON, and the error after them."""
     parts: list[str] = []
     try:
         for part in LogReader(path).parts():
@@ -42,7 +42,7 @@ def outcome(path: Path) -> tuple[list[str], str | None]:
 
 
 def another_way(path: Path) -> tuple[list[str], str | None]:
-    """The same by a mapped file."""
+    """Return the same outcome from a memory-mapped file."""
 
     def none(*arguments: Any) -> Iterator[Any]:
         raise OtherFormError("asked for")
@@ -53,7 +53,7 @@ def another_way(path: Path) -> tuple[list[str], str | None]:
         return outcome(path)
 
 
-def test_every_sample_has_a_line_and_the_last_one_is_the_rest(log: Path) -> None:
+def test_every_sample_is_one_line_and_the_last_line_is_the_frame(log: Path) -> None:
     lines = list(written_lines(log))
     assert [is_frame for _, is_frame in lines] == [False, False, False, True]
     assert outcome(log) == another_way(log)
@@ -61,7 +61,7 @@ def test_every_sample_has_a_line_and_the_last_one_is_the_rest(log: Path) -> None
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_damaged_log_gives_what_any_other_way_gives(log: Path, tmp_path: Path, suffix: str) -> None:
+def test_damaged_log_is_read_the_same_by_lines_and_by_parser(log: Path, tmp_path: Path, suffix: str) -> None:
     data = log.read_bytes()
     ends = [position for position, byte in enumerate(data) if byte == ord("\n")]
     damaged = [
@@ -87,7 +87,7 @@ def test_a_damaged_log_gives_what_any_other_way_gives(log: Path, tmp_path: Path,
             path.write_bytes(whole[:end])
             parts, problem = another_way(path)
             lines, line_problem = outcome(path)
-            # By lines more may be had of the last block.
+            # Reading by lines may recover more of the last block.
             assert (lines[: len(parts)], line_problem) == (parts, problem), end
             assert problem is not None
 
@@ -100,7 +100,7 @@ def test_a_damaged_log_gives_what_any_other_way_gives(log: Path, tmp_path: Path,
         (b'"format_version"', b'"evidence":{"samples":[]},"format_version"'),
     ],
 )
-def test_duplicate_sample_names_are_refused(log: Path, place: bytes, text: bytes) -> None:
+def test_duplicate_samples_or_evidence_fields_are_rejected(log: Path, place: bytes, text: bytes) -> None:
     log.write_bytes(log.read_bytes().replace(place, text))
     parts, problem = outcome(log)
     assert len(parts) == 3
@@ -108,14 +108,12 @@ def test_duplicate_sample_names_are_refused(log: Path, place: bytes, text: bytes
     assert "found samples, or evidence, twice" in problem
 
 
-def test_column_names_are_not_samples(log: Path) -> None:
+def test_field_named_samples_is_not_mistaken_for_samples(log: Path) -> None:
     log.write_bytes(log.read_bytes().replace(b'"description"', b'"samples":"evidence","description"'))
     assert outcome(log) == another_way(log)
 
 
-def test_a_large_log_of_another_form_is_given_back_as_it_is_read(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_released_while_a_large_log_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log.write_bytes(b" " + log.read_bytes().replace(b"Question 1?", b"x" * 200_000))
     plain = outcome(log)
     released: list[int] = []

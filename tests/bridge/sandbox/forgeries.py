@@ -1,4 +1,4 @@
-"""Wrong code that tries to pass its tests. None of it may pass."""
+"""Incorrect code that tries to pass its tests and must fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correct solutions with tests as in benchmarks of code. All of them pass."""
+"""Correct solutions with tests as in code benchmarks, which must all pass."""
 
 from __future__ import annotations
 

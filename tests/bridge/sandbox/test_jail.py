@@ -1,4 +1,4 @@
-"""What a program in the local sandbox can do, and above all what it cannot."""
+"""Abilities and restrictions of a program in the local sandbox."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def said(source: str) -> str:
     return result.stdout.decode().strip()
 
 
-def test_a_program_runs_with_its_input_and_its_exit_code() -> None:
+def test_program_gets_its_input_and_returns_its_exit_code() -> None:
     result = jailed("import sys; print(sys.stdin.read().upper()); sys.exit(3)", stdin="grüße".encode())
     assert (result.ended, result.code, result.stdout.decode()) == ("exit", 3, "GRÜSSE\n")
 
 
-def test_the_probe_finds_it() -> None:
+def test_available_sandbox_is_found_with_a_reason() -> None:
     name, reason = available()
     assert name in ("aigo_local", "docker")
     assert reason
 
 
-def test_files_are_copies_and_what_is_written_is_gone(tmp_path: Path) -> None:
+def test_program_works_on_copies_and_its_files_are_discarded(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("given")
     source = "print(open('data.txt').read()); open('data.txt', 'w').write('x'); open('new', 'w').write('y')"
     assert jailed(source, folder=tmp_path).stdout == b"given\n"
@@ -53,7 +53,7 @@ def test_files_are_copies_and_what_is_written_is_gone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data.txt"]
 
 
-def test_there_is_no_network() -> None:
+def test_network_is_unavailable() -> None:
     source = """
         import socket
         for address in (("127.0.0.1", 22), ("192.0.2.1", 80), ("8.8.8.8", 53)):
@@ -65,7 +65,7 @@ def test_there_is_no_network() -> None:
     assert len(said(source).splitlines()) == 3
 
 
-def test_nothing_is_written_outside_of_its_own_folders() -> None:
+def test_program_cannot_write_outside_its_folders() -> None:
     source = """
         import os
         for path in ("/x", "/usr/x", "/etc/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"):
@@ -78,7 +78,7 @@ def test_nothing_is_written_outside_of_its_own_folders() -> None:
     assert said(source) == ""
 
 
-def test_the_runners_files_are_not_there(tmp_path: Path) -> None:
+def test_files_of_the_runner_are_not_visible(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("sk-secret")
     source = f"""
@@ -91,7 +91,7 @@ def test_the_runners_files_are_not_there(tmp_path: Path) -> None:
     assert said(source) == "[]"
 
 
-def test_nothing_of_the_runners_environment_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_of_the_runner_is_not_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     source = """
         import os
@@ -106,7 +106,7 @@ def test_nothing_of_the_runners_environment_is_there(monkeypatch: pytest.MonkeyP
     assert "sk-secret" not in said(source)
 
 
-def test_its_processes_are_all_it_sees_and_the_watcher_is_out_of_reach() -> None:
+def test_program_sees_only_its_processes_and_cannot_signal_others() -> None:
     source = """
         import ctypes, os, signal
         numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -121,11 +121,11 @@ def test_its_processes_are_all_it_sees_and_the_watcher_is_out_of_reach() -> None
         libc.ptrace.restype = ctypes.c_long
         print(libc.ptrace(16, 1, None, None), os.path.exists("/proc/1/mem") and os.access("/proc/1/mem", os.R_OK))
     """
-    # Its own user's processes are all that it may kill, and it has none but itself (-1 leaves out the sender).
+    # A program may only kill processes of its own user, and has no other (-1 excludes the sender).
     assert said(source).startswith("-1")
 
 
-def test_nothing_tells_of_the_machines_folders() -> None:
+def test_folders_of_the_machine_are_not_visible() -> None:
     source = """
         import os
         for name in ("cmdline", "environ", "cwd", "exe"):
@@ -135,7 +135,7 @@ def test_nothing_tells_of_the_machines_folders() -> None:
     assert said(source).split() == ["False"] * 5
 
 
-def test_there_is_no_memory_that_no_limit_counts_and_no_odd_socket() -> None:
+def test_uncounted_memory_and_unusual_sockets_are_unavailable() -> None:
     source = """
         import ctypes, socket
         libc = ctypes.CDLL(None, use_errno=True)
@@ -152,7 +152,7 @@ def test_there_is_no_memory_that_no_limit_counts_and_no_odd_socket() -> None:
     assert said(source) == "-1 -1"
 
 
-def test_it_has_no_privileges_and_gets_none() -> None:
+def test_program_has_no_privileges_and_cannot_gain_any() -> None:
     source = """
         import ctypes
         libc = ctypes.CDLL(None, use_errno=True)
@@ -179,7 +179,7 @@ def test_it_has_no_privileges_and_gets_none() -> None:
         ("import sys\nwhile True: sys.stderr.write('x' * 10000)", "output"),
     ],
 )
-def test_limits_end_it(source: str, ended: str) -> None:
+def test_program_over_a_limit_is_stopped(source: str, ended: str) -> None:
     start = time.monotonic()
     result = jailed(source, limits=JailLimits(seconds=1.5, output_bytes=100_000))
     assert (result.ended, result.code) == (ended, None)
@@ -187,12 +187,12 @@ def test_limits_end_it(source: str, ended: str) -> None:
     assert time.monotonic() - start < 10
 
 
-def test_a_memory_bomb_is_its_own_affair() -> None:
+def test_memory_bomb_only_stops_the_program() -> None:
     result = jailed("x = []\nwhile True: x.append(bytearray(1 << 22))")
     assert result.ended == "memory" or b"MemoryError" in result.stderr
 
 
-def test_memory_of_all_its_processes_counts_together() -> None:
+def test_memory_of_all_processes_counts_together() -> None:
     source = """
         import os, time
         for _ in range(8):
@@ -205,8 +205,8 @@ def test_memory_of_all_its_processes_counts_together() -> None:
 
 
 @pytest.mark.parametrize("by_kernel", [True, False])
-def test_memory_that_processes_share_counts(by_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not by_kernel:  # as where no group of processes can be made
+def test_shared_memory_counts(by_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not by_kernel:  # as if no process group could be created
         monkeypatch.setattr(jailing.MemoryGroup, "create", lambda memory_bytes: None)
     source = """
         import mmap, os, time
@@ -221,7 +221,7 @@ def test_memory_that_processes_share_counts(by_kernel: bool, monkeypatch: pytest
     assert [group for parent, _ in jailing.parents() for group in parent.glob(f"aigo-{os.getpid()}-*")] == []
 
 
-def test_a_fork_bomb_finds_its_limit() -> None:
+def test_fork_bomb_is_stopped_at_the_process_limit() -> None:
     source = """
         import os
         made = 0
@@ -237,7 +237,7 @@ def test_a_fork_bomb_finds_its_limit() -> None:
     assert 0 < int(said(source)) <= QUICK.processes
 
 
-def test_daemons_do_not_outlive_it() -> None:
+def test_daemons_end_with_the_program() -> None:
     source = """
         import os, time
         if os.fork() == 0:
@@ -253,7 +253,7 @@ def test_daemons_do_not_outlive_it() -> None:
     assert not running("9876543")
 
 
-def test_disk_is_limited() -> None:
+def test_disk_space_is_limited() -> None:
     source = """
         written = 0
         try:
@@ -266,7 +266,7 @@ def test_disk_is_limited() -> None:
     assert int(said(source)) <= QUICK.disk_bytes >> 20
 
 
-def test_a_cancelled_run_leaves_nothing() -> None:
+def test_cancelled_run_leaves_no_process() -> None:
     async def main() -> None:
         with anyio.move_on_after(1):
             await run_jailed(["sleep", "8765432"], limits=JailLimits(seconds=60))
@@ -278,7 +278,7 @@ def test_a_cancelled_run_leaves_nothing() -> None:
     assert not running("8765432")
 
 
-def test_a_killed_runner_leaves_nothing() -> None:
+def test_killed_runner_leaves_no_process() -> None:
     source = (
         "import asyncio\nfrom aigo_bridge.sandbox.jailing import *\n"
         "asyncio.run(run_jailed(['sleep', '7654321'], limits=JailLimits(seconds=60)))"
@@ -295,7 +295,7 @@ def test_a_killed_runner_leaves_nothing() -> None:
     assert not running("7654321")
 
 
-def test_many_run_at_once_and_do_not_see_each_other() -> None:
+def test_concurrent_programs_do_not_see_each_other() -> None:
     async def main() -> list[JailResult]:
         async def one(number: int) -> None:
             source = (
@@ -313,8 +313,8 @@ def test_many_run_at_once_and_do_not_see_each_other() -> None:
     assert lines == sorted(f"['mine'] {number}\n" for number in range(12))
 
 
-def test_where_namespaces_are_not_allowed_it_is_refused_with_the_reason(tmp_path: Path) -> None:
-    # A root folder that is not there is as good as a kernel that forbids: the jail reports it before the program begins.
+def test_missing_namespace_permission_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    # A missing root folder fails like a kernel that forbids namespaces: before the program starts.
     with pytest.raises(JailRefusedError, match=r"not allowed here: .*No such file") as caught:
         asyncio.run(run_jailed(["python3"], folder=tmp_path / "missing"))
     assert caught.value.code == Code.NO_SANDBOX

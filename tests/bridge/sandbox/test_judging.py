@@ -1,4 +1,4 @@
-"""Code of a model and its tests in one process: correct code passes, and forged results do not."""
+"""Model code and its tests in one process: correct code passes, and forged results do not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_jail_runs_the_same_program() -> None:
     assert (verdict, result.code) == (CodeVerdict("failed", "ended before all tests had run"), 7)
 
 
-def test_the_token_is_another_one_for_each_program() -> None:
+def test_every_program_has_a_different_token() -> None:
     programs = [judging_program(RIGHT, ADD) for _ in range(2)]
     assert len({program.token for program in programs}) == 2
     assert programs[0].verdict(f"aigo-bridge runs the code\n{programs[1].token} passed \n") == CodeVerdict(
@@ -63,7 +63,7 @@ def test_the_token_is_another_one_for_each_program() -> None:
     assert all(program.token not in repr(program) + str(program.command) for program in programs)
 
 
-def test_without_the_program_there_is_no_verdict() -> None:
+def test_output_without_the_program_has_no_verdict() -> None:
     assert judging_program(RIGHT, ADD).verdict("python3: not found\n") is None
 
 
@@ -76,7 +76,7 @@ def test_without_the_program_there_is_no_verdict() -> None:
         ("import time\nwhile True:\n    try: time.sleep(100)\n    except BaseException: pass", "time"),
     ],
 )
-def test_limits_end_the_program(code: str, ended: str) -> None:
+def test_code_over_a_limit_fails(code: str, ended: str) -> None:
     verdict, result = judged_in_jail(code, *ADD, seconds=1.5)
     assert (verdict, result.ended) == (CodeVerdict("failed", "ended before all tests had run"), ended)
 

@@ -1,4 +1,4 @@
-"""The filter of system calls: each verdict on both kinds of machine, and in the kernel that runs here."""
+"""Verdicts of the system call filter on both architectures and in the running kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRUNCATE = 0o1000
 def verdict(
     profile: Profile, machine: str, number: int, *arguments: int, code: int | None = None
 ) -> int | str:
-    """What the filter says to one call, worked out as the kernel does."""
+    """Return the verdict of the filter for one call, computed as in the kernel."""
     program = filter_program(profile, machine)
     steps = [struct.unpack_from("HBBI", program, 8 * index) for index in range(len(program) // 8)]
     padded = [*arguments, *[0] * (6 - len(arguments))]
@@ -53,9 +53,7 @@ def verdict(
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("machine", MACHINES)
-def test_other_machine_code_and_unknown_calls_are_refused_to_everybody(
-    machine: str, profile: Profile
-) -> None:
+def test_other_architectures_and_unknown_calls_are_rejected(machine: str, profile: Profile) -> None:
     i386 = 0x40000003
     assert verdict(profile, machine, 1, code=i386) == KILL
     x32 = 0x40000000
@@ -66,7 +64,7 @@ def test_other_machine_code_and_unknown_calls_are_refused_to_everybody(
         filter_program(profile, "riscv64")
 
 
-# name: (number on x86_64, on aarch64), arguments, what snippets, connected snippets and programs are told
+# name: (number on x86_64, on aarch64), arguments, verdicts for snippets, connected snippets and programs
 VERDICTS = {
     "read": ((0, 63), (), (ALLOW, ALLOW, ALLOW)),
     "execve": ((59, 221), (), (ALLOW, ALLOW, ALLOW)),
@@ -116,7 +114,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_what_each_profile_says_to_a_call(name: str) -> None:
+def test_every_profile_has_the_expected_verdict_for_a_call(name: str) -> None:
     numbers, arguments, expected = VERDICTS[name]
     for machine, number in zip(MACHINES, numbers, strict=True):
         given = tuple(verdict(profile, machine, number, *arguments) for profile in PROFILES.values())
@@ -180,7 +178,7 @@ WORKS = ("thread", "process", "event loop", "fork", "file", "limit", "again")
 
 
 @pytest.mark.parametrize("profile", ["SNIPPETS", "CONNECTED_SNIPPETS", "PROGRAMS"])
-def test_the_kernel_does_as_the_filter_says(profile: str, tmp_path: Path) -> None:
+def test_kernel_enforces_the_filter(profile: str, tmp_path: Path) -> None:
     source = dedent(TRIES.format(profile=profile))
     done = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, timeout=60, cwd=tmp_path

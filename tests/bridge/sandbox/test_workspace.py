@@ -1,4 +1,4 @@
-"""Files that last from one command in the local sandbox to the next."""
+"""Files that are kept between commands in the local sandbox."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def said(workspace: Workspace, script: str, cwd: str = ".") -> str:
     return result.stdout.decode().strip()
 
 
-def test_what_a_command_leaves_the_next_one_finds(workspace: Workspace) -> None:
+def test_files_of_a_command_are_available_to_the_next_command(workspace: Workspace) -> None:
     anyio.run(workspace.write, "src/a.txt", "Grüße\n".encode())
     said(
         workspace,
@@ -62,7 +62,7 @@ def test_files_are_read_and_written_between_commands(workspace: Workspace) -> No
         assert await workspace.read("new/b") == b"\x00\xff"
         with pytest.raises(FileNotFoundError, match="no file '/work/none'"):
             await workspace.read("none")
-        with pytest.raises(FileNotFoundError):  # of the jail, where there is no such file
+        with pytest.raises(FileNotFoundError):  # the file does not exist inside the jail
             await workspace.read("outside")
         with pytest.raises(IsADirectoryError):
             await workspace.read("d")
@@ -75,7 +75,7 @@ def test_files_are_read_and_written_between_commands(workspace: Workspace) -> No
     anyio.run(steps)
 
 
-def test_a_command_has_its_input_its_folder_and_its_exit_code(workspace: Workspace) -> None:
+def test_command_gets_its_input_and_folder_and_returns_its_exit_code(workspace: Workspace) -> None:
     result = shell(workspace, "cat; exit 7", stdin=b"in")
     assert (result.ended, result.code, result.stdout) == ("exit", 7, b"in")
     assert shell(workspace, "kill -9 $$").code == 137
@@ -86,7 +86,9 @@ def test_a_command_has_its_input_its_folder_and_its_exit_code(workspace: Workspa
     assert (result.code, result.stderr) == (127, b"no-such-command: No such file or directory\n")
 
 
-def test_a_limit_leaves_the_files_as_they_were(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_over_a_limit_leaves_the_files_unchanged(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("aigo_bridge.sandbox.workspace.MOST_FILES", 40)
     said(workspace, "echo 1 > a")
     assert shell(workspace, "echo 2 > a; yes").ended == "output"
@@ -97,15 +99,15 @@ def test_a_limit_leaves_the_files_as_they_were(workspace: Workspace, monkeypatch
     assert said(workspace, "cat a; ls | wc -l").split() == ["1", "1"]
 
 
-def test_nothing_that_a_command_starts_lives_on(workspace: Workspace) -> None:
+def test_background_processes_end_with_the_command(workspace: Workspace) -> None:
     said(workspace, "(sleep 0.5; echo late > late) > /dev/null 2>&1 &")
     assert said(workspace, "sleep 1; ls; echo only ls") == "only ls"
 
 
-def test_the_runner_never_opens_what_commands_have_packed(
+def test_archives_of_commands_are_never_opened_by_the_runner(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An archive may say what it likes; it is unpacked where it was packed, in a jail."""
+    """An untrusted archive is only unpacked in the jail that created it."""
 
     def refuse(*args: object, **settings: object) -> None:
         raise AssertionError("an archive was opened in this process")
@@ -124,14 +126,14 @@ def test_the_runner_never_opens_what_commands_have_packed(
     assert sorted(path.name for path in workspace.folder.parent.iterdir()) == ["files", "work.tar"]
 
 
-def test_a_broken_archive_is_an_error_and_no_command(workspace: Workspace) -> None:
+def test_command_does_not_run_with_an_invalid_archive(workspace: Workspace) -> None:
     said(workspace, "echo 1 > a")
     (workspace.folder.parent / "work.tar").write_bytes(b"nothing")
     result = shell(workspace, "echo ran")
     assert (result.code, result.stdout) == (1, b"")
 
 
-def test_commands_wait_for_each_other(workspace: Workspace) -> None:
+def test_concurrent_commands_run_one_after_the_other(workspace: Workspace) -> None:
     async def steps() -> bytes:
         async with anyio.create_task_group() as group:
             for number in range(3):
@@ -141,7 +143,7 @@ def test_commands_wait_for_each_other(workspace: Workspace) -> None:
     assert sorted(anyio.run(steps).split()) == [b"0", b"1", b"2"]
 
 
-def test_the_files_are_gone_with_it(workspace: Workspace) -> None:
+def test_removed_workspace_deletes_its_files(workspace: Workspace) -> None:
     anyio.run(workspace.write, "a", b"1")
     workspace.remove()
     assert not workspace.folder.parent.exists()

@@ -1,4 +1,4 @@
-"""Run files and plans: what their entities say about each other."""
+"""Run files and plans: consistency of their entities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aigo_bridge.spec.evaluations import RunSpec
 
 
 def run_issues(folder: Path, old: str = "", new: str = "", file: str = "run.yaml") -> list[Issue]:
-    """Issues of the example run file with one change in one of its files."""
+    """Return the issues of the example run file with one change in one file."""
     files = dict(RUN_FILES)
     assert old in files[file]
     files[file] = files[file].replace(old, new.replace(HERE, ""), 1) if old else files[file]
@@ -46,7 +46,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("old", "new", "message", "hint", "severity"), ROWS)
-def test_a_contradiction_is_reported(
+def test_contradiction_between_entities_is_reported(
     old: str, new: str, message: str, hint: str | None, severity: str, tmp_path: Path
 ) -> None:
     issues = run_issues(tmp_path, old, new)
@@ -57,11 +57,11 @@ def test_a_contradiction_is_reported(
         assert found[0].hint == hint
 
 
-def test_the_example_itself_only_warns_about_an_adapter_it_does_not_have(tmp_path: Path) -> None:
+def test_unchanged_example_has_warnings_only(tmp_path: Path) -> None:
     assert {issue.severity for issue in run_issues(tmp_path)} <= {"warning"}
 
 
-def test_mistakes_in_all_files_come_at_once_each_with_its_file(tmp_path: Path) -> None:
+def test_errors_in_several_files_are_reported_together_with_their_file(tmp_path: Path) -> None:
     files = {**RUN_FILES, "task.yaml": SINGLE_TURN.replace("purpose: qa", "purpose: q")}
     files["dataset.yaml"] = files["dataset.yaml"].replace("type: local", "type: lokal")
     files["run.yaml"] = files["run.yaml"].replace("task_key: capital-quiz", "task_key: nothing")
@@ -72,20 +72,20 @@ def test_mistakes_in_all_files_come_at_once_each_with_its_file(tmp_path: Path) -
     assert names[0] == "run.yaml"
 
 
-def test_a_generator_that_is_not_there(tmp_path: Path) -> None:
+def test_unknown_dataset_generator_is_reported(tmp_path: Path) -> None:
     text = "datasets: [{key: d, display_name: D, generator_specification: {dataset_generator_key: g, num_samples: 1, dataset_generator_config: {}}}]\n"
     (issue,) = errors_of(text, tmp_path)
     assert issue.message == "no dataset generator 'g' in this run file"
 
 
-def test_a_data_set_task_needs_its_data_set(tmp_path: Path) -> None:
+def test_dataset_task_without_dataset_is_reported(tmp_path: Path) -> None:
     text = (
         "tasks: [{key: t, display_name: T, description: '', definition: {scorers: []}}]\n"
         "evaluation: {key: e, display_name: E, task_specifications: [{task_key: t}]}\n"
     )
     (issue,) = errors_of(text, tmp_path)
     assert issue.message == "'dataset_key' is missing: task 't' evaluates a dataset"
-    # Without a definition nobody knows what the task evaluates: only the mistake itself is told.
+    # Without a definition the evaluated entity is unknown, so only the error itself is reported.
     issues = errors_of(text.replace("definition:", "defintion:"), tmp_path)
     assert {issue.message for issue in issues} == {"unknown key 'defintion'"}
 
@@ -100,12 +100,12 @@ def test_a_data_set_task_needs_its_data_set(tmp_path: Path) -> None:
         ("key: p\ndisplay_name: P\nevaluations: null\n", "neither"),
     ],
 )
-def test_a_plan_names_its_evaluations_one_way(text: str, found: str, tmp_path: Path) -> None:
+def test_plan_must_name_its_evaluations_in_exactly_one_way(text: str, found: str, tmp_path: Path) -> None:
     messages = [issue.message for issue in errors_of(text, tmp_path)]
     assert f"expected one of 'evaluation_specifications' and 'evaluations', found {found}" in messages
 
 
-def test_warnings_about_tasks_that_can_only_fail_or_mislead(tmp_path: Path) -> None:
+def test_tasks_that_can_only_fail_or_mislead_have_warnings(tmp_path: Path) -> None:
     loop = (
         "key: t\ndisplay_name: T\ndescription: ''\nconfig_spec: [{type: int, key: unused, display_name: U}]\n"
         "definition:\n  dataset: {key: d}\n"
@@ -135,7 +135,7 @@ WITH_ROWS = """
 
 
 @pytest.mark.parametrize("scorer", ["string_equals", "bleu"])
-def test_of_a_group_of_answers_one_has_to_be_picked(scorer: str, tmp_path: Path) -> None:
+def test_string_scorer_of_a_group_needs_a_value(scorer: str, tmp_path: Path) -> None:
     (issue,) = errors_of(GROUP % ("", f"type: {scorer}, ground_truth: a"), tmp_path)
     assert issue.message.startswith(f"{scorer!r} needs 'value' here: the solver returns a group of answers")
     assert errors_of(GROUP % (WITH_ROWS, f"type: {scorer}, ground_truth: a"), tmp_path) == []
@@ -149,7 +149,7 @@ def test_of_a_group_of_answers_one_has_to_be_picked(scorer: str, tmp_path: Path)
         "type: function_call_coverage, function_calls: [f]",
     ],
 )
-def test_scorers_of_one_answer_do_not_score_a_group(scorer: str, tmp_path: Path) -> None:
+def test_single_answer_scorer_is_rejected_for_a_group(scorer: str, tmp_path: Path) -> None:
     (issue,) = errors_of(GROUP % ("", scorer), tmp_path)
     assert "cannot be used here: the solver returns a group of answers" in issue.message
 

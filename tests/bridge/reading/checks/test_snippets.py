@@ -1,4 +1,4 @@
-"""An author's function must take what it will be given: found before a run, in the words of the author's own code."""
+"""Functions of snippets with the wrong parameters are reported before a run."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def errors(text: str, folder: Path) -> list[Issue]:
 
 
 @pytest.mark.parametrize("name", FITTING)
-def test_functions_that_can_be_called(name: str, tmp_path: Path) -> None:
+def test_callable_functions_have_no_errors(name: str, tmp_path: Path) -> None:
     assert errors(FITTING[name], tmp_path) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_functions_that_cannot(name: str, tmp_path: Path) -> None:
+def test_function_with_wrong_parameters_is_reported(name: str, tmp_path: Path) -> None:
     text, found, expected = WRONG[name]
     (issue,) = errors(text, tmp_path)
     assert issue.message.startswith("found ")
@@ -107,7 +107,7 @@ def test_functions_that_cannot(name: str, tmp_path: Path) -> None:
     assert {"def", "lambda"} & set(text.split("\n")[issue.line - 1].split())
 
 
-def test_arguments_in_another_order_are_a_warning(tmp_path: Path) -> None:
+def test_parameters_in_another_order_are_a_warning(tmp_path: Path) -> None:
     (issue,) = issues_of(scorer("def compute_scores(solver_output, sample): return {}"), tmp_path)
     assert (issue.severity, issue.hint) == ("warning", "arguments are passed by position")
     assert issue.message == (
@@ -115,7 +115,7 @@ def test_arguments_in_another_order_are_a_warning(tmp_path: Path) -> None:
     )
 
 
-def test_the_place_is_that_of_the_function_in_its_file(tmp_path: Path) -> None:
+def test_issue_has_the_position_of_the_function_in_its_file(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -130,7 +130,7 @@ def test_the_place_is_that_of_the_function_in_its_file(tmp_path: Path) -> None:
     ]
 
 
-def test_the_vendors_dialect_only_warns(tmp_path: Path) -> None:
+def test_wrong_parameters_are_a_warning_in_the_platform_dialect(tmp_path: Path) -> None:
     text = scorer("def compute_scores(sample): return {}").replace("{key: d}", "{key: << config.d >>}")
     text = text.replace("definition:", "config_spec: [{type: dataset, key: d, display_name: D}]\ndefinition:")
     (tmp_path / "t.yaml").write_text(text)
@@ -142,14 +142,14 @@ def test_the_vendors_dialect_only_warns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["score.py", "./parts/score.py", "../parts/my-score.py", "C:\\parts\\score.py"]
 )
-def test_a_path_in_place_of_code(path: str, tmp_path: Path) -> None:
+def test_path_instead_of_code_is_reported(path: str, tmp_path: Path) -> None:
     (issue,) = errors(scorer("x").split("|")[0] + f"{path}\n", tmp_path)
     assert issue.message == f"found the path {path!r}, expected Python code"
     assert issue.hint == f"to insert the text of that file: !include {path}"
 
 
 @pytest.mark.parametrize("text", ["prompts/ask.md", "./ask.txt", "ask.jinja"])
-def test_a_path_in_place_of_a_prompt_is_a_warning(text: str, tmp_path: Path) -> None:
+def test_path_instead_of_a_prompt_is_a_warning(text: str, tmp_path: Path) -> None:
     solver = f"  solver: {{type: single_turn_solver, input_builder: {{type: chat_completion, input_messages: [{{role: user, content: {text}}}]}}}}\n"
     (issue,) = issues_of(HEAD + "  dataset: {key: d}\n" + solver, tmp_path)
     assert (issue.severity, issue.message) == (
@@ -158,7 +158,7 @@ def test_a_path_in_place_of_a_prompt_is_a_warning(text: str, tmp_path: Path) -> 
     )
 
 
-def test_answers_that_look_like_paths_are_nothing_odd(tmp_path: Path) -> None:
+def test_ground_truth_that_looks_like_a_path_has_no_warning(tmp_path: Path) -> None:
     text = (
         HEAD
         + "  dataset: {key: d}\n"
