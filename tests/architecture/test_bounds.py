@@ -43,7 +43,7 @@ def check(command: str, loaded: set[str]) -> None:
     assert len(loaded - heavy) <= BOUNDS["modules"][command]
 
 
-def test_lines_of_each_part_stay_within_their_bound() -> None:
+def test_lines_of_each_part_are_within_their_bound() -> None:
     lines: Counter[str] = Counter()
     for name, source in SOURCES.items():
         package = name.partition(".")[0]
@@ -80,7 +80,7 @@ def test_import_of_a_small_log_and_its_result_load_only_a_few_modules(tmp_path: 
 
 @pytest.mark.engine
 @pytest.mark.slow
-def test_run_of_a_small_task_and_import_of_its_log_stay_within_their_bounds(tmp_path: Path) -> None:
+def test_small_run_and_import_are_within_their_bounds(tmp_path: Path) -> None:
     answers = "scripted/examples/capitals/answers.jsonl"
     by_run = loaded_by("run", "examples/capitals", "--model", answers, "--out", str(tmp_path))
     assert len(by_run - set(HEAVY)) <= BOUNDS["modules"]["run"]

@@ -72,5 +72,5 @@ def test_a_cycle_is_found_at_every_import_position(text: str) -> None:
     assert not circle({**modules, "p.b": Text("p.b", "from p.c import x")})
 
 
-def test_no_circle_of_files() -> None:
+def test_files_have_no_import_cycle() -> None:
     assert " → ".join(circle(SOURCES)) == ""

@@ -33,10 +33,10 @@ def test_a_decision_has_a_date_alternatives_and_figures(path: Path) -> None:
     )  # a figure, where it is measured, or why there is none
 
 
-def test_numbers_are_given_once() -> None:
+def test_decision_numbers_are_unique() -> None:
     numbers = [path.name[:4] for path in PAGES]
     assert len({*numbers}) == len(numbers)
 
 
-def test_a_chapter_that_says_nothing_is_seen() -> None:
+def test_empty_chapter_is_found() -> None:
     assert chapters("# 1. A\n\n**Context.** B\n\n**Figures.**\n") == {"Context": "B", "Figures": ""}

@@ -45,13 +45,13 @@ def test_listed_tests_exist(test: str) -> None:
     assert exists(test)
 
 
-def test_a_promise_of_a_nightly_test_has_a_test_in_the_submission() -> None:
+def test_every_nightly_test_has_a_covering_test_in_the_submission() -> None:
     assert all(NIGHTLY.values())
     assert not any(is_nightly(test) for test in COVERING)
 
 
-def test_a_test_that_is_gone_is_seen() -> None:
-    assert exists("tests/architecture/test_durations.py::test_a_test_that_is_gone_is_seen")
+def test_missing_test_is_found() -> None:
+    assert exists("tests/architecture/test_durations.py::test_missing_test_is_found")
     assert not exists("tests/architecture/test_durations.py::test_gone")
     assert not exists("tests/architecture/test_gone.py::test_gone")
     assert not exists("tests/gone")
@@ -61,7 +61,7 @@ def test_every_exception_has_a_reason() -> None:
     assert all(len(reason.split()) >= 3 for reason in budgets().reasons.values())
 
 
-def test_a_test_over_its_budget_and_a_suite_over_its_own_are_reported() -> None:
+def test_tests_and_suite_over_budget_are_reported() -> None:
     plugin = Durations(Budgets(suite=200, test=20, unit=1, reasons={"a.py::dear": "renders a long film"}))
     plugin.seconds = {
         "a.py::dear[x]": 90,
@@ -82,7 +82,7 @@ def test_a_test_over_its_budget_and_a_suite_over_its_own_are_reported() -> None:
 
 
 @pytest.mark.xdist_group("together")
-def test_a_test_is_sent_to_the_process_of_its_group(request: pytest.FixtureRequest) -> None:
+def test_grouped_tests_run_in_one_process(request: pytest.FixtureRequest) -> None:
     """Else each process makes what a module's tests share, and loads lighteval: a quarter of the suite's time."""
     by_groups = getattr(request.config.option, "loadgroup", False)
     assert request.node.nodeid.endswith("@together") == by_groups

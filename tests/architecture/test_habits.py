@@ -19,7 +19,7 @@ def recipe(target: str) -> list[str]:
     return [line.strip() for line in lines.splitlines()]
 
 
-def test_commits_are_checked_as_make_check_does() -> None:
+def test_pre_commit_hooks_equal_make_check() -> None:
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
     hooks = [hook["entry"] for repository in config["repos"] for hook in repository["hooks"]]
     # `texts`, tests of the source, are too slow for a commit.
@@ -29,7 +29,7 @@ def test_commits_are_checked_as_make_check_does() -> None:
     assert plain[: len(checks)] == plain[len(checks) :] != []
 
 
-def test_units_need_no_engine_and_every_marker_is_used() -> None:
+def test_unit_tests_need_no_engine_and_every_marker_is_used() -> None:
     markers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"][
         "markers"
     ]
@@ -37,7 +37,7 @@ def test_units_need_no_engine_and_every_marker_is_used() -> None:
     assert f'-m "{left_out}" tests/bridge' in recipe("unit")[0]
 
 
-def test_branches_are_measured_against_a_bound() -> None:
+def test_branch_coverage_has_a_bound() -> None:
     report = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["coverage"]["report"]
     assert report["fail_under"] >= 76
     (tests,) = [line for line in recipe("coverage-core") if " -m pytest " in line]
@@ -48,7 +48,7 @@ def test_branches_are_measured_against_a_bound() -> None:
     assert "$(MAKE) coverage" in recipe("nightly")
 
 
-def test_a_submission_leaves_out_only_what_nightly_runs() -> None:
+def test_make_test_leaves_out_only_nightly_tests() -> None:
     (tests,) = [line for line in recipe("test") if " -m pytest " in line]
     assert '-m "not nightly"' in tests
     assert any(line.endswith(" -m nightly") for line in recipe("nightly"))
@@ -62,7 +62,7 @@ def test_every_target_is_phony() -> None:
     assert set(phony.split()) == targets
 
 
-def test_tests_and_what_they_start_load_no_benchmarks_of_others_but_where_they_ask_for_them() -> None:
+def test_other_benchmarks_are_loaded_only_on_request() -> None:
     assert {entry.name for entry in entry_points(group="inspect_ai")} == {"aigo_bridge"}
     assert os.environ["PYTHONPATH"].split(os.pathsep)[0] == NOTHING_REGISTERED
     assert NOTHING_REGISTERED not in with_benchmarks({**os.environ})["PYTHONPATH"]

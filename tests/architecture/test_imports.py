@@ -24,12 +24,12 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_no_heavy_module() -> None:
     assert loaded_after("import aigo_bridge").isdisjoint({*HEAVY, *ENGINES})
 
 
 @pytest.mark.parametrize("verb", [[], ["run"], ["list"]])
-def test_help_loads_nothing_heavy(verb: list[str]) -> None:
+def test_help_loads_no_heavy_module(verb: list[str]) -> None:
     code = (
         "import sys\n"
         f"sys.argv = ['aigo-bridge', *{verb!r}, '--help']\n"
@@ -92,7 +92,7 @@ TABLES = {
 """Modules of the core that name modules of extras, and the names in their tables."""
 
 
-def test_only_the_tables_of_the_core_name_a_module_of_an_extra() -> None:
+def test_only_core_tables_name_modules_of_extras() -> None:
     extra = re.compile(rf"({'|'.join(EXTRAS)})[.:\w]*")
     naming = {
         name

@@ -10,7 +10,7 @@ TEXT = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 CORE = PACKAGES["aigo_bridge"]
 
 
-def test_every_package_of_the_core_is_in_its_table() -> None:
+def test_every_core_package_is_in_the_table() -> None:
     table = TEXT[TEXT.index("## The core") : TEXT.index("## The extras")]
     packages = {f"{path.parent.name}/" for path in CORE.glob("*/__init__.py")}
     modules = {path.stem for path in CORE.glob("*.py")} - {"__init__", "__main__"}
@@ -22,7 +22,7 @@ def test_every_package_of_the_core_is_in_its_table() -> None:
     assert named == packages | modules
 
 
-def test_every_extra_and_its_packages_are_in_their_table() -> None:
+def test_every_extra_and_its_packages_are_in_the_table() -> None:
     table = TEXT[TEXT.index("## The extras") : TEXT.index("## The adapters")]
     rows = dict(re.findall(r"^\| `(aigo_\w+)` \| (.+?) \|", table, re.MULTILINE))
     extras = {name: path for name, path in PACKAGES.items() if path.parent.name == "extras"}

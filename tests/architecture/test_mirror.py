@@ -46,7 +46,7 @@ def test_tests_mirror_the_source() -> None:
     assert sorted(stray) == sorted(EXCEPTIONS)
 
 
-def test_a_stray_test_is_seen(tmp_path: Path) -> None:
+def test_misplaced_test_is_found(tmp_path: Path) -> None:
     source = tmp_path / "room"
     source.mkdir()
     (source / "made.py").touch()

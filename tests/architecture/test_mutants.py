@@ -19,7 +19,7 @@ def test_a_fault_changes_one_line_and_names_tests(fault: Fault) -> None:
     assert [test for test in fault.tests if not (ROOT / test.partition("::")[0]).exists()] == []
 
 
-def test_every_package_of_the_core_every_adapter_and_every_extra_has_a_fault() -> None:
+def test_every_core_package_adapter_and_extra_has_a_fault() -> None:
     names = [source.name.split(".") for source in SOURCES.values()]
     core = {f"aigo_bridge/{name[1]}" for name in names if name[0] == "aigo_bridge" and len(name) > 2}
     others = {name[0] for name in names} - {"aigo_bridge"}
@@ -31,7 +31,7 @@ def test_every_package_of_the_core_every_adapter_and_every_extra_has_a_fault() -
     )
 
 
-def test_a_line_that_is_not_there_once_is_refused() -> None:
+def test_fault_without_exactly_one_matching_line_is_refused() -> None:
     fault = Fault("a.py", "x = 1", "x = 2", ())
     assert fault.apply_to("if y:\n    x = 1\n") == "if y:\n    x = 2\n"
     for text in ("x = 3\n", "x = 1\nx = 1\n"):

@@ -110,14 +110,14 @@ def without_encoding(source: Source) -> Iterator[int]:
             yield node.lineno
 
 
-def test_modules_load_without_what_only_unix_has() -> None:
+def test_modules_load_without_unix_only_functions() -> None:
     found = {name: sorted(set(unix_only(source.tree))) for name, source in SOURCES.items()}
     assert {
         name: each for name, each in found.items() if each and name not in IN_PROCESSES_OF_THEIR_OWN
     } == {}
 
 
-def test_text_has_an_encoding() -> None:
+def test_text_files_are_opened_with_an_encoding() -> None:
     assert [
         f"{source}:{line}"
         for source in SOURCES.values()

@@ -11,12 +11,12 @@ import aigo_bridge
 NAMES = [name for name in aigo_bridge.__all__ if name != "__version__"]
 
 
-def test_every_name_is_there_and_says_what_it_is() -> None:
+def test_every_public_name_exists_with_a_docstring() -> None:
     assert [name for name in NAMES if not inspect.getdoc(getattr(aigo_bridge, name))] == []
     assert set(NAMES) <= set(dir(aigo_bridge))
 
 
-def test_functions_name_their_arguments_and_errors() -> None:
+def test_functions_document_their_arguments_and_errors() -> None:
     functions = [
         getattr(aigo_bridge, name) for name in NAMES if inspect.isfunction(getattr(aigo_bridge, name))
     ]
@@ -29,7 +29,7 @@ def test_functions_name_their_arguments_and_errors() -> None:
         assert "```python\n" in doc, function.__name__
 
 
-def test_type_checkers_know_the_same_names() -> None:
+def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(Path(aigo_bridge.__file__).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
     homes = {
@@ -42,7 +42,7 @@ def test_type_checkers_know_the_same_names() -> None:
     assert sorted(NAMES) == sorted(homes)
 
 
-def test_no_room_has_the_name_of_a_function() -> None:
+def test_no_package_has_the_name_of_a_public_function() -> None:
     """Once a room is loaded, the package's attribute of that name is the room."""
     rooms = {path.stem for path in Path(aigo_bridge.__file__).parent.iterdir()}
     assert rooms.isdisjoint(NAMES)

@@ -53,11 +53,11 @@ def test_there_are_not_too_many_modules() -> None:
 
 
 @pytest.mark.parametrize(("limit", "aim"), [(VAGUE_LOCALS, VAGUE_AIM), (VAGUE_PARAMETERS, VAGUE_AIM)])
-def test_a_limit_that_has_reached_its_aim_is_the_aim(limit: float, aim: float) -> None:
+def test_limit_is_not_below_its_aim(limit: float, aim: float) -> None:
     assert limit >= aim
 
 
-def test_hardly_a_function_is_long() -> None:
+def test_number_of_long_functions_is_limited() -> None:
     lengths = {
         f"{source}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for source in SOURCES.values()
@@ -72,13 +72,15 @@ def test_hardly_a_function_is_long() -> None:
     [(assigned, VAGUE_LOCALS), (parameters, VAGUE_PARAMETERS)],
     ids=["locals", "parameters"],
 )
-def test_names_are_nouns(names: Callable[[ast.AST], Iterator[tuple[int, str]]], limit: float) -> None:
+def test_share_of_vague_names_is_limited(
+    names: Callable[[ast.AST], Iterator[tuple[int, str]]], limit: float
+) -> None:
     places = [(source, line, name) for source in SOURCES.values() for line, name in names(source.tree)]
     vague = [f"{source}:{line} {name}" for source, line, name in places if name in VAGUE]
     assert len(vague) / len(places) <= limit, "\n".join(vague)
 
 
-def test_vague_names_are_seen() -> None:
+def test_vague_names_are_found() -> None:
     text = "def f(given, *, other=1):\n    found = [each for each in given if (rest := each)]\n    plan = 1"
     tree = ast.parse(text)
     assert [name for _, name in parameters(tree)] == ["given", "other"]

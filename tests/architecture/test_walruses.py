@@ -55,7 +55,7 @@ def rebound(source: str) -> list[str]:
         ("def f(spec):\n    if spec := g(spec):\n        return spec", []),
     ],
 )
-def test_rebound_names_are_seen(source: str, names: list[str]) -> None:
+def test_rebound_names_are_found(source: str, names: list[str]) -> None:
     assert rebound(source) == names
 
 

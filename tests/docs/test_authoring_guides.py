@@ -34,7 +34,7 @@ def test_plugin_guide_declares_the_scorer_of_the_example() -> None:
     assert shown.items() <= example.items()
 
 
-def test_benchmark_guide_converts_the_task_that_it_shows() -> None:
+def test_benchmark_guide_converts_the_shown_task() -> None:
     harness, dataset, _ = (yaml.safe_load(each.text) for each in BENCHMARK.blocks if each.kind == "yaml")
     source = DatasetSpec.model_validate({"key": "gsm8k", "display_name": "GSM8K", **dataset}).source
     assert isinstance(source, HuggingFaceSource)

@@ -28,7 +28,7 @@ VARIABLE = re.compile(r"\bAIGO_BRIDGE_[A-Z][A-Z_]*[A-Z]\b")
 READ = re.compile(r'environ(?:\.get\(|\[)"([A-Z_]+)"')
 
 
-def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
+def test_shown_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
     (block,) = PAGE.section("Project defaults").blocks
     (tmp_path / "aigo-bridge.toml").write_text(block.text)
 
@@ -36,12 +36,12 @@ def test_the_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
     assert "there is no file 'nothing.yaml'" in aigo("run", "nothing.yaml").err
 
 
-def test_options_that_allow_something_are_named() -> None:
+def test_permission_options_are_listed() -> None:
     prose = PAGE.section("Project defaults").prose
     assert [name for name in ALLOWING if f"`--{name}`" not in prose] == []
 
 
-def test_every_own_variable_is_listed() -> None:
+def test_every_aigo_bridge_variable_is_listed() -> None:
     sources = (
         path for name in ("bridge", "adapters", "extras") for path in (REPOSITORY / name).rglob("*.py")
     )
@@ -67,7 +67,7 @@ def test_limits_have_the_listed_defaults() -> None:
     }
 
 
-def test_two_models_are_compared_as_it_is_shown(aigo: Run, tmp_path: Path) -> None:
+def test_comparison_command_prints_the_shown_output(aigo: Run, tmp_path: Path) -> None:
     for folder in ("examples", "tasks"):
         (tmp_path / folder).symlink_to(REPOSITORY / folder)
     (block,) = PAGE.section("Compare variants in one run").blocks
@@ -79,18 +79,18 @@ def test_two_models_are_compared_as_it_is_shown(aigo: Run, tmp_path: Path) -> No
     assert [line for line in squeezed(shown) if line not in squeezed(done.out)] == []
 
 
-def test_the_manual_page_is_that_of_the_command_line() -> None:
+def test_manual_page_is_current() -> None:
     """Else: `make manual`."""
     assert manual.FILE.read_text("utf-8") == manual.manual()
 
 
-def test_the_manual_page_has_every_verb_and_exit_code() -> None:
+def test_manual_page_lists_every_verb_and_exit_code() -> None:
     text = manual.FILE.read_text("utf-8")
     assert set(VERBS) <= set(re.findall(r"^\.SS (\S+)$", text, re.MULTILINE))
     assert set(manual.CODES) == set(ExitCode)
 
 
-def test_the_manual_page_is_set_without_a_warning(tmp_path: Path) -> None:
+def test_manual_page_is_formatted_without_warnings(tmp_path: Path) -> None:
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed here: the page is made, and not set")
     done = subprocess.run(

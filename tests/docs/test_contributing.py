@@ -85,15 +85,15 @@ def aigo(source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(("question", "path"), QUESTIONS)
-def test_every_answer_of_the_table_exists(question: str, path: str) -> None:
+def test_every_file_in_the_table_exists(question: str, path: str) -> None:
     assert (REPOSITORY / path).is_file()
 
 
-def test_every_question_has_an_answer() -> None:
+def test_table_has_every_question() -> None:
     assert len(QUESTIONS) == 18
 
 
-def test_the_page_can_be_read_at_once() -> None:
+def test_page_is_short() -> None:
     assert TEXT.count("\n") <= MOST_LINES
 
 
@@ -112,7 +112,7 @@ def test_every_file_and_target_of_the_page_exists() -> None:
 TASK = single_turn({"type": "contains", "expected": "{{ sample.part }}"})
 
 
-def test_a_scorer_and_an_engine(source: Path, tmp_path: Path) -> None:
+def test_scorer_and_engine_example_works(source: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": "abc", "part": "b"}\n{"text": "abc", "part": "d"}\n')
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK))
     refused = aigo(source, "validate", "task.yaml")
@@ -133,7 +133,7 @@ def test_a_scorer_and_an_engine(source: Path, tmp_path: Path) -> None:
     assert [metric["values"] for metric in evidence["metrics"]] == [{"hits": 0.5}]
 
 
-def test_a_metric(source: Path, tmp_path: Path) -> None:
+def test_metric_example_works(source: Path, tmp_path: Path) -> None:
     metrics = [{"type": "median", "field": "is_correct", "name": "middle"}]
     recipe = single_turn({"type": "string_equals", "ground_truth": "{{ sample.part }}", "metrics": metrics})
     (tmp_path / "rows.jsonl").write_text('{"text": "b", "part": "b"}\n{"text": "c", "part": "d"}\n')
@@ -168,7 +168,7 @@ PARSE = textwrap.dedent(
 )
 
 
-def test_an_event_kind(source: Path) -> None:
+def test_event_kind_example_works(source: Path) -> None:
     unknown = python(source, "-c", PARSE, json.dumps(SAMPLE))
     assert unknown.stdout.strip() == "None", unknown.stderr
 
@@ -178,7 +178,7 @@ def test_an_event_kind(source: Path) -> None:
     assert known.stdout.strip() == "checkpoint half", known.stderr
 
 
-def test_an_option(source: Path, tmp_path: Path) -> None:
+def test_option_example_works(source: Path, tmp_path: Path) -> None:
     carry_out("An option", source)
 
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK, sort_keys=False))

@@ -41,7 +41,7 @@ def test_neovim_starts_the_server_for_yaml() -> None:
     assert BLOCKS["lua"].count('"aigo_bridge"') == 2
 
 
-def test_figures_and_names_are_those_of_the_server() -> None:
+def test_limits_and_names_match_the_server() -> None:
     assert "lsp" in VERBS
     assert f"`{PROMPT}`" in PAGE.text
     assert f"`{SHOW_PROMPT}`" in PAGE.text

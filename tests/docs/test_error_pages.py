@@ -23,19 +23,19 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_an_example_makes_its_error_and_the_page_shows_it(code: Code, project: Path, tmp_path: Path) -> None:
+def test_example_causes_its_error_as_shown_on_the_page(code: Code, project: Path, tmp_path: Path) -> None:
     entry = CATALOGUE[code]
     text = output(entry, made(entry, project, tmp_path))
     assert f"[{code}]" in text
     assert (DOCS / "errors" / f"{code}.md").read_text("utf-8") == page(entry, part(entry, text))
 
 
-def test_without_the_mistakes_nothing_is_wrong(project: Path) -> None:
+def test_examples_without_their_mistake_are_valid(project: Path) -> None:
     assert "[AB" not in said(project, "validate task.yaml run.yaml result.tasklog.json")
     assert "[AB" not in said(project, f"{RUN} --out ../again")
 
 
-def test_there_is_a_page_for_each_code_and_no_other() -> None:
+def test_each_code_has_exactly_one_page() -> None:
     assert {path.stem for path in (DOCS / "errors").glob("*")} == set(Code)
     for code in set(Code) - set(EXAMPLES):
         assert (DOCS / "errors" / f"{code}.md").read_text("utf-8") == page(CATALOGUE[code])

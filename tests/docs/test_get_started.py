@@ -33,7 +33,7 @@ def test_fifteen_messages_are_explained() -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda each: each.title)
-def test_a_message_is_one_that_is_printed(trouble: Section) -> None:
+def test_explained_message_is_in_the_source(trouble: Section) -> None:
     if trouble.title in FOREIGN:
         return
     (block,) = trouble.blocks
@@ -56,13 +56,13 @@ def test_every_extra_is_in_the_table() -> None:
     assert named == extras.keys() - {"test"}
 
 
-def test_the_check_of_an_installation_prints_what_is_shown(tmp_path: Path) -> None:
+def test_installation_check_prints_the_shown_output(tmp_path: Path) -> None:
     text = page(DOCS / "installation.md").text
     blocks = "".join(re.findall(r"^```console\n.*?^```\n", text, re.DOTALL | re.MULTILINE))
     assert type_in(blocks, Reader(tmp_path), tmp_path) == 1
 
 
-def test_exit_codes_are_those_of_the_program() -> None:
+def test_exit_codes_match_the_program() -> None:
     table = page(DOCS / "concepts.md").section("Exit codes").body
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     assert codes == {code for code in ExitCode if code < 128}

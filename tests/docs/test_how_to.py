@@ -30,29 +30,29 @@ def examples(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_guide_is_typed_by_a_test() -> None:
+def test_every_guide_is_executed_by_a_test() -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "tests").rglob("test_*.py"))
     typed = (f'GUIDES["{name}"]' in tests or f'/ "{name}.md"' in tests for name in GUIDES)
     assert [name for name, found in zip(GUIDES, typed, strict=True) if not found] == []
 
 
 @pytest.mark.timeout(400)
-def test_a_gate_in_ci(tmp_path: Path) -> None:
+def test_ci_guide_prints_the_shown_output(tmp_path: Path) -> None:
     assert type_in(GUIDES["check-results-in-ci"], Reader(tmp_path), tmp_path) == 5
 
 
 @pytest.mark.timeout(400)
-def test_a_task(tmp_path: Path) -> None:
+def test_task_guide_prints_the_shown_output(tmp_path: Path) -> None:
     assert type_in(GUIDES["write-a-task"], Reader(tmp_path), tmp_path) == 4
 
 
 @pytest.mark.timeout(400)
-def test_an_llm_judge(tmp_path: Path) -> None:
+def test_judge_guide_prints_the_shown_output(tmp_path: Path) -> None:
     assert type_in(GUIDES["use-an-llm-judge"], Reader(tmp_path), tmp_path) == 2
 
 
 @pytest.mark.timeout(400)
-def test_an_agent(tmp_path: Path) -> None:
+def test_agent_guide_prints_the_shown_output(tmp_path: Path) -> None:
     name, reason = available()
     if name is None:
         pytest.skip(reason)
@@ -60,7 +60,7 @@ def test_an_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_judge_against_people(tmp_path: Path) -> None:
+def test_judge_agreement_guide_prints_the_shown_output(tmp_path: Path) -> None:
     """A third of the answers is bad; the judge overlooks some of them, and takes a few good ones for bad."""
     chance = random.Random(5)
     rows: list[dict[str, object]] = []
@@ -108,7 +108,7 @@ def test_team_logs_are_imported_with_a_damaged_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_evidence_is_brought_into_aigo(tmp_path: Path) -> None:
+def test_evidence_is_exported_to_aigo(tmp_path: Path) -> None:
     """A folder of Inspect logs; `lf` is not installed."""
     (tmp_path / "logs").mkdir()
     for name in ("0.3.150.eval", "0.3.50.eval"):
@@ -154,7 +154,7 @@ def test_local_model_is_called_through_its_server(examples: Path, endpoint: Endp
 
 
 @pytest.mark.timeout(400)
-def test_keys_in_no_result(examples: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_in_no_result(examples: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSISTANT_KEY", raising=False)
     endpoint.answer = lambda _: (200, completion("My key is correct-horse-battery-9."))
     text = GUIDES["keep-secrets-out"].replace("http://127.0.0.1:8000/v1", endpoint.url)

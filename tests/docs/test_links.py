@@ -25,18 +25,18 @@ def broken(of: Page) -> list[str]:
     return found
 
 
-def test_every_link_leads_to_a_file_and_a_heading() -> None:
+def test_every_link_has_an_existing_file_and_heading() -> None:
     assert {path.name: links for path in MARKDOWN if (links := broken(page(path)))} == {}
 
 
-def test_a_link_to_nothing_is_noticed(tmp_path: Path) -> None:
+def test_broken_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("# A `b` (c)\n\n```sh\n# no heading\n```\n")
     text = "[a](there.md#a-b-c) [b](there.md#no-heading) [c](not-there.md) `[d](code.md)` [e](#f)\n"
 
     assert broken(Page(tmp_path / "x.md", text)) == ["there.md#no-heading", "not-there.md", "#f"]
 
 
-def test_the_readme_leads_to_the_index_and_the_index_to_every_page() -> None:
+def test_readme_links_the_index_and_the_index_every_page() -> None:
     assert "docs/README.md" in page(REPOSITORY / "README.md").links
     listed = {
         link.partition("#")[0] for link in page(DOCS / "README.md").links if not re.search(r"\.\.|://", link)

@@ -34,7 +34,7 @@ def answer(body: Any) -> tuple[int, dict[str, Any]]:
         ("ollama/my-model", "/chat/completions"),
     ],
 )
-def test_the_api_that_is_called(
+def test_model_string_calls_the_documented_api(
     aigo: Run, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, model: str, path: str
 ) -> None:
     endpoint.answer = answer

@@ -11,7 +11,7 @@ from tools.pictures import PICTURES, STATES, STATES_FOLDER, TARGET
 LARGEST = 100_000
 
 
-def test_the_pictures_are_those_of_the_tool() -> None:
+def test_pictures_are_current() -> None:
     assert {path.stem for path in TARGET.glob("*.png")} == set(PICTURES)
     assert {path.stem for path in (TARGET / STATES_FOLDER).iterdir()} == set(STATES)
     names = {exhibit.name for exhibit in gallery.exhibits()}
@@ -31,5 +31,5 @@ def test_every_picture_is_shown() -> None:
     assert len(STATES) == 12
 
 
-def test_the_gallery_is_of_the_tasks_as_they_are() -> None:
+def test_gallery_is_current() -> None:
     assert (gallery.PAGE).read_text("utf-8") == gallery.page(), "make gallery"

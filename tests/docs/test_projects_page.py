@@ -16,7 +16,7 @@ from aigo_bridge.projects import TEMPLATES
 PAGE = page(REPOSITORY / "docs" / "guides" / "set-up-a-project.md")
 
 
-def test_the_commands_print_what_is_shown(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_print_the_shown_output(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, which knows the engine already."""
     for block in PAGE.blocks:
         for command, shown in block.commands:

@@ -47,7 +47,7 @@ SHOWN = shown_behind(PAGE.blocks)
 
 
 @pytest.mark.timeout(600)  # loads two engines
-def test_the_page_does_what_it_shows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_print_the_shown_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     for program, shown in zip(PROGRAMS, SHOWN, strict=True):
         exec(program, names)
@@ -74,7 +74,7 @@ print(outcome.num_samples, loop is asyncio.get_running_loop(), hasattr(asyncio, 
 
 
 @pytest.mark.timeout(900)  # two engines are loaded, in a process of its own
-def test_the_page_is_a_notebook(folder: Path) -> None:
+def test_page_runs_as_a_notebook(folder: Path) -> None:
     form: Any = nbformat.v4  # has types in part
     cells = [form.new_code_cell(code) for code in (*PROGRAMS, THREAD)]
     notebook = form.new_notebook(cells=cells)
@@ -89,7 +89,7 @@ def test_the_page_is_a_notebook(folder: Path) -> None:
 
 
 @pytest.mark.timeout(600)  # loads two engines
-def test_examples_of_docstrings_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_docstring_examples_are_correct(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     docs = [inspect.getdoc(getattr(aigo_bridge, name)) or "" for name in aigo_bridge.__all__]
     examples = [example for doc in docs for example in EXAMPLE.findall(doc)]
     assert len(examples) == 10
@@ -99,7 +99,7 @@ def test_examples_of_docstrings_hold(folder: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == ""
 
 
-def test_the_page_names_what_there_is() -> None:
+def test_page_lists_every_public_name() -> None:
     named = set(re.findall(r"`(\w+)`", PAGE.text))
     assert [name for name in aigo_bridge.__all__ if name != "__version__" and name not in named] == []
 

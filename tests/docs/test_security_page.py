@@ -12,7 +12,7 @@ NAMED = re.compile(r"`((?:\w+/)*test_\w+\.py)?::(test_\w+)`")
 HEADER = "| threat | protection | limit | test |"
 
 
-def test_every_row_names_tests_that_there_are() -> None:
+def test_every_row_names_existing_tests() -> None:
     modules = [path.as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
     lines = (ROOT / "SECURITY.md").read_text("utf-8").splitlines()
     rows = [line for line in lines if line.startswith("| ") and line != HEADER]
@@ -31,7 +31,7 @@ def test_every_row_names_tests_that_there_are() -> None:
         assert named, f"no test is named: {row}"
 
 
-def test_every_kind_of_file_from_strangers_has_rows() -> None:
+def test_every_untrusted_file_type_has_rows() -> None:
     text = (ROOT / "SECURITY.md").read_text("utf-8").lower()
     for word in (
         "lake",

@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("site"))
 
 
-def test_every_page_is_on_the_site_and_in_its_navigation(site: Path) -> None:
+def test_every_page_is_on_the_site_and_in_the_navigation(site: Path) -> None:
     pages = site.parent / "pages"
     named = {name for name, _, _ in titles(pages)}
     written = {path.relative_to(REPOSITORY).as_posix() for path in PAGES if path != REPOSITORY / "README.md"}
@@ -32,7 +32,7 @@ def test_every_page_is_on_the_site_and_in_its_navigation(site: Path) -> None:
     assert [name for name in named if not (site / address(name)).is_file()] == []
 
 
-def test_old_addresses_lead_to_the_pages_that_replace_them(site: Path) -> None:
+def test_old_addresses_redirect_to_the_new_pages(site: Path) -> None:
     moved = json.loads(REDIRECTS.read_text("utf-8"))
     assert list(moved) == sorted(moved)
     for old, new in {"README.md": "docs/README.md", **moved}.items():
@@ -45,7 +45,7 @@ def test_old_addresses_lead_to_the_pages_that_replace_them(site: Path) -> None:
         assert not anchor or anchor in target.anchors
 
 
-def test_nothing_is_fetched(site: Path) -> None:
+def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
     fetched = re.compile(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]+"')
     assert {
         path.name: tags for path in site.rglob("*.html") if (tags := fetched.findall(path.read_text("utf-8")))
@@ -57,7 +57,7 @@ def test_nothing_is_fetched(site: Path) -> None:
     ] == []
 
 
-def test_the_reference_is_whole(site: Path) -> None:
+def test_reference_is_complete(site: Path) -> None:
     command_line = (site / "reference" / "cli.html").read_text("utf-8")
     assert [verb for verb in VERBS if f'id="{verb}"' not in command_line] == []
     assert "--num-samples" in command_line
@@ -66,7 +66,7 @@ def test_the_reference_is_whole(site: Path) -> None:
     assert [name for name in names if f'id="aigo_bridge.{name}"' not in functions] == []
 
 
-def test_machines_find_the_pages(site: Path) -> None:
+def test_pages_are_listed_for_language_models_and_search(site: Path) -> None:
     listed = (site / "llms.txt").read_text("utf-8")
     links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)$", listed, re.MULTILINE)
     assert len(links) > 25

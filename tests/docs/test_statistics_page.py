@@ -22,7 +22,7 @@ def timeless(text: str) -> list[str]:
 
 
 @pytest.mark.timeout(400)
-def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_commands_print_the_shown_output(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     reader = Reader(tmp_path)
     commands = [command for block in PAGE.blocks if block.kind == "console" for command in block.commands]
@@ -32,7 +32,7 @@ def test_the_commands_print_what_is_shown(tmp_path: Path) -> None:
     assert len(commands) == 7
 
 
-def test_the_table_has_the_benchmarks_rows_and_keeps_the_promise() -> None:
+def test_table_has_the_benchmark_rows_and_the_promised_coverage() -> None:
     table = {}
     for line in PAGE.text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -95,7 +95,7 @@ def test_the_tables_are_current() -> None:
     assert stale(TASK_FORMAT) == {}, "make field-tables"
 
 
-def test_a_table_that_is_not_current_is_noticed() -> None:
+def test_outdated_table_is_found() -> None:
     (page,) = [each for each in PAGES if each.path.name == "solvers.md"]
     old = page.text.replace("| `max_iterations` | integer | `10` |", "| `max_iterations` | integer | `5` |")
     assert old != page.text
@@ -188,7 +188,7 @@ def test_every_published_formula_names_its_source() -> None:
     assert without == COUNTED
 
 
-def test_the_page_says_where_each_kind_runs() -> None:
+def test_page_lists_the_engines_of_each_type() -> None:
     """By its own lines **Engines**, and by the table that has a row for each."""
     assert "../feature-matrix.md#by-name" in PAGES[0].links
 
@@ -207,7 +207,7 @@ def test_every_example_is_valid(aigo: Run, tmp_path: Path) -> None:
     assert done.code == 0, done.err
 
 
-def test_gaps_of_engines_stand_where_they_belong() -> None:
+def test_engine_gaps_are_in_the_section_of_their_type() -> None:
     gaps = {
         word
         for gap in LEDGER
@@ -240,7 +240,7 @@ def evidence(
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver["type"])
-def test_solvers_come_to_an_answer(
+def test_solver_examples_produce_an_answer(
     aigo: Run, tmp_path: Path, result_of: Load, solver: dict[str, Any]
 ) -> None:
     others = {"guest": "And Peru?"} if "guest" in str(solver) else {}
@@ -314,7 +314,7 @@ def _filled(name: str, values: Mapping[str, Any]) -> list[str]:
     return [name.replace("LABEL", str(values.get("label")))]
 
 
-def test_metrics_have_the_values_that_are_named(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_metrics_have_the_documented_values(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     sections = [section for section, _ in examples("Metrics")]
     metrics = [
         {**metric, "key": f"m{number}"}

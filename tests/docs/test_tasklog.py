@@ -60,13 +60,13 @@ def test_every_field_table_is_under_the_type_name() -> None:
         assert model is None or section.title == (f"`{tag_of_model(model)}`" if tag_of_model(model) else name)
 
 
-def test_the_excerpt_is_the_log(folder: Path) -> None:
+def test_excerpt_matches_the_log(folder: Path) -> None:
     real = json.loads((folder / "out" / "capitals.tasklog.json").read_text())
 
     assert differences(LOG, real) == []
 
 
-def test_an_excerpt_that_is_wrong_is_noticed() -> None:
+def test_wrong_excerpt_is_found() -> None:
     shown = {"a": [1, "…"], "b": {"c": "…"}}
     assert differences(shown, {"a": [1, 2], "b": {"c": {}}}) == []
     assert differences(shown, {"a": [2, 2], "b": {"d": 1}}) == [".a[0]: is 2", ".b: has ['d']"]
@@ -89,7 +89,7 @@ def test_a_failed_sample_looks_as_shown(aigo: Run, tmp_path: Path, result_of: An
     assert differences(FAILED, log["evidence"]["samples"][0]["trials"][0]) == []
 
 
-def test_the_python_prints_what_is_shown(folder: Path) -> None:
+def test_python_examples_print_the_shown_output(folder: Path) -> None:
     (code,) = [block.text for block in PAGE.blocks if block.kind == "python"]
     (shown,) = [block.text for block in PAGE.blocks if block.kind == "text"]
 
@@ -97,7 +97,7 @@ def test_the_python_prints_what_is_shown(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [each for block in PAGE.blocks for each in block.commands])
-def test_the_commands_print_what_is_shown(folder: Path, command: tuple[str, str]) -> None:
+def test_commands_print_the_shown_output(folder: Path, command: tuple[str, str]) -> None:
     """jq is not among the tools that this project needs: where it is missing, only its filters' names of fields are looked up."""
     line, shown = command
     if shutil.which("jq") is None:

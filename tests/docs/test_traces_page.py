@@ -27,7 +27,7 @@ def test_commands_print_the_shown_output(tmp_path: Path) -> None:
     assert len(commands) == 5
 
 
-def test_the_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     (block,) = [block for block in PAGE.blocks if block.kind == "python"]
     exec(compile(block.text, "docs/guides/score-recorded-traces.md", "exec"), {})

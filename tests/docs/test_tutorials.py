@@ -22,13 +22,13 @@ TOPICS = {
 
 
 @pytest.mark.timeout(400)
-def test_quickstart_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_quickstart_commands_print_the_shown_output(tmp_path: Path) -> None:
     task = tmp_path / "triage" / "task.yaml"
     assert type_in(page(QUICKSTART).text, Reader(tmp_path), tmp_path, task=task) == 7
 
 
 @pytest.mark.timeout(400)
-def test_comparison_commands_print_what_is_shown(tmp_path: Path) -> None:
+def test_comparison_commands_print_the_shown_output(tmp_path: Path) -> None:
     chance = random.Random(3)
     names = [*TOPICS]
     rows: list[dict[str, object]] = []

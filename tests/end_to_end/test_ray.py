@@ -163,7 +163,7 @@ def struck(event: str, driver: subprocess.Popen[str], folder: Path, nodes: Nodes
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(600 + 120 * KILLS)
-def test_after_any_kill_the_evidence_equals_one_run(tmp_path: Path, nodes: Nodes, command: Run) -> None:
+def test_evidence_after_killed_processes_equals_one_run(tmp_path: Path, nodes: Nodes, command: Run) -> None:
     events = ["driver", "ctrl-C", "worker", "node"]
     seed = int(os.environ.get("AIGO_KILLS_SEED", "19"))
     chance = random.Random(seed)

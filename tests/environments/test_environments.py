@@ -30,17 +30,17 @@ def test_every_command_runs_in_every_environment(all_of_them: bool) -> None:
         assert any("inspect" in words and "eval" in words for words in commands)
 
 
-def test_the_oldest_versions_answer_the_requirements_of_today() -> None:
+def test_oldest_versions_satisfy_the_current_requirements() -> None:
     """Else: `make oldest`."""
     assert oldest.outdated() == []
 
 
-def test_the_lock_has_the_known_versions_and_answers_the_requirements_of_today() -> None:
+def test_lock_has_the_constraint_versions_for_current_requirements() -> None:
     """Else: `make lock`."""
     assert lock.problems() == []
 
 
-def test_the_lock_names_files_and_no_place() -> None:
+def test_lock_contains_file_hashes_and_no_location() -> None:
     lines = [line for line in lock.LOCK.read_text("utf-8").splitlines() if not line.startswith("#")]
     pinned = [number for number, line in enumerate(lines) if "==" in line]
 
@@ -50,7 +50,7 @@ def test_the_lock_names_files_and_no_place() -> None:
     assert not [line for line in lines if "/" in line]
 
 
-def test_uv_takes_packages_from_where_pip_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_uses_the_package_indexes_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip = tmp_path / "pip"
     pip.write_text(
         "#!/bin/sh\n"
@@ -102,7 +102,7 @@ def test_wrong_output_of_a_command_is_reported(tmp_path: Path, check: Check, sai
         (None, ["containers", "environments"]),
     ],
 )
-def test_ci_runs_all_environments_if_a_change_may_concern_them(
+def test_ci_runs_all_environments_affected_by_a_change(
     tmp_path: Path, changed: str | None, expected: list[str]
 ) -> None:
     """`None`: nothing tells what has changed, as in a clone of the main branch."""

@@ -152,14 +152,14 @@ def refusal(url: str, folder: Path, *allowed: str, network: bool = True, **bound
         *("168.63.129.16", "::ffff:168.63.129.16", "192.0.0.192"),
     ],
 )
-def test_addresses_that_are_not_public(address: str) -> None:
+def test_private_addresses_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
 @pytest.mark.parametrize(
     "address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 )
-def test_addresses_that_are_public(address: str) -> None:
+def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
@@ -180,13 +180,13 @@ def test_addresses_that_are_public(address: str) -> None:
         "127.0.0.1.",
     ],
 )
-def test_no_spelling_of_this_machine_is_fetched_from(host: str, server: Server, tmp_path: Path) -> None:
+def test_every_spelling_of_localhost_is_refused(host: str, server: Server, tmp_path: Path) -> None:
     said = refusal(f"http://{host}:{server.port}/rows.csv", tmp_path)
     assert "which is not a public address" in said or "cannot be downloaded" in said
     assert server.asked == []
 
 
-def test_the_message_names_the_option(server: Server, tmp_path: Path) -> None:
+def test_refusal_names_the_option(server: Server, tmp_path: Path) -> None:
     assert f"to allow it, use --allow-url {server.address}" in refusal(f"{server.address}/rows.csv", tmp_path)
     with granting(Grants(network=True, addresses=(server.address,))):
         assert fetched(f"{server.address}/rows.csv", tmp_path).read_bytes() == ROWS
@@ -194,7 +194,7 @@ def test_the_message_names_the_option(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/rows.csv", "/deeper/rows.csv?x=1"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_to_an_internal_address_is_not_followed(
+def test_redirect_to_an_internal_address_is_refused(
     path: str, status: int, server: Server, other: Server, tmp_path: Path
 ) -> None:
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -218,20 +218,20 @@ def test_a_redirect_to_an_internal_address_is_not_followed(
         "http:///rows.csv",
     ],
 )
-def test_a_redirect_leads_to_addresses_of_the_web_only(to: str, server: Server, tmp_path: Path) -> None:
+def test_redirect_to_another_scheme_is_refused(to: str, server: Server, tmp_path: Path) -> None:
     server.answer = lead(to)
     said = refusal(f"{server.address}/rows.csv", tmp_path, server.address, "127.0.0.1")
     assert "expected an http or https URL without a password" in said or "cannot be downloaded" in said
     assert "secret-of-theirs" not in said
 
 
-def test_redirects_end(server: Server, tmp_path: Path) -> None:
+def test_endless_redirects_are_refused(server: Server, tmp_path: Path) -> None:
     server.answer = lead(f"{server.address}/rows.csv")
     assert "redirects more than 5 times" in refusal(f"{server.address}/rows.csv", tmp_path, server.address)
     assert len(server.asked) == 6
 
 
-def test_the_address_that_was_looked_at_is_the_one_that_is_asked(
+def test_checked_address_is_the_one_connected_to(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name is looked up once: it may mean another address a moment later."""
@@ -250,7 +250,7 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_asked(
     assert server.asked[0][1]["host"] == f"rows.example:{server.port}"
 
 
-def test_a_proxy_of_the_user_s_is_given_the_address_that_was_looked_at(
+def test_proxy_receives_the_checked_address(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def public(host: object, port: int, **more: Any) -> Any:
@@ -265,7 +265,7 @@ def test_a_proxy_of_the_user_s_is_given_the_address_that_was_looked_at(
     assert (path, headers["host"]) == ("http://93.184.216.34/rows.csv", "rows.example")
 
 
-def test_one_address_of_several_that_is_not_public_is_enough(
+def test_name_with_one_private_address_is_refused(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def both(host: object, port: int, **more: Any) -> Any:
@@ -277,7 +277,9 @@ def test_one_address_of_several_that_is_not_public_is_enough(
     assert "leads to 127.0.0.1, which" in refusal(f"http://rows.example:{server.port}/rows.csv", tmp_path)
 
 
-def test_certificates_are_those_of_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_are_checked_against_the_host_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "ca.pem"))
     server = Server(CERTIFICATES / "server.pem")
     real = anyio.getaddrinfo
@@ -301,7 +303,7 @@ def test_certificates_are_those_of_the_name(tmp_path: Path, monkeypatch: pytest.
 # --- what goes out, and what comes in
 
 
-def test_no_keys_of_the_user_go_out(
+def test_user_keys_are_not_sent(
     server: Server, other: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password of-mine\n", encoding="utf-8")
@@ -315,7 +317,7 @@ def test_no_keys_of_the_user_go_out(
     assert not {"authorization", "cookie", "referer"} & other.asked[0][1].keys()
 
 
-def test_a_packed_answer_is_unpacked(server: Server, tmp_path: Path) -> None:
+def test_compressed_response_is_decompressed(server: Server, tmp_path: Path) -> None:
     server.answer = lambda handler: send(handler, gzip.compress(ROWS), Content_Encoding="gzip")
     with granting(Grants(network=True, addresses=(server.address,))):
         assert fetched(f"{server.address}/rows.csv", tmp_path).read_bytes() == ROWS
@@ -323,7 +325,7 @@ def test_a_packed_answer_is_unpacked(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_packed_answer_is_measured_unpacked(cut: bool, server: Server, tmp_path: Path) -> None:
+def test_size_limit_applies_to_the_decompressed_response(cut: bool, server: Server, tmp_path: Path) -> None:
     bomb = gzip.compress(bytes(50_000_000))
     server.answer = lambda handler: send(handler, bomb[:-1000] if cut else bomb, Content_Encoding="gzip")
     largest = 100_000_000 if cut else 1_000_000
@@ -332,7 +334,7 @@ def test_a_packed_answer_is_measured_unpacked(cut: bool, server: Server, tmp_pat
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip"])
-def test_other_encodings_are_refused(encoding: str, server: Server, tmp_path: Path) -> None:
+def test_unknown_encodings_are_refused(encoding: str, server: Server, tmp_path: Path) -> None:
     server.answer = lambda handler: send(handler, ROWS, Content_Encoding=encoding)
     with (
         granting(Grants(network=True, addresses=(server.address,))),
@@ -344,7 +346,7 @@ def test_other_encodings_are_refused(encoding: str, server: Server, tmp_path: Pa
 
 
 @pytest.mark.parametrize("headers", [False, True])
-def test_an_answer_that_drips_ends(headers: bool, server: Server, tmp_path: Path) -> None:
+def test_slow_endless_response_is_aborted(headers: bool, server: Server, tmp_path: Path) -> None:
     """Each byte comes in time, the whole never would."""
     over = threading.Event()
 
@@ -376,7 +378,7 @@ def url_task(folder: Path, server: Server) -> Path:
     return folder / "task.yaml"
 
 
-def test_looking_fetches_nothing_unless_it_is_allowed(
+def test_explain_downloads_nothing_without_permission(
     aigo: Run, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -401,7 +403,7 @@ def test_looking_fetches_nothing_unless_it_is_allowed(
     assert aigo("explain", task).code == 0, "what was fetched is there"
 
 
-def test_a_run_may_be_kept_from_the_network(aigo: Run, server: Server, tmp_path: Path) -> None:
+def test_network_access_of_a_run_can_be_disabled(aigo: Run, server: Server, tmp_path: Path) -> None:
     task = url_task(tmp_path, server)
     done = aigo("run", task, "--model", "scripted/m", "--no-network", "--allow-url", server.address)
     assert done.code == 2
@@ -410,7 +412,7 @@ def test_a_run_may_be_kept_from_the_network(aigo: Run, server: Server, tmp_path:
 
 
 @pytest.mark.parametrize("verb", ["explain", "run"])
-def test_the_hub_is_the_network_too(verb: str, aigo: Run, tmp_path: Path) -> None:
+def test_hub_access_needs_network_permission(verb: str, aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK, encoding="utf-8")
     (tmp_path / "rows.yaml").write_text(
         "key: rows\ndisplay_name: R\nsource: {type: huggingface, path: owner/name, split: test}\n",
@@ -442,7 +444,7 @@ def test_the_hub_is_the_network_too(verb: str, aigo: Run, tmp_path: Path) -> Non
         ("http://[::1]:8000/x.csv", "http://[::1]:8000", True),
     ],
 )
-def test_a_host_or_an_origin_is_allowed_and_no_other(url: str, allowed: str, expected: bool) -> None:
+def test_only_the_allowed_host_or_origin_is_reached(url: str, allowed: str, expected: bool) -> None:
     assert is_allowed(url, [allowed]) is expected
 
 

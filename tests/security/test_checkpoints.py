@@ -23,7 +23,7 @@ def name_of(folder: Path) -> Path:
 
 @pytest.mark.parametrize("goes_on", [False, True])
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_link_in_its_place_is_not_written_through(
+def test_link_in_place_of_a_checkpoint_is_not_followed(
     tmp_path: Path, link: Callable[[Path, Path], None], goes_on: bool
 ) -> None:
     """It was: what it led to was cut to nothing, and filled with answers."""
@@ -40,7 +40,7 @@ def test_a_link_in_its_place_is_not_written_through(
     assert other.read_text() == "precious"
 
 
-def test_a_link_to_nothing_makes_no_file_elsewhere(tmp_path: Path) -> None:
+def test_broken_link_in_place_of_a_checkpoint_creates_no_file(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     name_of(out).symlink_to(tmp_path / "new.txt")
@@ -49,7 +49,7 @@ def test_a_link_to_nothing_makes_no_file_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path, goes_on: bool) -> None:
+def test_pipe_in_place_of_a_checkpoint_does_not_block(tmp_path: Path, goes_on: bool) -> None:
     os.mkfifo(name_of(tmp_path))
     checkpoint = Checkpoint(tmp_path, NAME, goes_on=goes_on)
     checkpoint.put("0/a", "key", b'"an answer"')
@@ -71,7 +71,7 @@ def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path, goes_on: bool) ->
         b"1",
     ],
 )
-def test_a_line_of_another_shape_is_ignored(tmp_path: Path, content: bytes) -> None:
+def test_malformed_checkpoint_line_is_ignored(tmp_path: Path, content: bytes) -> None:
     """Its checksum is right, and it ended the run with a traceback."""
     first = Checkpoint(tmp_path, NAME, goes_on=False)
     first.put("0/a", "key", b"1")

@@ -77,7 +77,7 @@ def test_a_folder_deeper_than_any_path_is_removed(tmp_path: Path, monkeypatch: p
     assert (kept / "file").read_text() == "mine"
 
 
-def test_a_link_in_the_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
+def test_link_in_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     folder = Path(make_folder("aigo-deep-"))
     (tmp_path / "file").write_text("mine")
     folder.rmdir()

@@ -267,7 +267,7 @@ def _no_table(lake: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_checkpoint, _garbage, _gap, _no_table])
-def test_missing_parts_of_a_table_log_are_an_error(
+def test_incomplete_table_log_is_an_error(
     damage: Callable[[Path], None], lake: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(lake)
@@ -284,7 +284,7 @@ def test_files_of_the_user_in_a_table_folder_are_kept(lake: Path, aigo: Run) -> 
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "by_task=x%252F/part-0.parquet", "a b/c", "né.parquet"])
-def test_plain_names_are_allowed(name: str) -> None:
+def test_plain_table_names_are_allowed(name: str) -> None:
     assert is_plain(name)
 
 
@@ -311,5 +311,5 @@ def test_plain_names_are_allowed(name: str) -> None:
         "\x1b[31m",
     ],
 )
-def test_other_names_are_refused(name: str) -> None:
+def test_unsafe_table_names_are_refused(name: str) -> None:
     assert not is_plain(name)

@@ -26,7 +26,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("field", ["task", "model", "run"])
-def test_names_stay_within_the_lake_and_come_back(field: str, aigo: Run, tmp_path: Path) -> None:
+def test_hostile_names_stay_in_the_lake_and_are_read_back(field: str, aigo: Run, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     for number, name in enumerate(NAMES):
@@ -51,7 +51,7 @@ def test_names_stay_within_the_lake_and_come_back(field: str, aigo: Run, tmp_pat
     assert checked.code == 0, checked.out + checked.err
 
 
-def test_a_bomb_costs_itself(aigo: Run, tmp_path: Path) -> None:
+def test_zip_bomb_does_not_affect_other_logs(aigo: Run, tmp_path: Path) -> None:
     make_log(tmp_path / "logs" / "good.eval", run="good")
     bomb = make_log(tmp_path / "logs" / "bomb.eval", run="bomb")
     with zipfile.ZipFile(bomb, "a", zipfile.ZIP_DEFLATED) as archive:
@@ -63,9 +63,7 @@ def test_a_bomb_costs_itself(aigo: Run, tmp_path: Path) -> None:
     assert reports["bomb.eval"]["unreadable"]
 
 
-def test_a_secret_of_this_machine_is_in_no_file(
-    aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_secret_is_in_no_lake_file(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "sk-Kq7vN2pL9xWz4tRb8mYd"
     monkeypatch.setenv("OPENAI_API_KEY", secret)
     log = make_log(tmp_path / "log.eval", run="run")

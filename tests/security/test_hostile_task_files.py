@@ -40,37 +40,37 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_billion_laughs(tmp_path: Path) -> None:
+def test_billion_laughs_file_is_refused(tmp_path: Path) -> None:
     laughs = "a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n"
     laughs += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
     assert "expands to more than 200,000 values" in message_of(written(tmp_path, laughs + HEAD + TAIL))
 
 
-def test_quadratic_text_through_aliases(tmp_path: Path) -> None:
+def test_quadratic_text_through_aliases_is_refused(tmp_path: Path) -> None:
     text = f"{HEAD}a: &a {'x' * 1_000_000}\nb: [{', '.join(['*a'] * 1000)}]\n{TAIL}"
     assert "expands to more than 67,108,864 characters" in message_of(written(tmp_path, text))
 
 
-def test_an_anchor_that_holds_itself(tmp_path: Path) -> None:
+def test_recursive_anchor_is_refused(tmp_path: Path) -> None:
     assert "contains itself" in message_of(written(tmp_path, f"{HEAD}tags: &t [*t]\n{TAIL}"))
     assert "contains itself" in message_of(written(tmp_path, f"{HEAD}tags: &t {{a: *t}}\n{TAIL}"))
 
 
-def test_a_merge_key_that_holds_itself(tmp_path: Path) -> None:
+def test_recursive_merge_key_is_refused(tmp_path: Path) -> None:
     assert "contains itself" in message_of(written(tmp_path, f"{HEAD}x: &t {{<<: *t}}\n{TAIL}"))
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
-def test_nesting_that_overflows_the_parser_s_own_stack(opening: str, tmp_path: Path) -> None:
+def test_nesting_deeper_than_the_parser_stack_is_refused(opening: str, tmp_path: Path) -> None:
     assert "nested more than 100 levels deep" in message_of(written(tmp_path, opening * 100_000))
 
 
-def test_nesting_through_aliases(tmp_path: Path) -> None:
+def test_deep_nesting_through_aliases_is_refused(tmp_path: Path) -> None:
     text = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 3000))
     assert "nested more than 100 levels deep" in message_of(written(tmp_path, text + HEAD + TAIL))
 
 
-def test_a_hundred_megabytes_in_one_scalar(tmp_path: Path) -> None:
+def test_scalar_of_a_hundred_megabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
     with path.open("w", encoding="utf-8") as file:
         file.write(HEAD + "long_description: ")
@@ -79,7 +79,7 @@ def test_a_hundred_megabytes_in_one_scalar(tmp_path: Path) -> None:
     assert "is larger than 16 MiB" in message_of(path)
 
 
-def test_a_hundred_megabytes_in_an_included_text(tmp_path: Path) -> None:
+def test_included_text_of_a_hundred_megabytes_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "x.md").open("wb") as file:
         file.truncate(100 * 2**20)
     assert "is larger than 16 MiB" in message_of(
@@ -87,18 +87,18 @@ def test_a_hundred_megabytes_in_an_included_text(tmp_path: Path) -> None:
     )
 
 
-def test_millions_of_values(tmp_path: Path) -> None:
+def test_millions_of_values_are_refused(tmp_path: Path) -> None:
     assert "contains more than 200,000 values" in message_of(
         written(tmp_path, f"tags: [{'a,' * 4_000_000}]\n")
     )
 
 
-def test_millions_of_keys(tmp_path: Path) -> None:
+def test_millions_of_keys_are_refused(tmp_path: Path) -> None:
     text = HEAD + "".join(f"k{n}: 1\n" for n in range(150_000)) + TAIL
     assert "contains more than 200,000 values" in message_of(written(tmp_path, text))
 
 
-def test_a_hundred_thousand_issues_are_a_bounded_message(tmp_path: Path) -> None:
+def test_message_for_a_hundred_thousand_issues_is_bounded(tmp_path: Path) -> None:
     start = time.process_time()
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, written(tmp_path, f"{HEAD}tags: [{'1,' * 90_000}]\n{TAIL}"), env={})
@@ -134,14 +134,14 @@ def test_nothing_outside_the_root_folder_is_read(inside: str, verb: str, tmp_pat
     assert "TOP SECRET" not in text
 
 
-def test_a_wider_root_allows_it(tmp_path: Path) -> None:
+def test_wider_root_allows_the_include(tmp_path: Path) -> None:
     (tmp_path / "shared.md").write_text("shared", encoding="utf-8")
     (tmp_path / "task").mkdir()
     path = written(tmp_path / "task", f"{HEAD}long_description: !include ../shared.md\n{TAIL}")
     assert read(TaskSpec, path, root=tmp_path, env={}).spec.long_description == "shared"
 
 
-def test_the_variable_in_a_path_cannot_lead_out(tmp_path: Path) -> None:
+def test_variable_in_a_path_cannot_leave_the_root(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEAD}tags: {{$ref: $OUT}}\n{TAIL}")
     with (
         granting(Grants(variables=frozenset({"OUT"}))),
@@ -150,14 +150,14 @@ def test_the_variable_in_a_path_cannot_lead_out(tmp_path: Path) -> None:
         read(TaskSpec, path, env={"OUT": "/etc/passwd"})
 
 
-def test_references_in_a_circle(tmp_path: Path) -> None:
+def test_circular_references_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("{$ref: c.yaml}", encoding="utf-8")
     (tmp_path / "c.yaml").write_text("[{$ref: b.yaml}]", encoding="utf-8")
     message = message_of(written(tmp_path, f"{HEAD}tags: {{$ref: b.yaml}}\n{TAIL}"))
     assert message == "files refer to each other in a circle: b.yaml → c.yaml → b.yaml"
 
 
-def test_references_that_multiply(tmp_path: Path) -> None:
+def test_exponential_references_are_refused(tmp_path: Path) -> None:
     for level in range(12):
         (tmp_path / f"{level}.yaml").write_text(f"[{f'{{$ref: {level + 1}.yaml}},' * 10}]", encoding="utf-8")
     (tmp_path / "12.yaml").write_text("[x]", encoding="utf-8")
@@ -166,7 +166,7 @@ def test_references_that_multiply(tmp_path: Path) -> None:
     )
 
 
-def test_a_long_chain_of_references(tmp_path: Path) -> None:
+def test_long_chain_of_references_is_refused(tmp_path: Path) -> None:
     for level in range(500):
         (tmp_path / f"{level}.yaml").write_text(f"[{{$ref: {level + 1}.yaml}}]", encoding="utf-8")
     (tmp_path / "500.yaml").write_text("[x]", encoding="utf-8")
@@ -175,7 +175,7 @@ def test_a_long_chain_of_references(tmp_path: Path) -> None:
     )
 
 
-def test_includes_that_multiply(tmp_path: Path) -> None:
+def test_exponential_includes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.md").write_text("x" * 1_000_000, encoding="utf-8")
     includes = ", ".join(["!include x.md"] * 100)
     assert "characters" in message_of(written(tmp_path, f"{HEAD}tags: [{includes}]\n{TAIL}"))
@@ -192,13 +192,13 @@ def test_includes_that_multiply(tmp_path: Path) -> None:
         "!secret x",
     ],
 )
-def test_no_tag_makes_an_object(tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yaml_tags_create_no_objects(tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "unknown tag" in message_of(written(tmp_path, f"{HEAD}tags: {tag}\n{TAIL}"))
     assert not (tmp_path / "owned").exists()
 
 
-def test_a_pipe_or_device_is_not_a_file(tmp_path: Path) -> None:
+def test_pipe_or_device_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "is not a regular file" in message_of(
         written(tmp_path, f"{HEAD}long_description: !include pipe\n{TAIL}")
@@ -214,7 +214,7 @@ def test_invalid_paths_are_refused(path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["9" * 100_000, "0x" + "f" * 100_000, "1" * 4000 + ":30", "1" * 5000 + ".0", "0b" + "1" * 20_000]
 )
-def test_absurd_numbers(value: str, tmp_path: Path) -> None:
+def test_absurd_numbers_are_a_quick_error(value: str, tmp_path: Path) -> None:
     message_of(written(tmp_path, f"{HEAD}tags: [{value}]\n{TAIL}"))
     message_of(
         written(
@@ -234,7 +234,7 @@ def test_absurd_numbers(value: str, tmp_path: Path) -> None:
         "{{ " + "-" * 100_000 + "1 }}",
     ],
 )
-def test_absurd_templates(template: str, tmp_path: Path) -> None:
+def test_absurd_templates_are_a_quick_error(template: str, tmp_path: Path) -> None:
     scorer = f"definition: {{scorers: [{{type: string_equals, value: a, ground_truth: {template!r}}}]}}\n"
     message_of(written(tmp_path, HEAD + scorer))
 
@@ -242,14 +242,14 @@ def test_absurd_templates(template: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "snippet", ["(" * 100_000, "-" * 100_000 + "1", "x = " + "[" * 90 + "]" * 90, "a" + ".b" * 100_000, "\\0"]
 )
-def test_absurd_snippets(snippet: str, tmp_path: Path) -> None:
+def test_absurd_snippets_are_a_quick_error(snippet: str, tmp_path: Path) -> None:
     scorer = (
         f'definition: {{scorers: [{{type: python, metrics: [], compute_scores_snippet: "{snippet}"}}]}}\n'
     )
     message_of(written(tmp_path, HEAD + scorer))
 
 
-def test_text_that_steers_a_terminal_is_made_visible(tmp_path: Path) -> None:
+def test_terminal_control_characters_are_escaped(tmp_path: Path) -> None:
     text = HEAD.replace("key: a", 'key: "\\e[2J\\x07\\u202eabc"') + "\u202e: 1\n" + TAIL
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, written(tmp_path, text), env={})
@@ -275,7 +275,7 @@ def test_a_valid_secret_is_not_in_the_repr_of_the_specification(tmp_path: Path) 
     assert "sk-very-secret" not in repr(document.spec)
 
 
-def test_memory_stays_bounded(tmp_path: Path) -> None:
+def test_memory_is_bounded_for_expanding_files(tmp_path: Path) -> None:
     """In a process of its own, whose address space would not hold what the file stands for."""
     laughs = "a0: &a0 [" + ", ".join(["x" * 1000] * 10) + "]\n"
     laughs += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))

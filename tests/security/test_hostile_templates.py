@@ -237,7 +237,7 @@ def _name(source: str) -> str:
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[_name(source) for _, source in CASES])
-def test_a_hostile_template_is_a_clear_error_soon(outcomes: list[list[Any]], number: int) -> None:
+def test_hostile_template_is_a_quick_clear_error(outcomes: list[list[Any]], number: int) -> None:
     kind, message, line, seconds = outcomes[number]
     assert kind == "error", message
     assert message

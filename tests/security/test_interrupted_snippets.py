@@ -35,7 +35,7 @@ definition:
 """
 
 
-def test_a_run_with_a_looping_snippet_ends_when_it_is_interrupted(tmp_path: Path) -> None:
+def test_interrupt_ends_a_run_with_a_looping_snippet(tmp_path: Path) -> None:
     (tmp_path / "task.yaml").write_text(TASK)
     rows = "".join(f'{{"question": "{text}"}}\n' for text in ("quick", "loop"))
     (tmp_path / "rows.jsonl").write_text(rows)

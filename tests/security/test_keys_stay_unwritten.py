@@ -117,7 +117,7 @@ def echo(body: Any) -> Any:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_keys_that_a_server_echoes(
+def test_keys_echoed_by_a_server_are_removed(
     command: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path, engine: str
 ) -> None:
     write_task(tmp_path)
@@ -144,7 +144,7 @@ def test_keys_that_a_server_echoes(
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_keys_of_model_files(
+def test_keys_of_model_files_are_removed(
     aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path, engine: str
 ) -> None:
     write_task(tmp_path)
@@ -170,7 +170,7 @@ config:
     assert_unwritten(tmp_path, done.out, done.err)
 
 
-def test_keys_in_benchmarks_of_inspect(
+def test_keys_in_inspect_benchmarks_are_removed(
     aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path
 ) -> None:
     """Also of models that the task makes by itself, and in texts that its own code writes."""
@@ -222,7 +222,7 @@ LONG = "sk-proj-" + base64.urlsafe_b64encode(bytes(range(7, 124))).decode()
 """Longer than a line: a coloured traceback has it in pieces."""
 
 
-def test_keys_that_are_longer_than_a_line_of_a_traceback(
+def test_keys_split_over_traceback_lines_are_removed(
     aigo: Run,
     command: Run,
     endpoint: Endpoint,
@@ -274,7 +274,7 @@ def breaks():
     assert not any(piece.decode() in done.out + done.err for done in shown for piece in pieces)
 
 
-def test_keys_in_tasks_of_lighteval(
+def test_keys_in_lighteval_tasks_are_removed(
     aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path
 ) -> None:
     rows = [{"question": f"q{n}", "answer": f"{n} #### {n}"} for n in range(8)]
@@ -292,7 +292,9 @@ def test_keys_in_tasks_of_lighteval(
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_keys_in_rows_and_answers(aigo: Run, keys: dict[str, str], tmp_path: Path, engine: str) -> None:
+def test_keys_in_rows_and_answers_are_removed(
+    aigo: Run, keys: dict[str, str], tmp_path: Path, engine: str
+) -> None:
     """No server needs to echo them: whatever writes them, they are not written."""
     write_task(tmp_path, f"{{{{ sample.q }}}} {KEY}")
     (tmp_path / "a.jsonl").write_text(json.dumps({"default": True, "reply": f"{OTHER} {KEY}"}) + "\n")
@@ -306,7 +308,7 @@ def test_keys_in_rows_and_answers(aigo: Run, keys: dict[str, str], tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", ["eval", "json"])
-def test_keys_in_logs_of_inspects_own_command_line(
+def test_keys_in_logs_of_inspect_eval_are_removed(
     command: Run, keys: dict[str, str], tmp_path: Path, form: str
 ) -> None:
     write_task(tmp_path, f"{{{{ sample.q }}}} {KEY}")
@@ -348,7 +350,7 @@ def test_a_finished_log_with_a_key_is_rewritten(tmp_path: Path) -> None:
         assert json.loads(log.read("samples/1_epoch_1.json")) == {"input": "it is [secret]", "n": 2.5}
 
 
-def test_ordinary_values_spoil_nothing(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_values_are_not_redacted(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that are named like secrets and hold words, numbers, names of fields or of files."""
     capitals = REPOSITORY / "examples" / "capitals"
     ordinary = {

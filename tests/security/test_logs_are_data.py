@@ -328,7 +328,7 @@ def clean(watch: Watch, traces: Path) -> None:
 
 
 @pytest.mark.parametrize("hostile", ["careful"], indirect=True)
-def test_every_place_for_code_is_in_the_edited_files(hostile: tuple[Path, Edit]) -> None:
+def test_every_code_field_is_in_the_edited_files(hostile: tuple[Path, Edit]) -> None:
     """A new kind of code in the specification has to come into these tests."""
     _, edit = hostile
     for document in STRANGERS_FILES.values():
@@ -337,7 +337,7 @@ def test_every_place_for_code_is_in_the_edited_files(hostile: tuple[Path, Edit])
     assert edit.places == set(snippet_fields())
 
 
-def test_every_verb_is_here() -> None:
+def test_every_verb_is_tested() -> None:
     # `view` is a server; what it reads, `report` reads; so is `lsp`, which reads what `validate` and `explain` read. `parity` runs a task as `run` does; its file has no place for code. `lake` reads Parquet, and numbers and names in JSON.
     without_files = {"schema", "error", "doctor", "list", "init", "new", "view", "lsp", "parity", "lake"}
     assert {*READING_A_LOG, *READING_A_RESULT, *ON_FILES, *RUNNING, *MERGING} | without_files >= set(VERBS)
@@ -406,7 +406,9 @@ MERGING: dict[str, Arguments] = {
 
 
 @pytest.mark.parametrize("task", ["quiz", "plain"])
-def test_merging_shards_runs_nothing_of_them(aigo: Run, watch: Watch, tmp_path: Path, task: str) -> None:
+def test_merging_shards_runs_no_code_of_the_shards(
+    aigo: Run, watch: Watch, tmp_path: Path, task: str
+) -> None:
     """Shards whose logs, manifests and digests are a stranger's, and fit together."""
     write_own(tmp_path)
     (tmp_path / "plain.yaml").write_text(PLAIN_TASK)
@@ -557,7 +559,7 @@ ON_FILES: dict[str, Arguments] = {
 }
 
 
-def test_looking_at_a_strangers_files_runs_nothing(aigo: Run, watch: Watch, tmp_path: Path) -> None:
+def test_reading_a_foreign_task_runs_nothing(aigo: Run, watch: Watch, tmp_path: Path) -> None:
     """Their templates are shown filled in, that is what `explain` is for; their code waits for `run` and `generate`."""
     edit = Edit(tmp_path / "traces")
     edit.traces.mkdir()

@@ -75,7 +75,7 @@ def assert_harmless(done: Finished) -> None:
 
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_every_verb_shows_names_in_their_rows(aigo: Run, task: Path, tmp_path: Path, engine: str) -> None:
+def test_every_verb_prints_each_name_in_one_row(aigo: Run, task: Path, tmp_path: Path, engine: str) -> None:
     options = ("--model", "scripted/a.jsonl", "--engine", engine)
 
     done = aigo("run", task, *options)
@@ -97,7 +97,7 @@ def test_every_verb_shows_names_in_their_rows(aigo: Run, task: Path, tmp_path: P
     assert unsafe == []
 
 
-def test_json_has_the_same_values_without_unseen_characters(aigo: Run, task: Path) -> None:
+def test_json_has_equal_values_without_invisible_characters(aigo: Run, task: Path) -> None:
     options = ("--model", "scripted/a.jsonl")
     run = aigo("run", task, *options, "--json")
     shown = [
@@ -118,7 +118,7 @@ def test_json_has_the_same_values_without_unseen_characters(aigo: Run, task: Pat
     assert EVIL in "".join(strings(json.loads(shown[1].out)))
 
 
-def test_text_and_its_escapes() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert visible("é ü 漢字 😀") == "é ü 漢字 😀"
     assert visible("a\nb\t\u202e") == "a\\x0ab\\x09\\u202e"
     assert visible("a\nb\t", keep="\n") == "a\nb\\x09"

@@ -137,7 +137,7 @@ def sources() -> list[type[BaseModel]]:
     return list(get_args(get_args(DatasetSource)[0]))
 
 
-def test_every_text_of_every_source_is_known_to_this_test() -> None:
+def test_every_text_field_of_every_source_is_tested() -> None:
     """A new field that holds a path or an address is not forgotten."""
     known = {(kind, field.partition(".")[0]) for kind, field in PATHS | ADDRESSES}
     for model in sources():
@@ -147,7 +147,7 @@ def test_every_text_of_every_source_is_known_to_this_test() -> None:
                 assert (kind, name) in known, f"{kind}.{name}"
 
 
-def test_every_place_in_every_kind_of_file_is_known_to_this_test() -> None:
+def test_every_path_field_of_every_file_type_is_tested() -> None:
     told = {
         "file_path",
         "directory_path",
@@ -205,7 +205,7 @@ def refusals(folder: Path, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "field"), sorted(PATHS))
-def test_no_path_leads_out(kind: str, field: str, folder: Path) -> None:
+def test_path_outside_the_root_is_refused(kind: str, field: str, folder: Path) -> None:
     for value in hostile(folder):
         data = {"key": "rows", "display_name": "R", "source": source(kind, field, value)}
         said = refusals(folder, json.dumps(data))
@@ -229,7 +229,7 @@ def test_no_path_leads_out(kind: str, field: str, folder: Path) -> None:
         "data:,a.csv",
     ],
 )
-def test_no_address_is_a_file(kind: str, field: str, value: str, folder: Path) -> None:
+def test_file_in_place_of_a_url_is_refused(kind: str, field: str, value: str, folder: Path) -> None:
     said = refusals(
         folder, json.dumps({"key": "rows", "display_name": "R", "source": source(kind, field, value)})
     )
@@ -247,7 +247,7 @@ def test_no_address_is_a_file(kind: str, field: str, value: str, folder: Path) -
         ({"data_files": "rows.jsonl", "revision": "../../x y"}, "`revision`"),
     ],
 )
-def test_no_argument_of_the_hub_s_library_leads_out(
+def test_library_arguments_outside_the_root_are_refused(
     arguments: dict[str, Any], words: str, folder: Path
 ) -> None:
     data = {
@@ -276,7 +276,7 @@ def test_no_argument_of_the_hub_s_library_leads_out(
         "",
     ],
 )
-def test_only_names_of_the_hub_and_plain_kinds_of_files_are_taken(path: str, tmp_path: Path) -> None:
+def test_only_hub_names_and_plain_file_types_are_accepted(path: str, tmp_path: Path) -> None:
     made = HuggingFaceSource(type="huggingface", path=path, split="train")
     if path in ("pandas", "webdataset"):  # names on the hub, then, and not the library's own readers
         assert hub_arguments(made, tmp_path, tmp_path)[:2] == ("hub", path)
@@ -334,9 +334,7 @@ def hub_rows(folder: Path, **changes: Any) -> list[Any]:
     return [row.data for row in load_dataset(spec, base=folder, root=folder).rows]
 
 
-def test_files_of_the_hub_s_library_start_at_the_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_library_paths_are_relative_to_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "task" / "own").mkdir(parents=True)
     for place in (tmp_path, tmp_path / "task"):
         (place / "rows.jsonl").write_text(json.dumps({"from": place.name}) + "\n", encoding="utf-8")
@@ -350,7 +348,7 @@ def test_files_of_the_hub_s_library_start_at_the_root(
 @pytest.mark.parametrize(
     "named", ["{outside}/rows.jsonl", "../../outside/rows.jsonl", "file://{outside}/rows.jsonl", "link.jsonl"]
 )
-def test_the_card_of_a_folder_names_nothing_outside(named: str, folder: Path) -> None:
+def test_dataset_card_cannot_name_files_outside(named: str, folder: Path) -> None:
     """What a dataset's own card says is followed by the library, wherever it leads."""
     own = folder / "own"
     own.mkdir()
@@ -363,7 +361,7 @@ def test_the_card_of_a_folder_names_nothing_outside(named: str, folder: Path) ->
         hub_rows(folder, path="own")
 
 
-def test_links_in_a_folder_of_the_hub_s_library_are_seen(folder: Path) -> None:
+def test_links_in_a_library_folder_are_refused(folder: Path) -> None:
     own = folder / "own"
     own.mkdir()
     (own / "train.jsonl").symlink_to(folder.parent / "outside" / "rows.jsonl")
@@ -400,7 +398,7 @@ def test_links_to_dataset_files_and_folders_are_skipped_and_reported(folder: Pat
         plan(PlanOrigin(str(folder / "task.yaml")))
 
 
-def test_links_to_tasks_generators_and_results_are_not_followed_out(folder: Path) -> None:
+def test_links_to_tasks_generators_and_results_outside_are_not_followed(folder: Path) -> None:
     outside = folder.parent / "outside"
     (outside / "x.yaml").write_text(TASK.replace("key: t\n", "key: other\n"), encoding="utf-8")
     (outside / "old.tasklog.json").write_text("{}", encoding="utf-8")
@@ -416,7 +414,7 @@ def test_links_to_tasks_generators_and_results_are_not_followed_out(folder: Path
 @pytest.mark.parametrize(
     "path", ["../outside/old.tasklog.json", "linked/old.tasklog.json", "{outside}/old.tasklog.json"]
 )
-def test_a_run_file_names_no_result_outside(path: str, folder: Path, aigo: Run) -> None:
+def test_run_file_cannot_name_a_result_outside(path: str, folder: Path, aigo: Run) -> None:
     outside = folder.parent / "outside"
     (outside / "old.tasklog.json").write_text("{}", encoding="utf-8")
     (folder / "rows.jsonl").write_text('{"q": 1}\n', encoding="utf-8")
@@ -435,7 +433,7 @@ evaluation:
         assert "is outside the root folder" in done.out + done.err
 
 
-def test_logs_reached_through_links_are_not_traces(folder: Path) -> None:
+def test_logs_behind_links_are_not_read_as_traces(folder: Path) -> None:
     (folder / "logs").mkdir()
     (folder / "logs" / "a.eval").symlink_to(folder.parent / "outside" / "rows.jsonl")
     text = json.dumps({"key": "rows", "display_name": "R", "source": {"type": "inspect_ai", "path": "logs"}})

@@ -79,7 +79,7 @@ def outputs(folder: Path, aigo: Run, *options: str) -> Iterator[tuple[int, str]]
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_no_private_file_is_included(path: str, stranger: Path, aigo: Run) -> None:
+def test_private_file_cannot_be_included(path: str, stranger: Path, aigo: Run) -> None:
     (stranger / "task.yaml").write_text(TASK % f"!include {path}", encoding="utf-8")
     for code, said in outputs(stranger, aigo):
         assert code != 0
@@ -88,7 +88,7 @@ def test_no_private_file_is_included(path: str, stranger: Path, aigo: Run) -> No
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_no_private_file_is_referred_to(path: str, stranger: Path) -> None:
+def test_private_file_cannot_be_referenced(path: str, stranger: Path) -> None:
     (stranger / "task.yaml").write_text((TASK % PLAIN) + f"extra: {{$ref: {path}}}\n", encoding="utf-8")
     (report,) = validate([stranger / "task.yaml"])
     messages = [issue.message for issue in report.issues if "may not read" in issue.message]
@@ -118,7 +118,7 @@ def test_no_private_file_is_referred_to(path: str, stranger: Path) -> None:
         {"type": "inspect_ai", "path": "../../out"},
     ],
 )
-def test_no_private_file_is_read_as_rows(source: dict[str, Any], stranger: Path, aigo: Run) -> None:
+def test_private_file_cannot_be_read_as_rows(source: dict[str, Any], stranger: Path, aigo: Run) -> None:
     (stranger / "rows.jsonl").unlink()
     data = {"key": "rows", "display_name": "R", "source": source}
     (stranger / "rows.yaml").write_text(json.dumps(data), encoding="utf-8")
@@ -129,7 +129,7 @@ def test_no_private_file_is_read_as_rows(source: dict[str, Any], stranger: Path,
 
 
 @pytest.mark.parametrize("name", ["datasets/rows.jsonl", "datasets/rows.yaml", "../../datasets/rows.jsonl"])
-def test_no_private_file_is_found_by_its_key(name: str, stranger: Path, aigo: Run) -> None:
+def test_private_file_cannot_be_found_by_its_key(name: str, stranger: Path, aigo: Run) -> None:
     (stranger / "rows.jsonl").unlink()
     file = stranger / name
     file.parent.mkdir(parents=True)
@@ -152,7 +152,9 @@ def test_a_private_result_is_not_a_dataset(stranger: Path, aigo: Run) -> None:
     assert "is ignored by git; a task may not read it" in done.out + done.err
 
 
-def test_files_named_by_the_user_are_read(stranger: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_files_named_by_the_user_are_read(
+    stranger: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = stranger.parents[1]
     (stranger / "task.yaml").write_text(TASK % "!include ../../out/x.txt", encoding="utf-8")
     for allowed in (project / "out", project / "out" / "x.txt"):
@@ -180,7 +182,7 @@ def test_files_named_by_the_user_are_read(stranger: Path, aigo: Run, monkeypatch
     )
 
 
-def test_files_outside_the_own_folder_are_listed(stranger: Path, aigo: Run) -> None:
+def test_files_outside_the_task_folder_are_listed(stranger: Path, aigo: Run) -> None:
     shared = os.path.realpath(stranger.parents[1] / "shared.txt")
     (stranger / "task.yaml").write_text(TASK % "!include ../../shared.txt", encoding="utf-8")
     for verb in ("validate", "explain"):
@@ -204,9 +206,7 @@ def test_files_outside_the_own_folder_are_listed(stranger: Path, aigo: Run) -> N
 
 
 @pytest.mark.parametrize("path", ["../../.env", "../../ignored.txt"])
-def test_no_private_file_is_included_by_a_task_that_is_converted(
-    path: str, stranger: Path, aigo: Run
-) -> None:
+def test_converted_task_includes_no_private_file(path: str, stranger: Path, aigo: Run) -> None:
     (stranger / "lm.yaml").write_text(f"task: x\ninclude: {path}\n", encoding="utf-8")
     done = aigo(
         "convert", f"lm-eval:{stranger / 'lm.yaml'}", "-o", stranger / "c", "--root", stranger.parents[1]

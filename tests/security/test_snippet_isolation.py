@@ -40,14 +40,14 @@ def test_the_runners_environment_is_not_inherited(host: SnippetHost) -> None:
     }
 
 
-def test_nor_do_its_own_children_have_it(host: SnippetHost) -> None:
+def test_child_processes_do_not_inherit_the_environment(host: SnippetHost) -> None:
     source = (
         "import subprocess\ndef f(): return subprocess.run(['env'], capture_output=True, text=True).stdout"
     )
     assert KEY not in call(host, source)
 
 
-def test_home_and_working_folder_are_empty_and_its_own(host: SnippetHost) -> None:
+def test_home_and_working_folder_are_empty_and_private(host: SnippetHost) -> None:
     home, here, listed = call(
         host, "import os\ndef f(): return [os.path.expanduser('~'), os.getcwd(), os.listdir('.')]"
     )
@@ -107,7 +107,7 @@ def test_memory_is_limited(host: SnippetHost) -> None:
     assert call(host, source) == [1 << 30, 1 << 30]
 
 
-def test_a_snippet_sees_nothing_of_the_runners_process(host: SnippetHost) -> None:
+def test_runner_process_is_invisible_to_a_snippet(host: SnippetHost) -> None:
     modules = call(host, "import sys\ndef f(): return sorted(sys.modules)")
     assert not {"inspect_ai", "aigo_inspect", "pytest", "aigo_bridge.cli"} & set(modules)
 

@@ -206,7 +206,7 @@ def test_variables_added_by_a_shell_are_not_secrets(
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_a_snippet_finds_nothing_or_does_not_run(name: str, surroundings: dict[str, Any]) -> None:
+def test_snippet_reads_nothing_of_the_runner_or_is_refused(name: str, surroundings: dict[str, Any]) -> None:
     answer = spied(HERE[name], surroundings)
     if name in REFUSED:
         assert "can be read from a snippet" in answer["refused"]
@@ -221,7 +221,7 @@ def test_a_snippet_finds_nothing_or_does_not_run(name: str, surroundings: dict[s
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_the_process_alone_keeps_its_promise_or_is_refused(name: str, surroundings: dict[str, Any]) -> None:
+def test_worker_level_protects_the_runner_or_is_refused(name: str, surroundings: dict[str, Any]) -> None:
     answer = spied(HERE[name], surroundings, "worker")
     if name in REFUSED or name in ("root without capabilities", "a user without namespaces"):
         assert answer["refused"].startswith("--snippets worker: ")
@@ -234,7 +234,7 @@ def test_the_process_alone_keeps_its_promise_or_is_refused(name: str, surroundin
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_the_jail_is_not_replaced_when_it_was_asked_for(name: str, surroundings: dict[str, Any]) -> None:
+def test_requested_jail_is_not_replaced_by_a_weaker_level(name: str, surroundings: dict[str, Any]) -> None:
     answer = spied(HERE[name], surroundings, "jailed")
     if CONTAINERS.get(name, Container()).landlock:
         assert (answer.get("found", answer), answer.get("level")) == ([], "jailed")
@@ -242,6 +242,6 @@ def test_the_jail_is_not_replaced_when_it_was_asked_for(name: str, surroundings:
         assert answer["refused"].startswith("--snippets jailed: not available on this machine: Landlock")
 
 
-def test_every_environment_is_tested_where_the_machine_allows_it() -> None:
+def test_every_available_environment_is_tested() -> None:
     if os.geteuid() == 0 and INSIDE is None:
         assert set(HERE) == {"as it is", *CONTAINERS}

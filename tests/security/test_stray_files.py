@@ -125,7 +125,7 @@ assert [sample.data for sample in plan(PlanOrigin({str(task)!r})).samples] == [{
     in_a_process(program)
 
 
-def test_nothing_keeps_a_search_from_ending(tmp_path: Path) -> None:
+def test_stray_files_do_not_block_a_search(tmp_path: Path) -> None:
     task = littered(tmp_path / "project")
     assert project_of(task.parent) is None
     assert find_dataset("rows", {}, task).name == "rows.jsonl"
@@ -137,7 +137,7 @@ def test_nothing_keeps_a_search_from_ending(tmp_path: Path) -> None:
         assert kind_of(task.parent / f"a{number}.yaml", root=task.parent) is None, kind
 
 
-def test_neighbours_that_cannot_be_read_are_noted_where_something_is_missing(tmp_path: Path) -> None:
+def test_unreadable_neighbours_are_reported_for_a_missing_dataset(tmp_path: Path) -> None:
     task = project(tmp_path / "project")
     (task.parent / "datasets" / "rows.jsonl").unlink()
     STRAY["brackets"](task.parent / "a.yaml")
@@ -146,7 +146,7 @@ def test_neighbours_that_cannot_be_read_are_noted_where_something_is_missing(tmp
         find_dataset("rows", {}, task)
 
 
-def test_a_folder_with_any_files_is_validated(tmp_path: Path) -> None:
+def test_folder_with_stray_files_is_validated(tmp_path: Path) -> None:
     task = littered(tmp_path / "project")
     for number, (kind, make) in enumerate(STRAY.items()):
         if kind != "sparse":  # reading on is right there: the rest may be a log
@@ -186,7 +186,7 @@ def test_a_pipe_or_device_in_a_folder_of_texts_is_reported(tmp_path: Path) -> No
     assert "c.txt: is larger than 64 MiB" in str(caught.value)
 
 
-def test_front_matter_that_attacks_the_parser_stays_text(tmp_path: Path) -> None:
+def test_hostile_front_matter_is_read_as_text(tmp_path: Path) -> None:
     matters = ["[" * 60_000, "a: " + "{b: " * 15_000, "a: 1" + ":59" * 20_000, "- " * 30_000, "a: &a [*a]"]
     for number, matter in enumerate(matters):
         (tmp_path / f"{number}.md").write_text(f"---\n{matter}\n---\ntext", encoding="utf-8")
@@ -212,9 +212,7 @@ print(len(rows), len(table.warnings), {{row.data["content"][:3] for row in rows}
         b'[{"q": ' + b"9" * 1_000_000 + b"}]",
     ],
 )
-def test_rows_that_attack_their_parser_are_reported(
-    name: str, content: bytes, aigo: Run, tmp_path: Path
-) -> None:
+def test_hostile_rows_are_reported(name: str, content: bytes, aigo: Run, tmp_path: Path) -> None:
     task = project(tmp_path / "project")
     (task.parent / "datasets" / "rows.jsonl").unlink()
     (task.parent / name).write_bytes(content)
@@ -237,7 +235,7 @@ for path in sorted(Path({folder!r}).glob("*.yaml")):
 """
 
 
-def test_absurd_numbers_are_not_worked_out(tmp_path: Path) -> None:
+def test_absurd_numbers_are_not_computed(tmp_path: Path) -> None:
     """A megabyte to the base of 60 would take the better part of a minute."""
     long = "1" + ":59" * 300_000
     for number, value in enumerate(
@@ -248,7 +246,7 @@ def test_absurd_numbers_are_not_worked_out(tmp_path: Path) -> None:
     assert in_a_process(READ.format(folder=str(tmp_path))).count(" is not a ") == 5
 
 
-def test_aliases_to_a_large_text_are_counted_before_they_are_copied(tmp_path: Path) -> None:
+def test_aliases_to_a_large_text_are_counted_before_expansion(tmp_path: Path) -> None:
     (tmp_path / "big.md").write_text(" " + "x" * (16 * 2**20 - 2) + "\n", encoding="utf-8")
     bodies = [
         # 14 KB of aliases, each a copy of 16 MiB before they were counted.
@@ -265,7 +263,7 @@ def test_aliases_to_a_large_text_are_counted_before_they_are_copied(tmp_path: Pa
 # --- the one place where files are opened
 
 
-def test_regular_files_only_are_opened(tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     for kind in ("pipe", "device", "socket", "folder"):
         STRAY[kind](tmp_path / kind)
         with pytest.raises(IrregularFileError):
@@ -292,7 +290,7 @@ def test_links_are_resolved_before_paths_are_checked(tmp_path: Path) -> None:
     assert [issue.message.split(":")[0] for issue in refusals_below(root, root)] == ["sub/all", "sub/bad"]
 
 
-def test_a_link_that_is_put_in_between_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_swapped_in_before_opening_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is opened while the name leads out, though it did not when it was first asked."""
     root = tmp_path / "root"
     root.mkdir()
@@ -313,7 +311,9 @@ def test_a_link_that_is_put_in_between_is_seen(tmp_path: Path, monkeypatch: pyte
         open_regular(root / "file", root)
 
 
-def test_an_environment_file_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipe_in_place_of_an_environment_file_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from aigo_bridge.reading.variables import environment
 
     monkeypatch.chdir(tmp_path)

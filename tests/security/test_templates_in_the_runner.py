@@ -45,11 +45,11 @@ def report() -> list[list[Any]]:
     return lines
 
 
-def test_each_case_ends_soon_with_a_text_or_an_error(report: list[list[Any]]) -> None:
+def test_each_template_case_ends_quickly_with_text_or_error(report: list[list[Any]]) -> None:
     assert [line for line in report if line[0] == "problem"] == []
 
 
-def test_every_table_of_the_environment_is_looked_at(report: list[list[Any]]) -> None:
+def test_every_template_feature_is_tested(report: list[list[Any]]) -> None:
     (counts,) = [line[1] for line in report if line[0] == "counts"]
     assert counts["forms"] > 1_000
     assert counts["rendered"] > 10_000

@@ -50,13 +50,13 @@ def refusal(path: Path, env: dict[str, str], *allowed: str) -> str:
     return text
 
 
-def test_a_variable_that_was_not_allowed_is_refused_with_place_and_way_out(tmp_path: Path) -> None:
+def test_variable_without_permission_is_refused_with_place_and_fix(tmp_path: Path) -> None:
     text = refusal(task(tmp_path, "$REGION"), {"REGION": "zurich"})
     assert "task.yaml:4:70: error: environment variable 'REGION' is not allowed here" in text
     assert "--env REGION" in text
 
 
-def test_a_variable_that_was_allowed_is_put_in(tmp_path: Path) -> None:
+def test_allowed_variable_is_inserted(tmp_path: Path) -> None:
     with granting(Grants(variables=frozenset({"REGION"}))):
         document = read(TaskSpec, task(tmp_path, "$REGION"), env={"REGION": "zurich"})
     parameter: Any = document.spec.config_spec[0]
@@ -68,7 +68,7 @@ def test_a_variable_that_was_allowed_is_put_in(tmp_path: Path) -> None:
     "name", ["OPENAI_API_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "MY_SECRET", "AWS_ACCESS_KEY_ID"]
 )
 @pytest.mark.parametrize("spelling", ["${}", "${{{}}}", "$${}", "${}/x"])
-def test_a_name_like_a_secret_s_is_refused_even_if_allowed(name: str, spelling: str, tmp_path: Path) -> None:
+def test_secret_like_name_is_refused_even_if_allowed(name: str, spelling: str, tmp_path: Path) -> None:
     assert "looks like a secret" in refusal(task(tmp_path, f"'{spelling.format(name)}'"), {name: KEY}, name)
 
 
@@ -83,7 +83,7 @@ def test_a_name_like_a_secret_s_is_refused_even_if_allowed(name: str, spelling: 
         "known to be secret, under another name",
     ],
 )
-def test_a_value_like_a_secret_is_refused_even_if_allowed(value: str, tmp_path: Path) -> None:
+def test_secret_like_value_is_refused_even_if_allowed(value: str, tmp_path: Path) -> None:
     env = {"REGION": value, "OTHER_SECRET": "known to be secret, under another name"}
     with granting(Grants(variables=frozenset({"REGION"}))), pytest.raises(SpecError) as caught:
         read(TaskSpec, task(tmp_path, "$REGION"), env=env)
@@ -95,11 +95,11 @@ def test_a_value_like_a_secret_is_refused_even_if_allowed(value: str, tmp_path: 
 @pytest.mark.parametrize(
     "value", ["zurich", "claude-3-5-sonnet-20241022", "/home/me/project-2024/rows", "de_CH.UTF-8"]
 )
-def test_plain_values_look_like_no_keys(value: str) -> None:
+def test_plain_values_are_not_secrets(value: str) -> None:
     assert not looks_like_key(value)
 
 
-def test_unset_variables_stay_with_a_warning(tmp_path: Path) -> None:
+def test_unset_variables_are_a_warning(tmp_path: Path) -> None:
     document = read(TaskSpec, task(tmp_path, "$NOT_SET_TOKEN"), env={})
     assert [issue.severity for issue in document.issues] == ["warning"]
 
@@ -115,7 +115,7 @@ def test_unset_variables_stay_with_a_warning(tmp_path: Path) -> None:
         "key: a\ndisplay_name: $REGION\nmodel_under_test_key: m\nkey_info: {}\nrisk_profile: {}\n",
     ],
 )
-def test_every_kind_that_may_come_from_others_is_asked(text: str, tmp_path: Path) -> None:
+def test_every_shareable_file_type_needs_permission(text: str, tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SpecError, match="'REGION' is not allowed here"):
@@ -157,7 +157,7 @@ evaluation:
 ENV = {"OPENAI_API_KEY": KEY, "REGION": "zurich", "BASE": "https://api.example"}
 
 
-def test_a_run_file_takes_keys_for_connections_and_other_variables_for_itself(tmp_path: Path) -> None:
+def test_run_file_reads_keys_for_connections_and_other_variables(tmp_path: Path) -> None:
     task(tmp_path, "x")
     (tmp_path / "run.yaml").write_text(RUN, encoding="utf-8")
     run = read(RunSpec, tmp_path / "run.yaml", env=ENV)
@@ -183,26 +183,26 @@ def test_a_run_file_takes_keys_for_connections_and_other_variables_for_itself(tm
         ("{$ref: task.yaml}", "{$ref: $OPENAI_API_KEY}"),
     ],
 )
-def test_a_run_file_gives_no_secret_to_anything_but_connections(old: str, new: str, tmp_path: Path) -> None:
+def test_run_file_passes_secrets_only_to_connections(old: str, new: str, tmp_path: Path) -> None:
     task(tmp_path, "x")
     assert old in RUN
     (tmp_path / "run.yaml").write_text(RUN.replace(old, new), encoding="utf-8")
     assert "looks like a secret" in refusal(tmp_path / "run.yaml", ENV, "OPENAI_API_KEY")
 
 
-def test_a_task_that_a_run_file_includes_is_a_task(tmp_path: Path) -> None:
+def test_task_included_by_a_run_file_has_task_permissions(tmp_path: Path) -> None:
     task(tmp_path, "$REGION")
     (tmp_path / "run.yaml").write_text(RUN, encoding="utf-8")
     assert "task.yaml:4:70: error: environment variable 'REGION'" in refusal(tmp_path / "run.yaml", ENV)
 
 
-def test_one_anchor_in_two_places_is_judged_in_each(tmp_path: Path) -> None:
+def test_shared_anchor_is_checked_in_each_place(tmp_path: Path) -> None:
     text = "config: {url: u, api_key: &k $OPENAI_API_KEY}\nkey: m\ndisplay_name: *k\n"
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
     assert "looks like a secret" in refusal(tmp_path / "m.yaml", ENV)
 
 
-def test_an_adapter_gets_no_secret(tmp_path: Path) -> None:
+def test_adapter_receives_no_secret(tmp_path: Path) -> None:
     text = "key: a\ndisplay_name: A\nprocess_input: {language: jinja, source_code: $OPENAI_API_KEY}\nprocess_output: {language: jinja, source_code: x}\n"
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     assert "looks like a secret" in refusal(tmp_path / "a.yaml", ENV)
@@ -217,7 +217,7 @@ def test_the_key_of_a_trace_service_is_not_read(tmp_path: Path) -> None:
     assert document.issues == ()
 
 
-def test_every_hidden_field_of_a_connection_takes_keys() -> None:
+def test_every_secret_field_of_a_connection_accepts_keys() -> None:
     """A new kind of connection is not forgotten."""
     union = get_args(get_args(Connection)[0])
     models = [part for each in union for part in (get_args(each) or (each,)) if isinstance(part, type)]
@@ -230,7 +230,7 @@ def test_every_hidden_field_of_a_connection_takes_keys() -> None:
     assert trust_of("task", ("config", "api_key"), is_own=True) == "granted"
 
 
-def test_the_project_of_the_current_folder_allows_names(
+def test_project_of_the_current_folder_allows_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = task(tmp_path / "strangers", "$REGION")
@@ -259,7 +259,7 @@ def test_an_invalid_project_file_is_reported(text: str, tmp_path: Path) -> None:
         project_variables(tmp_path)
 
 
-def test_explain_and_validate_list_names_and_places_only(
+def test_explain_and_validate_list_only_names_and_places(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIGO_REGION", "a-place-of-no-return")
@@ -282,7 +282,7 @@ def test_explain_and_validate_list_names_and_places_only(
 
 
 @pytest.mark.parametrize("verb", ["run", "score", "export", "convert", "explain", "validate"])
-def test_no_verb_gives_a_task_what_was_not_allowed(
+def test_no_verb_inserts_a_variable_without_permission(
     verb: str, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIGO_REGION", "a-place-of-no-return")
@@ -300,7 +300,7 @@ def test_no_verb_gives_a_task_what_was_not_allowed(
     assert not any(b"no-return" in data for data in (*written, (done.out + done.err).encode()))
 
 
-def test_a_model_file_still_takes_its_key(tmp_path: Path) -> None:
+def test_model_file_reads_its_key(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(
         "key: m\ndisplay_name: M\nsecrets: {K: $OPENAI_API_KEY}\nconfig: {url: u, api_key: $OPENAI_API_KEY}\n",
         encoding="utf-8",

@@ -43,7 +43,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]
 
 @pytest.mark.engine
 @pytest.mark.parametrize("task", ["gsm8k", "drop"])
-def test_with_its_examples_the_default_prompt_is_that_of_inspect_evals(
+def test_default_prompt_with_examples_equals_inspect_evals(
     aigo: Run, hub: list[dict[str, Any]], task: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The system message that the published task makes of its own default rows, from the same hub."""
@@ -72,19 +72,19 @@ def test_with_its_examples_the_default_prompt_is_that_of_inspect_evals(
 
 
 @pytest.mark.engine
-def test_the_examples_of_mbpp_are_the_three_that_inspect_evals_names(hub: list[dict[str, Any]]) -> None:
+def test_mbpp_examples_are_the_three_of_inspect_evals(hub: list[dict[str, Any]]) -> None:
     assert [row["task_id"] for row in examples("mbpp")] == [2, 3, 4]
     assert hub == [SHOWN["mbpp"][0]]
 
 
-def test_examples_are_of_the_revision_that_the_task_reads() -> None:
+def test_examples_have_the_dataset_revision_of_the_task() -> None:
     for task, (source, _) in SHOWN.items():
         entity = yaml.safe_load((TASKS / task / "dataset.yaml").read_text("utf-8"))["source"]
         assert entity["path"] == source["path"]
         assert entity["load_dataset_kwargs"]["revision"] == source["revision"]
 
 
-def test_another_task_and_a_missing_package_are_named(
+def test_unknown_task_and_missing_package_are_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["piqa"]) == main([]) == 2

@@ -72,7 +72,7 @@ def explained(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_findings_are_explained_where_the_task_is_described(aigo: Run, name: str, tmp_path: Path) -> None:
+def test_findings_are_explained_in_the_task_description(aigo: Run, name: str, tmp_path: Path) -> None:
     assert findings(aigo, name, tmp_path) == explained(name)
 
 
@@ -82,7 +82,7 @@ def test_findings_about_every_task_are_explained(aigo: Run, name: str, tmp_path:
     assert findings(aigo, name, tmp_path) == explained(name)
 
 
-def test_every_task_is_probed_or_there_is_a_reason() -> None:
+def test_every_task_is_probed_or_has_a_reason() -> None:
     folders = {path.parent.name for path in TASKS.glob("*/task.yaml")}
 
     assert {*FEW, *REST, *UNPROBED} == folders

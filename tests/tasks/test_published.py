@@ -7,7 +7,7 @@ from tests.tasks.published import NoAnswerError, differences, fuzzed, varied
 from tests.tasks.references import within
 
 
-def test_answers_are_many_different_and_the_same_each_time() -> None:
+def test_generated_answers_are_varied_and_deterministic() -> None:
     answers = varied("B", "C")
 
     assert len(answers) == len(set(answers)) > 100
@@ -17,7 +17,7 @@ def test_answers_are_many_different_and_the_same_each_time() -> None:
     assert len(set(fuzzed("B", "C", 300))) > 250
 
 
-def test_a_difference_names_answer_scores_and_row() -> None:
+def test_difference_is_reported_with_answer_scores_and_row() -> None:
     lines = differences(
         [{"n": 1}], lambda row: ["B", "b"], lambda row, answer: answer == "B", lambda row, answer: True
     )
@@ -25,7 +25,7 @@ def test_a_difference_names_answer_scores_and_row() -> None:
     assert lines == ["'b': shipped False, published True; row {'n': 1}"]
 
 
-def test_a_reference_that_gives_no_score_in_its_time_neither_agrees_nor_differs() -> None:
+def test_reference_without_a_score_in_time_is_not_compared() -> None:
     def endless(*_: object) -> bool:
         try:
             while True:

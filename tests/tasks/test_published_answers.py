@@ -52,7 +52,7 @@ DROP_ANSWERS = answers_around(spans_of, len(DROP_ROWS))
 
 
 @pytest.mark.engine
-def test_drop_asks_as_inspect_evals_does(aigo: Run) -> None:
+def test_drop_prompt_equals_inspect_evals(aigo: Run) -> None:
     drop = importlib.import_module("inspect_evals.drop.drop")
     user = drop.USER_PROMPT_TEMPLATE.format(prompt=drop.format_input(DROP_ROWS[0]))
     shown = [drop.sample_to_fewshot(drop.record_to_sample(row)) for row in DROP_ROWS[:3]]
@@ -65,7 +65,7 @@ def test_drop_asks_as_inspect_evals_does(aigo: Run) -> None:
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
-def test_drop_asks_as_lighteval_does(aigo: Run) -> None:
+def test_drop_prompt_equals_lighteval(aigo: Run) -> None:
     from lighteval.tasks.tasks.drop_qa import drop_prompt, drop_qa
 
     done = aigo("explain", "aigo_tasks/drop", "-n", 1, "--json", "--config", "definition=lighteval")
@@ -77,7 +77,7 @@ def test_drop_asks_as_lighteval_does(aigo: Run) -> None:
 
 
 @pytest.mark.engine
-def test_drop_counts_words_as_inspect_evals_does() -> None:
+def test_drop_f1_equals_inspect_evals() -> None:
     from inspect_ai.scorer._classification import max_f1_score
     from inspect_evals.drop.drop import extract_answer, get_answers
 
@@ -89,7 +89,7 @@ def test_drop_counts_words_as_inspect_evals_does() -> None:
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
-def test_drop_is_the_official_script_and_matches_as_lighteval_does() -> None:
+def test_drop_scores_equal_the_official_script_and_lighteval() -> None:
     """lighteval has the official F1 (of its harness form), and a prompt function that tells the accepted answers."""
     from inspect_evals.drop.drop import extract_answer
     from lighteval.metrics.harness_compatibility.drop import DropMetrics
@@ -126,7 +126,7 @@ def test_drop_is_the_official_script_and_matches_as_lighteval_does() -> None:
         ("", ["x"], 0.0, 0.0),
     ],
 )
-def test_the_official_script_asks_for_the_accepted_numbers(
+def test_official_drop_script_requires_the_accepted_numbers(
     answer: str, accepted: list[str], exact: float, f1: float
 ) -> None:
     """Only the numbers of the accepted answer must be there, not those of the given one."""
@@ -179,7 +179,7 @@ OTHER_NUMBERS = [
 
 
 @pytest.mark.engine
-def test_gsm8k_asks_as_inspect_evals_does(aigo: Run) -> None:
+def test_gsm8k_prompt_equals_inspect_evals(aigo: Run) -> None:
     gsm8k = importlib.import_module("inspect_evals.gsm8k.gsm8k")
     user = ("user", gsm8k.MATH_PROMPT_TEMPLATE.format(prompt=GSM8K_ROWS[0]["question"]))
     shown = [gsm8k.sample_to_fewshot(gsm8k.record_to_sample(row)) for row in GSM8K_ROWS[:3]]
@@ -190,7 +190,7 @@ def test_gsm8k_asks_as_inspect_evals_does(aigo: Run) -> None:
 
 
 @pytest.mark.engine
-def test_gsm8k_reads_the_last_number_as_inspect_does() -> None:
+def test_gsm8k_extracts_the_last_number_like_inspect() -> None:
     from inspect_ai.scorer._common import match_str
     from inspect_evals.gsm8k.gsm8k import record_to_sample
 
@@ -222,6 +222,6 @@ def test_gsm8k_reads_the_last_number_as_inspect_does() -> None:
         ("1250", False),
     ],
 )
-def test_the_official_mark_of_gsm8k_is_the_first_and_a_text(answer: str, is_correct: bool) -> None:
+def test_official_gsm8k_score_compares_the_first_marked_text(answer: str, is_correct: bool) -> None:
     """As in OpenAI's grade-school-math: `#### ` and a text of digits, points and commas, which are removed."""
     assert judge("gsm8k", "is_correct_official")(GSM8K_ROWS[2], answer) is is_correct

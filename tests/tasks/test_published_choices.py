@@ -147,7 +147,7 @@ def shipped_score(task: str, **config: str) -> Score:
 
 @pytest.mark.engine
 @pytest.mark.parametrize("task", PUBLISHED)
-def test_letters_are_read_as_inspect_reads_them(task: str) -> None:
+def test_letters_are_extracted_like_inspect(task: str) -> None:
     published = PUBLISHED[task]
     reference = choice_score(published.number, lambda row: LETTERS[published.truth(row)])
     assert differences(rows_of(task)[:2], letters(task), shipped_score(task), reference) == []
@@ -156,7 +156,7 @@ def test_letters_are_read_as_inspect_reads_them(task: str) -> None:
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.parametrize("task", [name for name, task in PUBLISHED.items() if task.gold is not None])
-def test_letters_are_read_as_lighteval_reads_them(task: str) -> None:
+def test_letters_are_extracted_like_lighteval(task: str) -> None:
     published = PUBLISHED[task]
     reference = exact_match(lambda row: [f"{published.gold}{LETTERS[published.truth(row)]}"])
 
@@ -186,7 +186,7 @@ LIGHTEVAL: dict[str, tuple[str, str, Callable[[Row], Row]]] = {
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.parametrize("task", LIGHTEVAL)
-def test_requests_are_those_of_lighteval(task: str, tmp_path: Path) -> None:
+def test_requests_equal_those_of_lighteval(task: str, tmp_path: Path) -> None:
     module, name, columns = LIGHTEVAL[task]
     column = PUBLISHED[task].column if task in PUBLISHED else "question"
     # lighteval puts HellaSwag's sentence together from its two parts.
@@ -199,7 +199,7 @@ def test_requests_are_those_of_lighteval(task: str, tmp_path: Path) -> None:
 
 @pytest.mark.engine
 @pytest.mark.parametrize("task", PUBLISHED)
-def test_requests_and_scores_are_those_of_inspect_evals(
+def test_requests_and_scores_equal_those_of_inspect_evals(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both run on Inspect, over the same rows, with the same answers."""
@@ -229,7 +229,7 @@ def test_requests_and_scores_are_those_of_inspect_evals(
 
 
 @pytest.mark.engine
-def test_worked_examples_of_mmlu_stand_as_in_the_five_shot_task(
+def test_mmlu_examples_are_formatted_as_in_the_five_shot_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """inspect-evals reads both splits through one loader: here each question is an example, too."""
@@ -242,9 +242,7 @@ def test_worked_examples_of_mmlu_stand_as_in_the_five_shot_task(
 
 
 @pytest.mark.engine
-def test_yes_and_no_are_read_as_inspect_evals_reads_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_yes_and_no_are_extracted_like_inspect_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [(row, answer) for row in rows_of("boolq") for answer in list(yes_or_no(row))[::40]]
     rows, answers = numbered([row for row, _ in pairs], "question"), [answer for _, answer in pairs]
     reference = published_task(monkeypatch, "boolq.boolq", "boolq", rows, shuffle=False)
@@ -258,7 +256,7 @@ def test_yes_and_no_are_read_as_inspect_evals_reads_them(
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
-def test_yes_and_no_are_read_as_lighteval_reads_them() -> None:
+def test_yes_and_no_are_extracted_like_lighteval() -> None:
     reference = exact_match(lambda row: [" Yes" if row["answer"] else " No"])
 
     shipped = judge("boolq", "is_correct", definition="lighteval")
@@ -284,7 +282,7 @@ def yes_or_no(row: Row) -> Iterable[str]:
         ("", None),
     ],
 )
-def test_a_chain_of_thought_is_read_as_the_authors_read_it(answer: str, letter: str | None) -> None:
+def test_chain_of_thought_answer_is_extracted_like_the_authors(answer: str, letter: str | None) -> None:
     """By hand from `evaluate_from_api.py`; without a letter a choice is drawn, of ten always the seventh."""
     options = [f"choice {number}" for number in range(10)]
     score = judge("mmlu-pro", "is_correct", definition="official")
@@ -313,7 +311,7 @@ def official_span_scores(row: Row, answer: str) -> tuple[float, float]:
     return float(said in golds), max(round(overlap(gold, said), 12) for gold in golds)
 
 
-def test_spans_score_as_in_the_official_script() -> None:
+def test_span_scores_equal_the_official_script() -> None:
     def answers(row: Row) -> Iterable[str]:
         right = (row["answers"]["text"] or ["unanswerable"])[0]
         return chain(varied(right, "41 metres"), fuzzed(right, "the engineer"))
@@ -329,7 +327,7 @@ def test_spans_score_as_in_the_official_script() -> None:
 
 @pytest.mark.engine
 @pytest.mark.parametrize(("task", "module", "function"), [("squad-v2", "squad.squad", "squad")])
-def test_prompts_of_spans_are_those_of_inspect_evals(
+def test_span_prompts_equal_inspect_evals(
     task: str, module: str, function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = numbered(rows_of(task), "question")

@@ -106,7 +106,7 @@ def mean_of(trials: list[bool]) -> SimpleNamespace:
 
 @pytest.mark.engine
 @pytest.mark.parametrize(("k", "num_trials"), [(2, 2), (2, 3), (2, 5), (2, 17), (5, 5), (5, 6), (5, 40)])
-def test_pass_at_k_is_the_unbiased_estimator_of_any_number_of_trials(k: int, num_trials: int) -> None:
+def test_pass_at_k_is_the_unbiased_estimator(k: int, num_trials: int) -> None:
     from inspect_ai.scorer import Score, pass_at
 
     random_ = random.Random(k)
@@ -118,7 +118,7 @@ def test_pass_at_k_is_the_unbiased_estimator_of_any_number_of_trials(k: int, num
     assert values[f"pass@{k}"] == pytest.approx(sum(expected) / 20, abs=1e-12)
 
 
-def test_fewer_than_k_trials_of_a_problem_have_no_estimate() -> None:
+def test_problem_with_fewer_than_k_trials_has_no_estimate() -> None:
     compute_metrics = snippet("mbpp", "passes.py")["compute_metrics"]
 
     values = compute_metrics([mean_of([True] * 5), mean_of([True, False, False])])

@@ -94,7 +94,7 @@ PIECES = (
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_instructions_are_checked_as_lighteval_checks_them(name: str) -> None:
+def test_instructions_are_checked_like_lighteval(name: str) -> None:
     import langdetect
     from lighteval.tasks.tasks.ifeval.instructions_registry import INSTRUCTION_DICT
 

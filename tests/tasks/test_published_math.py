@@ -98,7 +98,7 @@ def by_algebra(row: Row, answer: str) -> bool:
     return bool(metric.compute(math_500_prompt(row), ModelResponse(text=[answer])) == 1)
 
 
-def test_math_is_compared_as_text_as_inspect_evals_does() -> None:
+def test_math_text_comparison_equals_inspect_evals() -> None:
     shipped = judge("math-500", "is_correct", definition="inspect-evals")
     others = [row for row in OTHERS if r"\fbox" not in row["solution"]]  # there it is an error
 
@@ -107,7 +107,7 @@ def test_math_is_compared_as_text_as_inspect_evals_does() -> None:
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_math_is_compared_by_algebra_as_lighteval_does(
+def test_math_symbolic_comparison_equals_lighteval(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level("ERROR", "lighteval")
@@ -134,7 +134,7 @@ def test_an_expression_over_the_time_limit_is_unequal_with_a_note() -> None:
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_where_time_cannot_be_limited_nothing_is_scored() -> None:
+def test_math_is_not_scored_without_a_time_limit() -> None:
     """Without it, whatever has to be parsed counted as wrong."""
     shipped = judge("math-500", "is_correct", definition="lighteval")
 
@@ -145,7 +145,7 @@ def test_where_time_cannot_be_limited_nothing_is_scored() -> None:
         pool.submit(shipped, OTHERS[0], "ANSWER: $x+1$").result()
 
 
-def test_math_asks_as_inspect_evals_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_math_prompt_equals_inspect_evals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = numbered(ROWS, "problem")
     native = [{**row, "level": f"Level {row['level']}", "type": row["subject"]} for row in rows]
     task = published_task(monkeypatch, "math.math", "math", native)
@@ -168,7 +168,7 @@ def test_math_asks_as_inspect_evals_does(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_math_asks_as_lighteval_does(tmp_path: Path) -> None:
+def test_math_prompt_equals_lighteval(tmp_path: Path) -> None:
     rows = numbered(ROWS[:2], "problem")
     task = shipped_task("math-500", rows, num_trials=1, definition="lighteval")
 
@@ -180,7 +180,7 @@ def test_math_asks_as_lighteval_does(tmp_path: Path) -> None:
         assert dict(request.settings) | {"stop_seqs": []} == dict(expected.settings)
 
 
-def test_lightevals_definition_runs_in_a_worker(aigo: Run, tmp_path: Path) -> None:
+def test_lighteval_comparison_runs_in_a_worker(aigo: Run, tmp_path: Path) -> None:
     """Right by algebra: 1, 2, 3, 4 and 5 once each, 6 and 7, whose answer stands behind no mark."""
     model = f"scripted/{TASKS / 'math-500' / 'answers.jsonl'}"
     done = aigo(
@@ -192,7 +192,7 @@ def test_lightevals_definition_runs_in_a_worker(aigo: Run, tmp_path: Path) -> No
     assert {each["name"]: each["value"] for each in done.json["metrics"]}["accuracy"] == 6 / 8
 
 
-def test_without_the_library_lightevals_definition_says_what_to_install(
+def test_missing_library_for_lighteval_comparison_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("latex2sympy2_extended")]:

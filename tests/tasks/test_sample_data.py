@@ -91,7 +91,7 @@ def test_your_own_rows_are_not_sample_data(
     assert NOTE not in tags_of(result_of(tmp_path / "out" / "mmlu.tasklog.json"))
 
 
-def test_a_copied_task_keeps_it(aigo: Run, mmlu: Path) -> None:
+def test_copied_task_keeps_the_sample_data_mark(aigo: Run, mmlu: Path) -> None:
     """Keys, names and folder are others: only the dataset's own tag is left."""
     explained = aigo("explain", mmlu, "-n", 0)
 
@@ -112,7 +112,7 @@ def test_the_entity_of_a_dataset_evaluation_is_also_marked(
     assert NOTE in [tag["value"] for tag in specification["task"]["tags"]]
 
 
-def test_a_run_file_says_it_of_each_specification(aigo: Run, tmp_path: Path) -> None:
+def test_run_file_marks_each_specification_with_sample_data(aigo: Run, tmp_path: Path) -> None:
     answers = MMLU / "answers.jsonl"
     (tmp_path / "rows.jsonl").write_text((MMLU / "rows.jsonl").read_text("utf-8"))
     (tmp_path / "run.yaml").write_text(
@@ -137,7 +137,7 @@ evaluation:
     assert {each["key"]: each["sample_data"] for each in results} == {"shipped": True, "own": False}
 
 
-def test_a_log_of_any_engine_carries_it() -> None:
+def test_logs_of_every_engine_contain_the_sample_data_mark() -> None:
     made = plan(PlanOrigin(task="aigo_tasks/mmlu"))
     header = made.header()
 
@@ -148,7 +148,7 @@ def test_a_log_of_any_engine_carries_it() -> None:
     assert NOTE not in logged_plan(header).tags
 
 
-def test_a_task_that_is_handed_over_keeps_it(aigo: Run, tmp_path: Path) -> None:
+def test_exported_task_keeps_the_sample_data_mark(aigo: Run, tmp_path: Path) -> None:
     done = aigo("export", "aigo_tasks/mmlu", "--to", "inspect", "--out", "over")
 
     assert done.code == 0, done.err
@@ -157,7 +157,7 @@ def test_a_task_that_is_handed_over_keeps_it(aigo: Run, tmp_path: Path) -> None:
     assert packed_plan(folder, read_manifest(folder).config).tags[-1] == NOTE
 
 
-def test_a_task_as_plain_code_keeps_it(aigo: Run, tmp_path: Path, mmlu: Path) -> None:
+def test_task_exported_as_code_keeps_the_sample_data_mark(aigo: Run, tmp_path: Path, mmlu: Path) -> None:
     """With a scorer that has a form there: authors' Python has none."""
     task = mmlu / "task.yaml"
     scorer = "  scorers:\n    - {type: string_equals, ground_truth: \"{{ 'ABCD'[sample.answer] }}\"}\n"
@@ -169,7 +169,7 @@ def test_a_task_as_plain_code_keeps_it(aigo: Run, tmp_path: Path, mmlu: Path) ->
     assert f"Its rows: {NOTE}." in (tmp_path / "over" / "README.md").read_text("utf-8")
 
 
-def test_the_list_marks_it_and_names_the_way_out(aigo: Run) -> None:
+def test_list_marks_sample_data_and_names_the_option(aigo: Run) -> None:
     lines = {
         line.split()[0]: line for line in aigo("list").out.splitlines() if line.startswith("aigo_tasks/")
     }
@@ -192,7 +192,7 @@ def test_the_list_marks_it_and_names_the_way_out(aigo: Run) -> None:
 # --- the real rows
 
 
-def test_full_takes_the_rows_of_the_hub(aigo: Run, mmlu: Path, tmp_path: Path, result_of: Load) -> None:
+def test_full_uses_the_rows_of_the_hub(aigo: Run, mmlu: Path, tmp_path: Path, result_of: Load) -> None:
     done = aigo("run", mmlu, *MODEL, "--full")
 
     assert done.code == 0, done.err
@@ -211,7 +211,7 @@ def test_full_finds_the_real_rows_in_a_copy_on_disk(aigo: Run) -> None:
     assert "dataset: mmlu, 10 samples" in done.out
 
 
-def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
+def test_chosen_full_dataset_is_used(aigo: Run) -> None:
     rows = TASKS / "arc" / "rows.jsonl"
     chosen = ("--config", "dataset_key=arc-easy", "--dataset", f"arc-easy={rows}")
     done = aigo("explain", "aigo_tasks/arc", "--full", *chosen, "-n", 0)
@@ -237,7 +237,7 @@ def test_a_choice_between_real_data_sets_counts(aigo: Run) -> None:
         (["inspect:mine.py"], "--full: not for engine benchmarks"),
     ],
 )
-def test_without_real_rows_full_says_why(
+def test_full_without_real_rows_reports_the_reason(
     aigo: Run, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "run.yaml").write_text(
@@ -276,7 +276,7 @@ def test_full_leaves_other_faults_to_planning(aigo: Run, mmlu: Path, option: lis
     assert "num_trials" in done.err
 
 
-def test_without_the_library_full_says_what_to_install(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_without_the_library_names_the_package(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
 
     done = aigo("run", "aigo_tasks/gsm8k", "--full", "--model", "mockllm/model")

@@ -296,7 +296,9 @@ def metric_values(result: dict[str, Any]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_numbers_are_those_counted_by_hand(aigo: Run, tmp_path: Path, result_of: Load, name: str) -> None:
+def test_metrics_equal_the_values_counted_by_hand(
+    aigo: Run, tmp_path: Path, result_of: Load, name: str
+) -> None:
     """The run by the task's name alone, with its scripted model; a judge is mapped where there is one."""
     expected, folder = EXPECTED[name], TASKS / name
     arguments = ["run", f"aigo_tasks/{name}", "--out", tmp_path / "out"]
@@ -325,7 +327,7 @@ def test_the_numbers_are_those_counted_by_hand(aigo: Run, tmp_path: Path, result
     assert sum(bool(sample.get("action_records")) for sample in samples) == expected.excluded
 
 
-def test_every_shipped_folder_has_its_expectation() -> None:
+def test_every_shipped_task_has_expected_metrics() -> None:
     """A new task comes with its numbers; the seed's examples have theirs in the tests of the main job."""
     seeds = {"hp-trivia", "singleturn-generic-input", "uniqueness-task"}
     folders = {path.parent.name for path in TASKS.glob("*/task.yaml")}

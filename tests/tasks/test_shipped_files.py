@@ -114,7 +114,7 @@ def members(union: Any) -> set[type[BaseModel]]:
     return direct.union(*(members(part) for part in parts))
 
 
-def test_everything_is_valid_by_the_strict_rules_of_the_platform(aigo: Run) -> None:
+def test_every_file_is_valid_by_the_strict_platform_rules(aigo: Run) -> None:
     """Also no warning; the two older examples keep the old forms of the seed page."""
     done = aigo(
         "validate",
@@ -128,7 +128,7 @@ def test_everything_is_valid_by_the_strict_rules_of_the_platform(aigo: Run) -> N
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_task_explains_itself(aigo: Run, folder: Path) -> None:
+def test_every_task_is_explained(aigo: Run, folder: Path) -> None:
     """The first sample's prompts render without a model."""
     done = aigo("explain", f"aigo_tasks/{folder.name}", "-n", 1)
 
@@ -137,7 +137,7 @@ def test_every_task_explains_itself(aigo: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_folder_says_what_it_measures(folder: Path) -> None:
+def test_every_folder_describes_its_measurement(folder: Path) -> None:
     """A README with data, licence or terms, score and pitfalls, which is the task's long description; tags; a key like the folder's name."""
     spec, readme = read(TaskSpec, folder / "task.yaml").spec, (folder / "README.md").read_text("utf-8")
 
@@ -175,7 +175,7 @@ def test_every_benchmark_names_its_real_source() -> None:
         assert parameter.default_value == f"{name}-sample"
 
 
-def test_data_of_the_hub_is_pinned_to_a_commit() -> None:
+def test_hub_datasets_are_pinned_to_a_commit() -> None:
     """A branch moves: two runs under one name would be of different rows."""
     revisions = {
         path: (entity.source.load_dataset_kwargs or {}).get("revision")
@@ -187,7 +187,7 @@ def test_data_of_the_hub_is_pinned_to_a_commit() -> None:
     assert [path for path, revision in revisions.items() if not COMMIT.fullmatch(revision or "")] == []
 
 
-def test_data_sets_that_stand_for_others_say_so() -> None:
+def test_sample_datasets_are_marked() -> None:
     """In their own files, so that it goes with a copy of a task."""
     samples = {
         entity.key: is_sample_data(entity.tags)
@@ -200,7 +200,7 @@ def test_data_sets_that_stand_for_others_say_so() -> None:
     assert not any(is_sample_data(each.tags) for each in entities().values() if each.key not in samples)
 
 
-def test_together_the_tasks_show_every_feature() -> None:
+def test_every_feature_is_used_by_a_task() -> None:
     """Every solver, builder, scorer, metric, aggregator, filter, parameter and data source of the format occurs somewhere."""
     shown = {model for value in [*specs().values(), *entities().values()] for model in models_in(value)}
     wanted: set[type[BaseModel]] = set().union(
@@ -221,7 +221,7 @@ def test_together_the_tasks_show_every_feature() -> None:
     assert missing <= set(NOT_SHOWN), missing
 
 
-def test_the_letter_is_read_alike_everywhere() -> None:
+def test_letter_extraction_is_identical_in_all_tasks() -> None:
     """Every folder travels alone, so the function is copied; the copies are the same."""
     heads = {
         name: source.partition("\n\n\ndef letter_of")[2].partition("\n\n\n")[0]
@@ -233,7 +233,7 @@ def test_the_letter_is_read_alike_everywhere() -> None:
     assert "ON_A_LINE.findall(answer)" in heads["arc"]
 
 
-def test_code_is_python_before_parameters_are_bound() -> None:
+def test_code_is_valid_python_before_config_is_inserted() -> None:
     """Installers compile every file of a package, so a parameter stands inside of a text."""
     for path in TASKS.glob("*/*.py"):
         compile(path.read_text("utf-8"), path.name, "exec")

@@ -61,7 +61,7 @@ def test_a_letter_is_recognized_after_its_mark(answer: str, letter: str | None) 
         (r"90^\circ", "90"),
     ],
 )
-def test_mathematical_answers_are_equal_as_texts_after_normalisation(left: str, right: str) -> None:
+def test_math_answers_are_equal_after_normalisation(left: str, right: str) -> None:
     assert MATH["same_text"](left, right)
     assert MATH["same_text"](right, left)
 
@@ -81,7 +81,7 @@ def test_mathematical_answers_are_equal_as_texts_after_normalisation(left: str, 
         ("", "0"),
     ],
 )
-def test_different_texts_stay_different(left: str, right: str) -> None:
+def test_different_math_answers_are_unequal(left: str, right: str) -> None:
     """Also where a computer algebra system would call them equal."""
     assert not MATH["same_text"](left, right)
 
@@ -96,11 +96,11 @@ def test_different_texts_stay_different(left: str, right: str) -> None:
         ("3", None),
     ],
 )
-def test_the_last_box_counts(text: str, answer: str | None) -> None:
+def test_last_boxed_answer_is_used(text: str, answer: str | None) -> None:
     assert MATH["boxed"](text) == answer
 
 
-def test_squad_f1_counts_repeated_words_once_for_each() -> None:
+def test_squad_f1_counts_each_repeated_word() -> None:
     assert SQUAD["f1"]("the the cat", "cat") == 1.0
     assert SQUAD["f1"]("cat cat", "cat dog") == 0.5
     assert SQUAD["f1"]("", "") == 1.0
@@ -166,7 +166,9 @@ def test_squad_f1_counts_repeated_words_once_for_each() -> None:
         ("punctuation:no_comma", {}, "a; b", "a, b"),
     ],
 )
-def test_instructions_are_followed_or_not(name: str, args: dict[str, Any], follows: str, breaks: str) -> None:
+def test_instruction_checks_return_the_expected_result(
+    name: str, args: dict[str, Any], follows: str, breaks: str
+) -> None:
     assert IFEVAL["follows"](name, follows, args)
     assert not IFEVAL["follows"](name, breaks, args)
     assert not IFEVAL["follows"](name, " ", args)
@@ -187,7 +189,7 @@ def test_all_kinds_of_instruction_have_a_check() -> None:
         ("", None),
     ],
 )
-def test_a_chain_of_thought_is_read_as_the_official_code_does(answer: str, letter: str | None) -> None:
+def test_chain_of_thought_answer_is_extracted_like_the_official_code(answer: str, letter: str | None) -> None:
     assert PRO["extract"](answer) == letter
 
 

@@ -110,7 +110,7 @@ ENTRIES = (
         "Rows could not be downloaded",
         "The server is unreachable, refuses the request, is too slow, or closes the connection early.",
         "Try again, or download the file yourself and pass it with `--dataset KEY=FILE`.",
-        test="tests/security/test_addresses_of_data_sets.py::test_other_encodings_are_refused",
+        test="tests/security/test_addresses_of_data_sets.py::test_unknown_encodings_are_refused",
     ),
     CatalogueEntry(
         Code.FAILED_HUB_LOAD,
