@@ -117,7 +117,7 @@ ENTRIES = (
         "A Hugging Face dataset could not be loaded",
         "The dataset does not exist, needs code that aigo-bridge does not execute, or the hub is unreachable.",
         "Check the error of the `datasets` library in the message. To use a local copy, pass `--data-dir DIR`.",
-        test="tests/bridge/datasets/test_sources.py::test_a_hub_data_set_that_cannot_be_loaded_is_an_error",
+        test="tests/bridge/datasets/test_sources.py::test_hub_dataset_that_cannot_be_loaded_is_an_error",
     ),
     CatalogueEntry(
         Code.WRONG_HUB_ARGUMENT,

@@ -108,7 +108,7 @@ ENTRIES = (
         "Exported files were changed",
         "The files were modified, mixed with another export, or are incomplete. The metrics would be wrong.",
         "Export the task again into an empty folder.",
-        test="tests/bridge/exporting/test_packing.py::test_another_data_set_is_not_in_the_export",
+        test="tests/bridge/exporting/test_packing.py::test_dataset_that_is_not_in_the_export_is_refused",
     ),
     CatalogueEntry(
         Code.UNTRANSLATED,

@@ -1,4 +1,4 @@
-"""Filters: what a dataset filter and an action rule make of a value."""
+"""Dataset filters and action rules: results of each operator."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(semantics: Semantics, op: str, value: Any, *constants: Any) -> bool:
         ("[1]", "[1]", False),
     ],
 )
-def test_equality_of_a_data_set_filter_is_native(value: Any, constant: Any, expected: bool) -> None:
+def test_dataset_filter_compares_equality_with_types(value: Any, constant: Any, expected: bool) -> None:
     assert ask("dataset", "equals", value, constant) is expected
     assert ask("dataset", "not_equals", value, constant) is not expected
     assert ask("dataset", "in", value, "other", constant) is expected
@@ -72,7 +72,7 @@ def test_equality_of_a_data_set_filter_is_native(value: Any, constant: Any, expe
         (None, "None", True),
     ],
 )
-def test_equality_of_an_action_rule_is_also_textual(value: Any, constant: Any, expected: bool) -> None:
+def test_action_rule_also_compares_equality_as_text(value: Any, constant: Any, expected: bool) -> None:
     assert ask("action", "equals", value, constant) is expected
     assert ask("action", "not_equals", value, constant) is not expected
     assert ask("action", "in", value, "-", constant) is expected
@@ -90,18 +90,18 @@ def test_equality_of_an_action_rule_is_also_textual(value: Any, constant: Any, e
         ("less_than", 3, 2, False),
     ],
 )
-def test_ordering_compares_numbers(op: str, value: Any, constant: Any, expected: bool) -> None:
+def test_ordering_operators_compare_numbers(op: str, value: Any, constant: Any, expected: bool) -> None:
     assert ask("dataset", op, value, constant) is expected
     assert ask("action", op, value, constant) is expected
 
 
 @pytest.mark.parametrize(("value", "constant"), [("abc", 1), (None, 1), ([1], 1), (1, "1"), ("", 1)])
-def test_ordering_of_anything_else_fails_in_a_data_set(value: Any, constant: Any) -> None:
+def test_ordering_of_non_numeric_values_fails_in_a_dataset_filter(value: Any, constant: Any) -> None:
     with pytest.raises(TemplateError, match="expected a number"):
         ask("dataset", "greater_than", value, constant)
 
 
-def test_action_rules_order_numeric_text_and_nothing_more() -> None:
+def test_action_rule_orders_only_numbers_and_numeric_text() -> None:
     assert ask("action", "greater_than", "3", "2.5")
     with pytest.raises(TemplateError, match="found 'abc', expected a number"):
         ask("action", "greater_than", "abc", 1)
@@ -110,13 +110,13 @@ def test_action_rules_order_numeric_text_and_nothing_more() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [(True, True), (False, False), ("True", True), ("False", False)]
 )
-def test_truth_of_a_data_set_filter_needs_a_boolean(value: Any, expected: bool) -> None:
+def test_dataset_filter_is_true_accepts_booleans(value: Any, expected: bool) -> None:
     assert ask("dataset", "is_true", value) is expected
     assert ask("dataset", "is_false", value) is not expected
 
 
 @pytest.mark.parametrize("value", [1, 0, "true", "yes", None, "", NAN, [True]])
-def test_other_values_are_not_true_in_a_dataset(value: Any) -> None:
+def test_dataset_filter_is_true_refuses_other_values(value: Any) -> None:
     for op in ("is_true", "is_false"):
         with pytest.raises(TemplateError, match="expected true or false"):
             ask("dataset", op, value)
@@ -127,7 +127,7 @@ def test_other_values_are_not_true_in_a_dataset(value: Any) -> None:
     [(True, True), (1, True), (2.5, True), ("yes", True), (" TRUE ", True), ("1", True), (0, False), ("no", False),
      (None, False), (NAN, False), ("", False), ([1], False)],
 )  # fmt: skip
-def test_truth_of_an_action_rule(value: Any, expected: bool) -> None:
+def test_action_rule_is_true_accepts_numbers_and_text(value: Any, expected: bool) -> None:
     assert ask("action", "is_true", value) is expected
     assert ask("action", "is_false", value) is not expected
 
@@ -135,7 +135,7 @@ def test_truth_of_an_action_rule(value: Any, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("value", "in_action"), [(1, True), ("", True), (None, False), (NAN, False), ("None", True)]
 )
-def test_existence(value: Any, in_action: bool) -> None:
+def test_exists_is_false_only_for_missing_values_in_an_action_rule(value: Any, in_action: bool) -> None:
     assert ask("dataset", "exists", value)
     assert not ask("dataset", "not_exists", value)
     assert ask("action", "exists", value) is in_action
@@ -144,7 +144,7 @@ def test_existence(value: Any, in_action: bool) -> None:
 
 @pytest.mark.parametrize("semantics", ["dataset", "action"])
 @pytest.mark.parametrize("expression", ["{{ sample.gone }}", "{{ sample.gone.deeper }}", "{{ gone }}"])
-def test_a_missing_column_does_not_exist(semantics: Semantics, expression: str) -> None:
+def test_missing_column_does_not_exist(semantics: Semantics, expression: str) -> None:
     assert not matches(rule("exists", expression=expression), semantics=semantics, sample={})
     assert matches(rule("not_exists", expression=expression), semantics=semantics, sample={})
 
@@ -154,7 +154,7 @@ def test_a_missing_column_does_not_exist(semantics: Semantics, expression: str) 
     [("equals", ("x",), False), ("not_equals", ("x",), True), ("in", ("x",), False), ("not_in", ("x",), True),
      ("is_true", (), False), ("is_false", (), False), ("greater_than", (1,), False)],
 )  # fmt: skip
-def test_an_undefined_name_fails_in_a_data_set_and_does_not_match_in_an_action_rule(
+def test_undefined_name_fails_in_a_dataset_filter_and_never_matches_in_an_action_rule(
     op: str, constants: tuple[Any, ...], in_action: bool
 ) -> None:
     with pytest.raises(TemplateError, match=r"`sample\.x` is undefined"):
@@ -174,7 +174,7 @@ def test_a_failing_expression_is_an_error_in_both() -> None:
             CompiledFilter(broken, semantics).matches({})
 
 
-def test_all_filters_must_hold_before_anything_is_selected(tmp_path: Path) -> None:
+def test_selection_applies_to_rows_that_pass_all_filters(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text("".join(f'{{"n": {n}, "kind": "{"ab"[n % 2]}"}}\n' for n in range(10)))
     filters = [
@@ -187,7 +187,7 @@ def test_all_filters_must_hold_before_anything_is_selected(tmp_path: Path) -> No
     assert rows.total == 3
 
 
-def test_csv_filters_see_text_and_types_come_from_the_rows_that_pass(tmp_path: Path) -> None:
+def test_csv_filters_see_text_and_types_are_inferred_from_passing_rows(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("n,keep\n1,True\nx,False\n2,True\n")
     rows = load_file(path, filters=[rule("is_true", expression="{{ keep }}")])
@@ -218,9 +218,7 @@ _constants = st.booleans() | st.integers() | st.text() | st.floats(allow_nan=Fal
 
 
 @given(_values, st.lists(_constants, max_size=4), st.sampled_from(["dataset", "action"]))
-def test_membership_is_equality_with_any_and_its_complement(
-    value: Any, constants: list[Any], semantics: Semantics
-) -> None:
+def test_operator_in_means_equal_to_any_value(value: Any, constants: list[Any], semantics: Semantics) -> None:
     found = ask(semantics, "in", value, *constants)
     assert found == any(ask(semantics, "equals", value, constant) for constant in constants)
     assert ask(semantics, "not_in", value, *constants) is not found

@@ -1,4 +1,4 @@
-"""Generated datasets: start rows, synthesizers, and what is refused."""
+"""Generated datasets: start rows, synthesizers, and refused input."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ def data(rows: Rows) -> list[dict[str, Any]]:
     return [row.data for row in rows.rows]
 
 
-def test_inline_rows() -> None:
+def test_inline_rows_are_returned_without_warnings() -> None:
     rows = make(INLINE, num_samples=2)
     assert data(rows) == CITIES
     assert rows.warnings == ()
 
 
-def test_no_more_rows_than_asked_for_and_a_warning_for_fewer() -> None:
+def test_requested_number_of_rows_is_the_maximum_and_fewer_is_a_warning() -> None:
     assert data(make(INLINE, num_samples=1)) == CITIES[:1]
     (warning,) = make(INLINE, num_samples=3).warnings
     assert warning.message == "the generator created 2 rows, but 3 were requested"
 
 
-def test_empty_rows_and_dropped_columns() -> None:
+def test_empty_rows_are_generated_and_columns_are_dropped() -> None:
     assert data(make({"type": "empty", "num_samples": 2})) == [{}, {}]
     assert data(make(INLINE, {"type": "drop_columns", "columns": ["country", "nope"]}))[0] == {"city": "Bern"}
 
@@ -86,7 +86,7 @@ def loaders(tmp_path: Path) -> dict[str, Callable[[], Rows]]:
     }
 
 
-def test_rows_of_a_data_set_and_all_combinations(loaders: dict[str, Callable[[], Rows]]) -> None:
+def test_rows_come_from_a_dataset_or_from_all_combinations(loaders: dict[str, Callable[[], Rows]]) -> None:
     one = make({"type": "dataset_samples", "key": "cities"}, datasets=loaders)
     assert data(one) == [{"city": "Bern", "x": 1}, {"city": "Rome", "x": 2}]
     both = make({"type": "dataset_sample_combinations", "keys": ["cities", "languages"]}, datasets=loaders)
@@ -95,7 +95,7 @@ def test_rows_of_a_data_set_and_all_combinations(loaders: dict[str, Callable[[],
     ]  # fmt: skip
 
 
-def test_a_seed_gives_another_order_always_the_same(loaders: dict[str, Callable[[], Rows]]) -> None:
+def test_random_seed_gives_a_reproducible_order(loaders: dict[str, Callable[[], Rows]]) -> None:
     source = {"type": "dataset_sample_combinations", "keys": ["cities", "languages"], "random_seed": 3}
     order = [(row["city"], row["language"]) for row in data(make(source, datasets=loaders))]
     assert order == [
@@ -108,7 +108,7 @@ def test_a_seed_gives_another_order_always_the_same(loaders: dict[str, Callable[
     ]
 
 
-def test_unknown_data_sets_and_generators_are_named() -> None:
+def test_unknown_datasets_and_generators_are_reported() -> None:
     with pytest.raises(DatasetError, match="the dataset 'cities' cannot be read"):
         make({"type": "dataset_samples", "key": "cities"})
     spec = DatasetSpec.model_validate(
@@ -140,7 +140,7 @@ def test_templates_fill_every_combination_of_their_fields() -> None:
     }
 
 
-def test_a_cell_is_never_a_template_nor_a_slot() -> None:
+def test_cell_text_is_never_rendered_as_a_template() -> None:
     hostile = {"type": "inline_samples", "samples": [{"city": "{{ 7 * 7 }} {km} \x000\x00"}]}
     synthesizer = {
         "type": "template",
@@ -151,7 +151,7 @@ def test_a_cell_is_never_a_template_nor_a_slot() -> None:
     assert texts == ["{{ 7 * 7 }} {km} 0|{{ 1 }}", "{{ 7 * 7 }} {km} 0|{km}"]
 
 
-def test_absurdly_many_combinations_are_refused() -> None:
+def test_too_many_combinations_are_refused() -> None:
     fields = {f"f{number}": list(range(100)) for number in range(6)}
     with pytest.raises(DatasetError, match="combinations of field values"):
         make(INLINE, {"type": "template", "template": "x", "fields": fields})
@@ -169,7 +169,7 @@ def test_config_values_are_bound_and_checked() -> None:
         make(INLINE, synthesizer)
 
 
-def test_a_python_synthesizer_runs_where_it_is_allowed() -> None:
+def test_python_synthesizer_runs_only_if_allowed() -> None:
     snippet = {"type": "python", "synthesize_snippet": "def synthesize(source): ..."}
     with pytest.raises(DatasetError, match="snippets cannot be executed here"):
         make(INLINE, snippet)
@@ -181,7 +181,7 @@ def test_a_python_synthesizer_runs_where_it_is_allowed() -> None:
         make(INLINE, snippet, run_snippet=lambda code, row: {"not": "a list"})
 
 
-def test_a_failing_snippet_names_the_synthesizer() -> None:
+def test_error_in_a_snippet_names_the_synthesizer() -> None:
     def fail(code: str, row: dict[str, Any]) -> Any:
         raise SnippetError("boom")
 
@@ -229,7 +229,7 @@ def test_structured_outputs_pass_the_schema() -> None:
     assert seen[0]["properties"]["samples"]["items"]["required"] == ["name"]
 
 
-def test_rows_keep_the_order_of_the_start_rows_however_models_answer() -> None:
+def test_generated_rows_keep_the_order_of_the_start_rows() -> None:
     late = threading.Event()
 
     def ask(question: SynthesisCall) -> str:
@@ -260,7 +260,7 @@ def test_no_model_is_called_for_unrequested_rows() -> None:
 
 
 @pytest.mark.parametrize("answer", ["no json", '{"other": 1}', "[1]", "3", '{"samples": 3}', ""])
-def test_an_answer_of_another_form_is_asked_for_once_more_and_then_an_error(answer: str) -> None:
+def test_invalid_model_answer_is_retried_once_before_the_error(answer: str) -> None:
     calls: list[SynthesisCall] = []
 
     def ask(question: SynthesisCall) -> str:
@@ -272,7 +272,7 @@ def test_an_answer_of_another_form_is_asked_for_once_more_and_then_an_error(answ
     assert len(calls) == 2
 
 
-def test_without_models_and_for_files_a_model_synthesizer_is_refused() -> None:
+def test_model_synthesizer_without_a_model_or_for_files_is_refused() -> None:
     with pytest.raises(DatasetError, match="no models are available here"):
         make(INLINE, LLM)
     files = {key: value for key, value in LLM.items() if key != "user_prompt_template"} | {
@@ -289,7 +289,7 @@ QA = {
 
 
 @pytest.mark.parametrize("columns", [{}, {"columns": None}])
-def test_claims_are_extracted_labelled_and_linked(columns: dict[str, Any]) -> None:
+def test_claims_are_extracted_labeled_and_linked_to_quotes(columns: dict[str, Any]) -> None:
     def ask(question: SynthesisCall) -> str:
         if "Split the answer" in question.system:
             return '{"items": ["Paris is the capital.", "Paris has a tower."]}'
@@ -311,7 +311,7 @@ def test_claims_are_extracted_labelled_and_linked(columns: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     "answer", ['{"items": ["essential"]}', '{"items": ["essential", "great"]}', '{"items": [1, 2]}']
 )
-def test_labels_must_fit_the_claims(answer: str) -> None:
+def test_labels_that_do_not_match_the_claims_are_refused(answer: str) -> None:
     source = {
         "type": "inline_samples",
         "samples": [{"question": "q", "expected_answer": "a", "claims": ["x", "y"]}],
@@ -320,12 +320,12 @@ def test_labels_must_fit_the_claims(answer: str) -> None:
         make(source, {"type": "claim_labeling", "model_key": "m"}, ask=lambda question: answer)
 
 
-def test_a_missing_column_is_named() -> None:
+def test_missing_column_is_reported() -> None:
     with pytest.raises(DatasetError, match="the row has no column 'question'; columns: city, country"):
         make(INLINE, {"type": "claim_extraction", "model_key": "m"}, ask=lambda question: "")
 
 
-def test_questions_are_written_about_documents() -> None:
+def test_questions_are_generated_from_documents() -> None:
     documents = {
         "type": "inline_samples",
         "samples": [{"text": "Bern is the capital.", "document_title": "Bern"}],
@@ -350,12 +350,12 @@ def test_questions_are_written_about_documents() -> None:
         make(documents, step, ask=lambda question: '{"question": "q", "answer": "x", "choices": ["a", "b"]}')
 
 
-def test_an_earlier_task_result_is_not_available() -> None:
+def test_earlier_task_result_as_a_source_is_refused() -> None:
     with pytest.raises(DatasetError, match="the task result 'k' cannot be read"):
         make({"type": "task_result", "ai_app_key": "a", "key": "k"})
 
 
-def test_errors_of_a_model_keep_their_words() -> None:
+def test_model_error_message_is_kept() -> None:
     def ask(question: SynthesisCall) -> str:
         raise BridgeError("the model is down")
 

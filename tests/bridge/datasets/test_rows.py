@@ -1,4 +1,4 @@
-"""Small files that stand for large ones: refused with a message, whatever they are packed with, and without the memory."""
+"""Small files that expand to large ones are refused with a message, without using the memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
 
 
 def repeated(values: pa.Array, times: int) -> pa.Array:
-    """A text that stands once in the file, and is repeated by its number."""
+    """Write a text once to the file and repeat it by its dictionary index."""
     return pa.DictionaryArray.from_arrays(pa.array([0] * times, pa.int32()), values)
 
 
@@ -64,7 +64,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_that_expands_to_gigabytes_is_refused(tmp_path: Path, name: str) -> None:
-    """In a process that may not have them."""
+    """The child process has a memory limit."""
     path = tmp_path / name
     path.write_bytes(BOMBS[name]())
     assert path.stat().st_size < 1_000_000
@@ -95,8 +95,8 @@ def refused(path: Path, selection: Selection = ONE) -> str:
     return caught.value.issues[0].message
 
 
-def test_rows_that_are_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what they take in memory; fewer of them can be had."""
+def test_memory_of_selected_rows_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is the memory use. A smaller selection still works."""
     monkeypatch.setenv("AIGO_BRIDGE_ROWS_MIB", "1")
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"q": "x" * 1000}) + "\n" for _ in range(2000)))
@@ -106,7 +106,7 @@ def test_rows_that_are_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("row", ["{}", '{"a": []}', '{"a": {"b": {}}}'])
-def test_many_tiny_rows_count_as_what_they_take(
+def test_memory_of_many_small_rows_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str
 ) -> None:
     monkeypatch.setenv("AIGO_BRIDGE_ROWS_MIB", "1")
@@ -116,10 +116,8 @@ def test_many_tiny_rows_count_as_what_they_take(
     assert "take more than 1 MiB of memory" in refused(tmp_path / "rows.json")
 
 
-def test_columns_of_their_own_in_every_row_are_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each row gets the columns of all: kilobytes of rows are gigabytes then."""
+def test_number_of_distinct_columns_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row gets all columns, so kilobytes of rows can take gigabytes."""
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"c{number}": 1}}\n' for number in range(10_000)))
     assert refused(path, Selection()).startswith("10,000 rows with 10,000 columns each take more than")
@@ -129,7 +127,9 @@ def test_columns_of_their_own_in_every_row_are_bounded(
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "nan", "lots"])
-def test_the_bound_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_invalid_row_memory_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
     monkeypatch.setenv("AIGO_BRIDGE_ROWS_MIB", value)
     (tmp_path / "rows.jsonl").write_text("{}\n")
     with pytest.raises(UsageError, match="expected a number of MiB"):
@@ -137,8 +137,8 @@ def test_the_bound_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("ending", ["jsonl.gz", "jsonl.zst"])
-def test_well_packed_rows_are_read(tmp_path: Path, ending: str) -> None:
-    """A hundred times smaller is unusual, and right below a size at which nobody minds."""
+def test_highly_compressed_rows_are_read(tmp_path: Path, ending: str) -> None:
+    """A compression ratio of 100 is unusual but accepted for small files."""
     text = b'{"q": "the same question again"}\n' * 100_000
     path = tmp_path / f"rows.{ending}"
     path.write_bytes(gzip.compress(text) if ending.endswith("gz") else zst(text))
@@ -146,10 +146,10 @@ def test_well_packed_rows_are_read(tmp_path: Path, ending: str) -> None:
     assert load_file(path, ONE).total == 100_000
 
 
-# Parquet: the same rows as before, and only as much of them as is needed
+# Parquet: the same rows, and only the required part of them
 
 
-def test_every_form_of_text_is_read_as_it_is(tmp_path: Path) -> None:
+def test_parquet_encodings_are_read_without_changes(tmp_path: Path) -> None:
     rows = [
         {
             "s": f"t{n % 3}",
@@ -170,10 +170,10 @@ def test_every_form_of_text_is_read_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ids", ["unique", "repeated", "none"])
-def test_few_rows_are_the_same_whether_all_are_read_or_not(
+def test_selected_parquet_rows_are_the_same_without_reading_all_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: str
 ) -> None:
-    """Behind the last selected row only ids are looked at: a second use of one, anywhere, is noticed."""
+    """After the last selected row, only the ids are read, so that duplicates are still found."""
     rows = [
         {
             "q": f"q{n}",

@@ -1,4 +1,4 @@
-"""Datasets as written: local files, folders, the web, the hub, traces."""
+"""Dataset sources: local files, folders, URLs, the hub, traces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load(source: dict[str, Any] | None, base: Path, **options: Any) -> Rows:
     return load_dataset(spec, base=base, **options)
 
 
-def test_a_local_path_starts_at_the_folder_of_the_yaml_file(tmp_path: Path) -> None:
+def test_local_path_is_relative_to_the_yaml_file(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x.csv").write_text("a\n1\n2\n")
     source = {
@@ -38,7 +38,7 @@ def test_a_local_path_starts_at_the_folder_of_the_yaml_file(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("way", ["..", "absolute", "link"])
-def test_with_a_root_no_path_leads_out_of_it(tmp_path: Path, way: str) -> None:
+def test_path_outside_the_root_is_refused(tmp_path: Path, way: str) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     secret = tmp_path / "secret.csv"
@@ -52,7 +52,7 @@ def test_with_a_root_no_path_leads_out_of_it(tmp_path: Path, way: str) -> None:
     assert len(load({"type": "local", "file_path": path}, inside)) == 1
 
 
-def test_neither_source_nor_generator_is_refused(tmp_path: Path) -> None:
+def test_dataset_without_source_or_generator_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="neither a source nor a generator"):
         load(None, tmp_path)
 
@@ -93,19 +93,19 @@ def test_a_folder_gives_one_row_per_text_file(notes: Path) -> None:
 
 
 @pytest.mark.parametrize("extension", ["txt", ".txt", "TXT", ".Txt"])
-def test_an_extension_chooses_files(notes: Path, extension: str) -> None:
+def test_extension_selects_files_of_a_folder(notes: Path, extension: str) -> None:
     rows = load({"type": "folder", "directory_path": "notes", "extension": extension}, notes.parent)
     assert [row.data["file_name"] for row in rows.rows] == [".hidden.TXT", "a.txt", "sub/c.txt"]
 
 
-def test_pdfs_never_count(notes: Path) -> None:
+def test_pdf_files_are_ignored(notes: Path) -> None:
     assert len(load({"type": "folder", "directory_path": "notes", "extension": "pdf"}, notes.parent)) == 0
 
 
 @pytest.mark.parametrize(
     "matter", ["- a list", "just text", "a: [unclosed", "a: &x [1]\nb: *x", "x: !!python/object:os.system {}"]
 )
-def test_odd_front_matter_is_a_warning_and_stays_text(tmp_path: Path, matter: str) -> None:
+def test_invalid_front_matter_is_kept_as_text_with_a_warning(tmp_path: Path, matter: str) -> None:
     text = f"---\n{matter}\n---\nBody"
     (tmp_path / "a.md").write_text(text)
     rows = load({"type": "folder", "directory_path": "."}, tmp_path)
@@ -122,7 +122,7 @@ def test_unclosed_front_matter_is_ignored(tmp_path: Path) -> None:
     assert rows.warnings == ()
 
 
-def test_a_file_that_is_not_utf8_fails_the_folder_and_so_does_a_missing_folder(tmp_path: Path) -> None:
+def test_folder_with_a_non_utf8_file_or_a_missing_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"ok\xff")
     with pytest.raises(DatasetError, match=r"a\.txt: byte 3 is not UTF-8"):
         load({"type": "folder", "directory_path": "."}, tmp_path)
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_utf8_fails_the_folder_and_so_does_a_missing_folder(t
         load({"type": "folder", "directory_path": "nope"}, tmp_path)
 
 
-def test_a_link_in_a_folder_does_not_lead_out_of_the_root(notes: Path) -> None:
+def test_symlink_in_a_folder_cannot_leave_the_root(notes: Path) -> None:
     outside = notes.parent / "outside.txt"
     outside.write_text("secret")
     (notes / "link.txt").symlink_to(outside)
@@ -182,7 +182,7 @@ def server() -> Iterator[tuple[str, list[str]]]:
         web.server_close()
 
 
-def test_a_url_is_fetched_once_and_kept(server: tuple[str, list[str]], tmp_path: Path) -> None:
+def test_url_is_downloaded_once_and_cached(server: tuple[str, list[str]], tmp_path: Path) -> None:
     address, served = server
     for _ in range(2):
         rows = load(
@@ -200,7 +200,7 @@ def test_redirects_are_followed(server: tuple[str, list[str]], tmp_path: Path) -
     ("path", "words"),
     [("/gone.csv", "status 404"), ("/cut.csv", "cannot be downloaded"), ("/d.csv", "more than 5 bytes")],
 )
-def test_a_failed_download_is_an_error_and_leaves_nothing(
+def test_failed_download_is_an_error_and_leaves_no_files(
     server: tuple[str, list[str]], tmp_path: Path, path: str, words: str
 ) -> None:
     with pytest.raises(DatasetError, match=words):
@@ -224,7 +224,7 @@ def test_urls_that_cannot_be_a_data_file_are_refused(tmp_path: Path, url: str, w
         fetched(url, tmp_path)
 
 
-def test_the_cache_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_is_in_the_user_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache() == tmp_path / "aigo-bridge" / "datasets"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -248,13 +248,13 @@ def hub(base: Path, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_hub_data_set_gives_the_librarys_rows(tmp_path: Path) -> None:
+def test_hub_dataset_returns_the_rows_of_the_library(tmp_path: Path) -> None:
     filters = [{"op": "greater_than", "expression": "{{ sample.n }}", "value": 1}]
     rows = load(hub(tmp_path, filters=filters), tmp_path, root=tmp_path)
     assert [row.data for row in rows.rows] == [{"q": f"q{n}", "n": n, "o": None} for n in (2, 3, 4)]
 
 
-def test_a_hub_data_set_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
+def test_hub_dataset_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="cannot be loaded") as caught:
         load(hub(tmp_path, split="nope"), tmp_path)
     assert caught.value.code == Code.FAILED_HUB_LOAD
@@ -270,9 +270,7 @@ def test_a_hub_data_set_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> Non
         ({"data_dir": "/etc"}, "is outside"),
     ],
 )
-def test_arguments_that_would_do_harm_are_refused(
-    tmp_path: Path, argument: dict[str, Any], words: str
-) -> None:
+def test_unsafe_hub_arguments_are_refused(tmp_path: Path, argument: dict[str, Any], words: str) -> None:
     with pytest.raises(DatasetError, match=words):
         load(hub(tmp_path, load_dataset_kwargs=argument), tmp_path, root=tmp_path)
 
@@ -280,7 +278,7 @@ def test_arguments_that_would_do_harm_are_refused(
 # --- traces
 
 
-def test_traces_come_from_the_reader_that_is_given(tmp_path: Path) -> None:
+def test_traces_are_read_by_the_given_reader(tmp_path: Path) -> None:
     source = {"type": "inspect_ai", "path": "logs"}
     with pytest.raises(DatasetError, match="uses traces from 'inspect_ai', which are not supported here"):
         load(source, tmp_path)

@@ -1,4 +1,4 @@
-"""Rows that wait in a file are those that would wait in memory."""
+"""Rows in a spill file equal the rows in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aigo_bridge.datasets.rows import Selection
 from aigo_bridge.datasets.spill_files import LazySequence, SpillFile
 
 
-def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:
+def test_spilled_values_are_read_in_any_order_by_two_readers() -> None:
     spilled = SpillFile()
     values = [{"n": n, "text": "ä" * n, "nan": math.inf, "big": 2**70} for n in range(5)]
     for value in values:
@@ -24,7 +24,7 @@ def test_values_come_back_in_any_order_also_to_two_readers_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 1000, 20_000, 65_536, 200_000])
-def test_values_of_any_size_come_back_from_any_place(size: int) -> None:
+def test_spilled_values_of_any_size_are_read_from_any_position(size: int) -> None:
     spilled = SpillFile()
     values = [f"{number:03}" * (size // 3 + number % 3) for number in range(40)]
     for value in values:
@@ -35,7 +35,7 @@ def test_values_of_any_size_come_back_from_any_place(size: int) -> None:
     assert list(spilled.read(5, 5)) == []
 
 
-def test_a_mapped_sequence_is_indexed_as_a_list() -> None:
+def test_lazy_sequence_is_indexed_like_a_list() -> None:
     numbers = LazySequence(5, lambda start, stop: iter(range(start, stop)))
     listed = list(range(5))
     assert list(numbers) == listed
@@ -49,7 +49,9 @@ def test_a_mapped_sequence_is_indexed_as_a_list() -> None:
 
 @pytest.mark.parametrize("selection", [{}, {"num_samples": 3}, {"num_samples": 3, "subsampling": "random"}])
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
-def test_rows_on_disk_are_the_rows_in_memory(selection: dict[str, object], kind: str, tmp_path: Path) -> None:
+def test_rows_on_disk_equal_the_rows_in_memory(
+    selection: dict[str, object], kind: str, tmp_path: Path
+) -> None:
     path = tmp_path / f"rows.{kind}"
     if kind == "csv":
         path.write_text(

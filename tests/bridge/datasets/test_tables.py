@@ -1,4 +1,4 @@
-"""CSV: types per column, missing cells, and everything that is wrong at once."""
+"""CSV, JSON and Parquet files: column types, missing cells, and all errors together."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def column(folder: Path, *cells: str) -> list[Any]:
         (["", ""], ["", ""]),
     ],
 )
-def test_a_column_has_one_type(tmp_path: Path, cells: list[str], values: list[Any]) -> None:
+def test_csv_column_has_one_type(tmp_path: Path, cells: list[str], values: list[Any]) -> None:
     found = column(tmp_path, *cells)
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
 
 
-def test_an_empty_cell_of_a_typed_column_is_missing_and_keeps_integers(tmp_path: Path) -> None:
+def test_empty_cell_is_missing_and_the_column_stays_integer(tmp_path: Path) -> None:
     text = "n,b,t\n1,true,x\n,,\n"
     first, second = load(tmp_path, text)
     assert first == {"n": 1, "b": True, "t": "x"}
@@ -77,7 +77,7 @@ def test_an_empty_cell_of_a_typed_column_is_missing_and_keeps_integers(tmp_path:
     assert load(tmp_path, text, missing="absent")[1] == {"t": ""}
 
 
-def test_a_short_row_lacks_its_last_cells(tmp_path: Path) -> None:
+def test_last_cells_of_a_short_row_are_missing(tmp_path: Path) -> None:
     assert load(tmp_path, "a,b\nx\n", missing="none") == [{"a": "x", "b": None}]
 
 
@@ -86,7 +86,7 @@ def test_types_do_not_depend_on_how_many_rows_are_selected(tmp_path: Path) -> No
     assert load(tmp_path, text, selection=Selection(1)) == [{"x": "1"}]
 
 
-def test_quotes_newlines_unicode_and_bom(tmp_path: Path) -> None:
+def test_csv_quotes_newlines_unicode_and_bom_are_read(tmp_path: Path) -> None:
     text = b'\xef\xbb\xbfa,b\r\n"x, ""y""\nz",\xe2\x80\xa8\xf0\x9f\x98\x80\r\n\r\nlast,row'
     assert load(tmp_path, text) == [{"a": 'x, "y"\nz', "b": "\u2028😀"}, {"a": "last", "b": "row"}]
 
@@ -97,14 +97,14 @@ def test_blank_lines_are_not_rows_and_row_numbers_are_ids(tmp_path: Path) -> Non
     assert [row.sample_id for row in load_file(path).rows] == [0, 1]
 
 
-def test_a_header_alone_is_a_data_set_without_rows(tmp_path: Path) -> None:
+def test_csv_with_only_a_header_has_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("a,b\n")
     rows = load_file(path)
     assert (len(rows), rows.columns, rows.total) == (0, ("a", "b"), 0)
 
 
-def test_all_problems_are_reported_with_their_lines(tmp_path: Path) -> None:
+def test_all_csv_errors_are_reported_with_their_lines(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as raised:
         load(tmp_path, b'a,b\n1,2,3\n"multi\nline",2,3\n"x"y,1\n\xff,1\n5,6\n')
     found = [(issue.line, issue.message) for issue in raised.value.issues]
@@ -134,7 +134,7 @@ def test_a_windows_encoding_is_reported_with_a_conversion_hint(
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
-def test_other_separators_are_suspected(separator: str, tmp_path: Path) -> None:
+def test_other_csv_separator_is_a_warning(separator: str, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(f"question{separator}answer\nWhere?{separator}there\n")
     (doubt,) = load_file(path).warnings
@@ -151,14 +151,14 @@ def test_other_separators_are_suspected(separator: str, tmp_path: Path) -> None:
     )
 
 
-def test_columns_with_semicolons_in_their_names_are_nothing_odd(tmp_path: Path) -> None:
+def test_semicolon_in_a_column_name_is_accepted(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("a;b,c\n1,2\n")
     assert load_file(path).warnings == ()
 
 
 def test_short_rows_are_reported(tmp_path: Path) -> None:
-    """They are taken, as the platform takes them, but a forgotten comma moves every cell behind it."""
+    """They are accepted, as on the platform, but a forgotten comma shifts all cells after it."""
     path = tmp_path / "d.csv"
     path.write_text("a,b,c\n1,2,3\n\n1,2\n1,2,3\n1\n")
     rows = load_file(path)
@@ -172,7 +172,7 @@ def test_short_rows_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_of_many_problems_twenty_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
+def test_first_twenty_problems_are_shown_and_the_rest_counted(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as raised:
         load(tmp_path, "a\n" + "1,2\n" * 1_020)
     assert len(raised.value.issues) == 21
@@ -195,7 +195,7 @@ def test_unusable_files_are_refused(tmp_path: Path, content: bytes, words: str) 
         load(tmp_path, content)
 
 
-def test_a_cell_may_be_long(tmp_path: Path) -> None:
+def test_long_csv_cell_is_read(tmp_path: Path) -> None:
     assert len(load(tmp_path, "a,b\n" + "x" * 1_000_000 + ",1\n")[0]["a"]) == 1_000_000
 
 
@@ -207,9 +207,7 @@ _cells = st.text(
 @given(st.lists(_cells, min_size=1, max_size=8))
 @example(["True"])
 @example(["007", "1e5"])
-def test_every_cell_is_recovered_or_typed_without_loss(
-    tmp_path_factory: pytest.TempPathFactory, cells: list[str]
-) -> None:
+def test_csv_cells_are_typed_without_loss(tmp_path_factory: pytest.TempPathFactory, cells: list[str]) -> None:
     buffer = io.StringIO()
     csv.writer(buffer).writerows([["x", "tail"], *([cell, "t"] for cell in cells)])
     path = tmp_path_factory.mktemp("csv") / "d.csv"
@@ -228,7 +226,7 @@ def lines(folder: Path, text: str | bytes, **options: Any) -> Rows:
     return load_file(path, **options)
 
 
-def test_json_types_stay(tmp_path: Path) -> None:
+def test_json_types_are_kept(tmp_path: Path) -> None:
     row = {"i": 1, "f": 1.0, "s": "1", "b": True, "n": None, "l": [1, {"x": "y"}], "u": "é😀\u2028"}
     found = lines(tmp_path, json.dumps(row, ensure_ascii=False) + "\n").rows[0].data
     assert found == row
@@ -259,16 +257,16 @@ def test_a_key_missing_in_some_rows_is_nan_null_or_absent(tmp_path: Path) -> Non
     assert [row.data for row in lines(tmp_path, text, missing="absent").rows] == [{"a": 1}, {"b": 2}]
 
 
-def test_a_null_that_is_written_stays_null(tmp_path: Path) -> None:
+def test_explicit_null_is_kept(tmp_path: Path) -> None:
     assert lines(tmp_path, '{"a": null}\n').rows[0].data == {"a": None}
 
 
-def test_blank_lines_bom_and_windows_line_ends(tmp_path: Path) -> None:
+def test_jsonl_blank_lines_bom_and_windows_line_ends_are_accepted(tmp_path: Path) -> None:
     rows = lines(tmp_path, b'\xef\xbb\xbf{"a": 1}\r\n\r\n   \n{"a": 2}')
     assert [(row.sample_id, row.data) for row in rows.rows] == [(0, {"a": 1}), (1, {"a": 2})]
 
 
-def test_all_bad_lines_are_reported(tmp_path: Path) -> None:
+def test_all_invalid_lines_are_reported(tmp_path: Path) -> None:
     text = b'{"a": 1}\n[1]\n\n{"a"\n"text"\n{"a": "\xff"}\nnull\n' + b"[" * 100_000 + b"\n3\n"
     with pytest.raises(DatasetError) as raised:
         lines(tmp_path, text)
@@ -283,7 +281,7 @@ def test_all_bad_lines_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_a_bad_line_has_its_column_and_what_to_do(tmp_path: Path) -> None:
+def test_invalid_line_is_reported_with_its_column_and_a_fix(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as raised:
         lines(tmp_path, b'{"a": 1}\n  {"a": 1,}\n' + '{"a": "é"}\n'.encode("cp1252"))
     broken, encoded = raised.value.issues
@@ -293,7 +291,7 @@ def test_a_bad_line_has_its_column_and_what_to_do(tmp_path: Path) -> None:
     assert "iconv -f CP1252 -t UTF-8" in encoded.hint
 
 
-def test_a_broken_json_file_has_a_place(tmp_path: Path) -> None:
+def test_invalid_json_file_is_reported_with_its_position(tmp_path: Path) -> None:
     path = tmp_path / "d.json"
     path.write_text('[\n  {"a": 1},\n  {"a" 2}\n]')
     with pytest.raises(DatasetError) as raised:
@@ -324,7 +322,7 @@ def test_a_json_file_is_a_list_of_objects(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_other_json_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
+def test_json_file_that_is_not_a_list_of_objects_is_refused(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "d.json"
     path.write_text(text)
     with pytest.raises(DatasetError, match=words):
@@ -335,7 +333,7 @@ def test_compressed_files_give_the_same_rows(tmp_path: Path) -> None:
     content = b'{"a": 1}\n{"a": 2}\n'
     plain = lines(tmp_path, content)
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(content))
-    # Two frames, as parallel compressors write them.
+    # Parallel compressors write two frames.
     half = zstandard.compress(content[:9]) + zstandard.compress(content[9:])
     (tmp_path / "d.JSONL.zst").write_bytes(half)
     assert load_file(tmp_path / "d.jsonl.gz") == plain
@@ -368,14 +366,14 @@ def test_a_decompression_bomb_without_lines_is_stopped(
 
 
 @pytest.mark.parametrize("name", ["d.txt", "d", "d.parquet.gz", "d.gz", ".csv.exe"])
-def test_unknown_endings_are_refused(tmp_path: Path, name: str) -> None:
+def test_unknown_file_extensions_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("")
     with pytest.raises(DatasetError, match="unknown kind of data file"):
         load_file(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["no.csv", "no.jsonl", "no.parquet"])
-def test_a_file_that_does_not_exist_or_is_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_missing_file_or_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(DatasetError, match="does not exist"):
         load_file(tmp_path / name)
     (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""Values of typed sources as JSON, and what happens without the optional libraries."""
+"""Values of typed sources as JSON, and errors without the optional libraries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from aigo_bridge.spec.datasets import DatasetSpec
         ({1: (2, None)}, {"1": [2, None]}),
     ],
 )
-def test_a_value_becomes_json(value: Any, expected: Any) -> None:
+def test_value_is_converted_to_json(value: Any, expected: Any) -> None:
     assert plain(value) == expected
     assert type(plain(value)) is type(expected)
 
@@ -49,14 +49,16 @@ def test_a_value_without_a_json_form_is_refused(value: object) -> None:
         plain(value)
 
 
-def test_without_pyarrow_parquet_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_pyarrow_shows_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "d.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DatasetError, match="run: pip install 'pyarrow>="):
         load_file(tmp_path / "d.parquet")
 
 
-def test_without_the_hub_library_a_hub_data_set_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_dataset_without_the_library_shows_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     source = {"type": "huggingface", "path": "x/y", "split": "test"}
     spec = DatasetSpec.model_validate({"key": "d", "display_name": "D", "source": source})

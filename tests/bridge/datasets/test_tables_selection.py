@@ -1,4 +1,4 @@
-"""Which rows are taken, what they are called, and the digest."""
+"""Selected rows, their ids and their digest."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ def numbers(rows: Rows) -> list[int]:
 NUMBERED = [{"n": number} for number in range(1_000)]
 
 
-def test_head_takes_the_first_rows_and_knows_the_total() -> None:
+def test_head_selects_the_first_rows_and_counts_all() -> None:
     rows = rows_of(NUMBERED, Selection(3))
     assert numbers(rows) == [0, 1, 2]
     assert rows.total == 1_000
 
 
-def test_more_than_there_are_means_all() -> None:
+def test_selection_larger_than_the_source_returns_all_rows() -> None:
     assert numbers(rows_of(NUMBERED[:5], Selection(10))) == [0, 1, 2, 3, 4]
     assert numbers(rows_of(NUMBERED[:5], Selection(10, "random"))) == [0, 1, 2, 3, 4]
 
 
-def test_random_is_the_same_everywhere_and_keeps_the_order() -> None:
+def test_random_selection_is_reproducible_and_keeps_the_order() -> None:
     found = numbers(rows_of(NUMBERED, Selection(8, "random")))
-    # Written down once: another machine, Python or release must choose the same rows.
+    # Fixed values: every machine, Python version and release must select the same rows.
     assert found == EXPECTED_RANDOM
     assert found == sorted(found)
 
 
-def test_another_seed_chooses_other_rows() -> None:
+def test_different_seed_selects_different_rows() -> None:
     assert numbers(rows_of(NUMBERED, Selection(8, "random", seed=1))) != EXPECTED_RANDOM
 
 
-def test_random_is_spread_over_the_whole_source() -> None:
+def test_random_selection_covers_the_whole_source_evenly() -> None:
     counts = [0] * 10
     for seed in range(200):
         for number in numbers(rows_of(NUMBERED[:100], Selection(10, "random", seed))):
@@ -60,7 +60,7 @@ def test_random_is_spread_over_the_whole_source() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 50))
-def test_a_larger_random_selection_contains_the_smaller(small: int, large: int, size: int) -> None:
+def test_larger_random_selection_contains_the_smaller_one(small: int, large: int, size: int) -> None:
     small, large = sorted((small, large))
     data = NUMBERED[:size]
     few = set(numbers(rows_of(data, Selection(small, "random"))))
@@ -70,7 +70,7 @@ def test_a_larger_random_selection_contains_the_smaller(small: int, large: int, 
 
 
 @pytest.mark.parametrize("number", [0, -1])
-def test_no_samples_cannot_be_asked_for(number: int) -> None:
+def test_selection_of_less_than_one_sample_is_refused(number: int) -> None:
     with pytest.raises(UsageError, match="expected at least 1"):
         Selection(number)
 
@@ -79,7 +79,7 @@ def ids(*values: Any) -> list[str | int]:
     return [row.sample_id for row in rows_of([{"sample_id": value} for value in values]).rows]
 
 
-def test_a_unique_sample_id_column_identifies_rows() -> None:
+def test_unique_sample_id_column_is_used_as_the_id() -> None:
     assert ids("b", "a") == ["b", "a"]
     assert ids(5, 3) == [5, 3]
     assert ids(1.5, "x") == ["1.5", "x"]
@@ -89,11 +89,11 @@ def test_a_unique_sample_id_column_identifies_rows() -> None:
 @pytest.mark.parametrize(
     "values", [("a", "a"), ("1", 1), (None, "a"), ("", "a"), (float("nan"), 1), ([1], [2]), ({"a": 1}, "b")]
 )
-def test_otherwise_rows_are_numbered(values: tuple[Any, ...]) -> None:
+def test_rows_without_unique_sample_ids_are_numbered(values: tuple[Any, ...]) -> None:
     assert ids(*values) == [0, 1]
 
 
-def test_a_row_without_the_column_makes_all_rows_numbered() -> None:
+def test_all_rows_are_numbered_if_one_has_no_sample_id() -> None:
     rows = rows_of([{"sample_id": "a"}, {"x": 1}])
     assert [row.sample_id for row in rows.rows] == [0, 1]
 
@@ -114,7 +114,7 @@ def test_row_numbers_of_a_random_selection_are_those_of_the_source() -> None:
     assert [row.sample_id for row in rows.rows] == numbers(rows)
 
 
-def test_the_digest_is_of_the_selected_rows_alone_and_known() -> None:
+def test_digest_depends_only_on_the_selected_rows() -> None:
     one = rows_of([{"q": "é", "n": 1.5, "l": [None, True]}])
     assert one.digest == KNOWN_DIGEST
     assert rows_of([{"l": [None, True], "n": 1.5, "q": "é"}]).digest == KNOWN_DIGEST
@@ -133,7 +133,7 @@ def test_different_rows_have_different_digests(data: list[dict[str, Any]]) -> No
     assert one.digest != other.digest
 
 
-def test_a_hundred_thousand_rows_are_read_with_memory_for_the_selected(tmp_path: Path) -> None:
+def test_memory_for_a_large_file_depends_only_on_the_selected_rows(tmp_path: Path) -> None:
     import tracemalloc
 
     path = tmp_path / "d.jsonl"
@@ -148,7 +148,7 @@ def test_a_hundred_thousand_rows_are_read_with_memory_for_the_selected(tmp_path:
         tracemalloc.stop()
     assert rows.total == 100_000
     assert rows.rows[0].sample_id == f"row-{rows.rows[0].data['sample_id'][4:]}"
-    # The file has 13 MB; eight bytes per id and a read buffer are what is kept.
+    # The file has 13 MB. Only eight bytes per id and a read buffer stay in memory.
     assert peak < 3_000_000
 
 

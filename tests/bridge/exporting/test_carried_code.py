@@ -1,4 +1,4 @@
-"""Definitions of a file that a converted task carries: all that is used, and nothing else."""
+"""A converted task contains exactly the definitions that it uses."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_that_a_name_needs_is_carried_in_order(file: Path) -> None:
+def test_required_definitions_are_copied_in_order(file: Path) -> None:
     text = carried(file, ["Child"])
     names: dict[str, object] = {"__name__": "elsewhere"}
     exec(text, names)
@@ -96,7 +96,7 @@ def test_all_that_a_name_needs_is_carried_in_order(file: Path) -> None:
         ("nothing", "'nothing' is not defined at the top level of my eval.py"),
     ],
 )
-def test_code_that_needs_more_is_refused_with_the_reason(name: str, reason: str, file: Path) -> None:
+def test_code_that_cannot_be_copied_is_refused_with_the_reason(name: str, reason: str, file: Path) -> None:
     with pytest.raises(NotCarriedError, match=reason.replace("(", r"\(").replace(")", r"\)")):
         carried(file, [name])
 
@@ -111,7 +111,7 @@ def test_a_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["A = 1\n", "A = '''x'''\n", 'A = """x"""\n', "A = '''x''' + \"\"\"\\\\\"\"\"\n", "A = '\\\\'\n"]
 )
-def test_code_is_the_same_text_in_the_snippet(text: str, tmp_path: Path) -> None:
+def test_code_in_the_snippet_keeps_its_value(text: str, tmp_path: Path) -> None:
     file = tmp_path / "a b.py"
     snippet = with_code("from own_a_b import A\n", {file: text})
     names: dict[str, object] = {}
@@ -125,7 +125,7 @@ def test_code_is_the_same_text_in_the_snippet(text: str, tmp_path: Path) -> None
     assert str(tmp_path) not in snippet
 
 
-def test_a_scorer_that_cannot_run_in_a_snippet_is_noticed(tmp_path: Path) -> None:
+def test_scorer_that_cannot_run_in_a_snippet_is_reported(tmp_path: Path) -> None:
     def scorer(body: str) -> dict[str, str]:
         own = with_code("", {tmp_path / "x.py": body})
         call = "def compute_scores(sample, solver_output):\n    from own_x import grade\n    return {'a': grade()}\n"

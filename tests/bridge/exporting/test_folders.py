@@ -1,4 +1,4 @@
-"""Where exports are written: complete or not at all, and never over anything that no export wrote."""
+"""Exports are written completely or not at all, and never overwrite other files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_new_folder_appears_with_all_that_is_in_it(tmp_path: Path) -> None:
+def test_new_folder_is_created_with_all_its_content_at_once(tmp_path: Path) -> None:
     with new_content(tmp_path / "a" / "b", force=False) as draft:
         fill(draft, "1")
         assert not (tmp_path / "a" / "b").exists()
@@ -44,7 +44,7 @@ def test_a_new_folder_appears_with_all_that_is_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_error_leaves_nothing(error: type[BaseException], tmp_path: Path) -> None:
+def test_no_files_are_left_after_an_error(error: type[BaseException], tmp_path: Path) -> None:
     def interrupted(out: Path, *, force: bool) -> None:
         with new_content(out, force=force) as draft:
             fill(draft, "2")
@@ -68,7 +68,7 @@ def test_an_empty_folder_is_used(tmp_path: Path) -> None:
     assert len(contents(tmp_path / "out")) == 4
 
 
-def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+def test_symlink_to_a_folder_is_kept(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to("real")
 
@@ -78,7 +78,7 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     assert len(contents(tmp_path / "real")) == 4
 
 
-def test_a_folder_with_content_is_refused(tmp_path: Path) -> None:
+def test_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     export(tmp_path / "out", "1")
 
     with pytest.raises(UsageError, match=r"is not empty; .*--force"):
@@ -87,15 +87,15 @@ def test_a_folder_with_content_is_refused(tmp_path: Path) -> None:
     assert "2" not in "".join(contents(tmp_path / "out").values())
 
 
-def test_a_file_is_refused(tmp_path: Path) -> None:
+def test_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
 
     with pytest.raises(UsageError, match="is a file, expected a folder"):
         export(tmp_path / "out", "1", force=True)
 
 
-def test_force_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
-    """Logs of runs in the folder stay; files of the old export that the new one has not are gone."""
+def test_force_replaces_only_files_of_an_export(tmp_path: Path) -> None:
+    """Run logs in the folder stay. Files that only the old export had are deleted."""
     export(tmp_path / "out", "1")
     (tmp_path / "out" / "t" / "old.yaml").write_text("1")
     (tmp_path / "out" / "logs").mkdir()
@@ -144,11 +144,11 @@ def test_files_that_an_export_did_not_write_are_not_replaced(name: str, tmp_path
         ("---", "___"),
     ],
 )
-def test_keys_become_names_of_modules(key: str, name: str) -> None:
+def test_module_name_is_derived_from_the_key(key: str, name: str) -> None:
     assert module_name(key) == name
 
 
-def test_taken_names_are_counted_on() -> None:
+def test_taken_module_names_get_the_next_number() -> None:
     assert module_name("a-b", ["a_b", "a_b_2"]) == "a_b_3"
     assert unique_names(["a-b", "a_b", "a.b"], ["x"]) == {"a-b": "a_b_2", "a_b": "a_b", "a.b": "a_b_3"}
 
@@ -158,7 +158,7 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 @settings(deadline=None)
 @given(key=any_text)
-def test_any_key_becomes_an_identifier(key: str) -> None:
+def test_every_key_is_converted_to_an_identifier(key: str) -> None:
     name = identifier(key)
 
     assert name.isidentifier()
@@ -169,7 +169,7 @@ def test_any_key_becomes_an_identifier(key: str) -> None:
 
 @settings(deadline=None)
 @given(keys=st.lists(any_text, unique=True, max_size=6), reserved=st.lists(st.sampled_from(["a", "_", "_2"])))
-def test_names_are_unique(keys: list[str], reserved: list[str]) -> None:
+def test_module_names_are_unique(keys: list[str], reserved: list[str]) -> None:
     names = unique_names(keys, reserved)
 
     assert list(names) == keys
@@ -185,7 +185,7 @@ values = st.recursive(
 
 @settings(deadline=None)
 @given(value=values)
-def test_literals_mean_the_value(value: object) -> None:
+def test_literal_evaluates_to_the_value(value: object) -> None:
     source = literal(value)
 
     assert repr(ast.literal_eval(source)) == repr(value)
@@ -194,6 +194,6 @@ def test_literals_mean_the_value(value: object) -> None:
 
 @settings(deadline=None)
 @given(text=any_text)
-def test_texts_are_one_line_of_source(text: str) -> None:
+def test_text_literal_is_one_source_line(text: str) -> None:
     assert ast.literal_eval(text_literal(text)) == text
     assert "\n" not in text_literal(text)

@@ -1,4 +1,4 @@
-"""Templates over the answer: which of them are short Python, and that no other is taken for one of them."""
+"""Templates over the answer: translation to Python methods, and templates that have none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ CONTENT = "solver_output.output.choices[0].message.content"
         (f"{{{{ {CONTENT} | upper }}}}", ("upper",)),
     ],
 )
-def test_these_are_methods_of_the_answer(template: str | None, methods: tuple[str, ...]) -> None:
+def test_template_is_translated_to_methods_of_the_answer(
+    template: str | None, methods: tuple[str, ...]
+) -> None:
     assert answer_methods(template) == methods
 
 
@@ -51,12 +53,12 @@ def test_these_are_methods_of_the_answer(template: str | None, methods: tuple[st
         "{% set solver_output = sample %}{{ solver_output.output }}",
     ],
 )
-def test_these_are_not(template: str) -> None:
+def test_template_without_equivalent_methods_is_not_translated(template: str) -> None:
     assert answer_methods(template) is None
 
 
 class Output:
-    """What templates see of a solver's output."""
+    """Solver output as templates see it."""
 
     def __init__(self, text: str):
         self.output = chat_output(text)
@@ -71,8 +73,10 @@ filters = st.lists(st.sampled_from(["trim", "lower", "upper"]), max_size=4)
     names=filters,
     start=st.sampled_from(["solver_output.output", CONTENT]),
 )
-def test_python_says_what_the_template_says(text: str, names: list[str], start: str) -> None:
-    """For any answer: blanks of all kinds, letters whose case changes their number."""
+def test_translated_methods_give_the_same_text_as_the_template(
+    text: str, names: list[str], start: str
+) -> None:
+    """This holds for any answer, including all kinds of whitespace and letters whose case changes the length."""
     template = "{{ " + " | ".join([start, *names]) + " }}"
     said = text
     for method in answer_methods(template) or ("missing",) * bool(names):

@@ -1,4 +1,4 @@
-"""What a hosted export packs is the same task on another machine: files, rows, ids, digest."""
+"""A packed export is the same task on another machine: files, rows, ids and digest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def write_task(
 
 
 def packed(made: TaskPlan, folder: Path) -> TaskPlan:
-    """The plan made again from its packed files."""
+    """Return the plan that is read from the packed files of a plan."""
     manifest = ExportManifest(
         "qa", "hosted", "inspect", made.task.key, made.task.display_name, "", made.digest, "", len(made.samples),
         made.num_trials, True, made.model_keys, (), (), (), dict(made.config),
@@ -72,15 +72,15 @@ def packed(made: TaskPlan, folder: Path) -> TaskPlan:
 
 
 def same(one: TaskPlan, other: TaskPlan) -> bool:
-    """Whether two plans are equal in everything but where they came from; NaN equals NaN."""
+    """Return whether two plans are equal except for their origin. NaN equals NaN."""
     rows = [json.dumps([sample.id, dict(sample.data)]) for sample in one.samples]
     return one.header() == other.header() and rows == [
         json.dumps([sample.id, dict(sample.data)]) for sample in other.samples
     ]
 
 
-def test_includes_travel_in_their_places(tmp_path: Path) -> None:
-    """Up and down the folders, text and YAML, included from what was included."""
+def test_included_files_are_packed_with_their_paths(tmp_path: Path) -> None:
+    """Includes are nested, from parent folders and subfolders, as text and YAML."""
     root = tmp_path / "author"
     scorers = "[{$ref: ../scorers/equal.yaml}]"
     file = write_task(root / "tasks" / "deep", content="!include ../../prompts/ask.md", scorers=scorers)
@@ -125,7 +125,7 @@ def test_rows_chosen_by_number_keep_their_ids(tmp_path: Path) -> None:
     assert again.dataset.total == 20
 
 
-def test_fewer_rows_are_another_plan(tmp_path: Path) -> None:
+def test_packed_plan_with_fewer_rows_has_a_different_digest(tmp_path: Path) -> None:
     made = plan(PlanOrigin(str(write_task(tmp_path / "author"))))
     packed(made, tmp_path / "packed")
 
@@ -135,7 +135,7 @@ def test_fewer_rows_are_another_plan(tmp_path: Path) -> None:
     assert fewer.digest != made.digest
 
 
-def test_several_data_sets_have_a_file_each(tmp_path: Path) -> None:
+def test_several_datasets_are_packed_as_one_file_each(tmp_path: Path) -> None:
     file = write_task(
         tmp_path / "author", dataset="{keys: [rows, more]}", content='"{{ sample.rows.q }} << config.n >>"'
     )
@@ -146,7 +146,7 @@ def test_several_data_sets_have_a_file_each(tmp_path: Path) -> None:
     assert same(made, packed(made, tmp_path / "packed"))
 
 
-def test_the_name_of_a_data_set_that_has_a_file_of_its_own_is_kept(tmp_path: Path) -> None:
+def test_display_name_of_a_dataset_file_is_kept(tmp_path: Path) -> None:
     file = write_task(tmp_path / "author", dataset="{key: named}")
     entity = "key: named\ndisplay_name: A name\nsource: {type: local, file_path: rows.jsonl}\n"
     (tmp_path / "author" / "named.yaml").write_text(entity)
@@ -174,7 +174,7 @@ def test_a_task_that_reads_other_environment_variables_is_refused(
             packed_plan(tmp_path / "packed", made.config)
 
 
-def test_a_task_that_another_release_reads_otherwise_is_refused(tmp_path: Path) -> None:
+def test_export_that_this_release_reads_differently_is_refused(tmp_path: Path) -> None:
     made = plan(PlanOrigin(str(write_task(tmp_path / "author"))))
     packed(made, tmp_path / "packed")
     manifest = read_manifest(tmp_path / "packed")
@@ -184,7 +184,7 @@ def test_a_task_that_another_release_reads_otherwise_is_refused(tmp_path: Path) 
         packed_plan(tmp_path / "packed", made.config)
 
 
-def test_files_that_changed_while_they_were_packed_are_refused(tmp_path: Path) -> None:
+def test_files_changed_during_packing_are_refused(tmp_path: Path) -> None:
     file = write_task(tmp_path / "author")
     made = plan(PlanOrigin(str(file)))
     file.write_text(file.read_text().replace("QA", "Other"))
@@ -193,7 +193,7 @@ def test_files_that_changed_while_they_were_packed_are_refused(tmp_path: Path) -
         packed(made, tmp_path / "packed")
 
 
-def test_another_data_set_is_not_in_the_export(tmp_path: Path) -> None:
+def test_dataset_that_is_not_in_the_export_is_refused(tmp_path: Path) -> None:
     file = write_task(tmp_path / "author", dataset="{key: << config.d >>}")
     text = file.read_text()
     parameter = "config_spec:\n  - {type: dataset, key: d, display_name: D, default_value: rows}\n"
@@ -238,10 +238,10 @@ a_row = st.dictionaries(st.sampled_from(["q", "x y", "sample_id", "items", "ü"]
 
 @settings(deadline=None)
 @given(rows=st.lists(a_row, min_size=1, max_size=4))
-def test_any_rows_come_back_as_they_were(
+def test_packed_rows_are_restored_unchanged(
     rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Also NaN, infinities, integers of any length, separators of lines that are none; identical types included."""
+    """This includes types, NaN, infinities, long integers and Unicode line separators."""
     from aigo_bridge.datasets.files import load_file
 
     file = tmp_path_factory.mktemp("rows") / "rows.jsonl"
@@ -293,14 +293,14 @@ PARAMETERS: list[Parameter] = [
         ("text", None, None),
     ],
 )
-def test_typed_arguments_are_distinguished_from_received_ones(
+def test_received_arguments_are_converted_to_parameter_types(
     key: str, arrived: object, meant: object
 ) -> None:
     assert typed_arguments(PARAMETERS, {key: arrived}) == {key: meant}
 
 
-def test_a_text_that_became_something_else_is_lost() -> None:
-    """`010` arrives as 8, `yes` as true: better asked again than guessed."""
+def test_argument_changed_by_yaml_parsing_is_refused() -> None:
+    """YAML reads `010` as 8 and `yes` as true, so the original text cannot be restored."""
     with pytest.raises(SpecError) as caught:
         typed_arguments(PARAMETERS, {"text": 8, "one": True, "unknown": 1})
 
@@ -308,7 +308,7 @@ def test_a_text_that_became_something_else_is_lost() -> None:
     assert all(issue.hint for issue in caught.value.issues)
 
 
-def test_a_plan_without_a_file_cannot_be_packed(tmp_path: Path) -> None:
+def test_plan_without_a_file_cannot_be_packed(tmp_path: Path) -> None:
     made = replace(plan(PlanOrigin(str(write_task(tmp_path / "author")))), origin=None)
 
     with pytest.raises(UnsupportedPlanError, match="was not made from a file"):

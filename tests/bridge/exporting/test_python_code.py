@@ -1,4 +1,4 @@
-"""Generated files: what a template uses of a runtime is copied, and nothing else."""
+"""Generated files contain only the runtime code that the template uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def definitions(source: str) -> list[str]:
     return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
 
 
-def test_only_what_is_needed_is_copied_before_the_last_statement() -> None:
+def test_only_required_definitions_are_copied_before_the_last_statement() -> None:
     source = with_runtime(SOURCE.replace("{code}", "metric_values([], [])"), RUNTIME)
 
     assert definitions(source) == ["mean", "deviation", "metric_values", "last"]
@@ -38,7 +38,7 @@ def test_only_what_is_needed_is_copied_before_the_last_statement() -> None:
     assert source.index("DATA = ") < source.index("FORMULAS: ") < source.index("def metric_values")
 
 
-def test_imports_of_packages_follow_those_of_python() -> None:
+def test_third_party_imports_follow_standard_library_imports() -> None:
     source = with_runtime(SOURCE.replace("{code}", "bleu"), RUNTIME)
 
     head = source[: source.index("DATA")].strip().splitlines()
@@ -52,13 +52,13 @@ def test_imports_of_packages_follow_those_of_python() -> None:
     ]
 
 
-def test_a_constant_keeps_the_text_that_describes_it() -> None:
+def test_copied_constant_keeps_its_docstring() -> None:
     source = with_runtime(SOURCE.replace("{code}", "string_equals"), RUNTIME)
 
     assert 'Any]]\n"""Scores by name, and the compared values."""\n' in source
 
 
-def test_a_copied_file_runs() -> None:
+def test_generated_file_runs() -> None:
     space: dict[str, object] = {}
     exec(
         with_runtime(SOURCE.replace("{code}", 'compared_text(" A ", {}, ["trim", "lower"])'), RUNTIME), space
@@ -67,8 +67,8 @@ def test_a_copied_file_runs() -> None:
     assert space["last"]() == "a"  # type: ignore[operator]  # the function of the source
 
 
-def test_texts_are_data_of_a_template(tmp_path: Path) -> None:
-    """Whatever an author writes, it is no code of Jinja or of Python."""
+def test_template_inserts_texts_as_data(tmp_path: Path) -> None:
+    """Text of an author is never executed as Jinja or Python code."""
     text = "{{ 1 + 1 }}\"\"\"'''\n{% raw %}"
     template = tmp_path / "x.py.jinja"
     template.write_text("A = {{ text | text }}\nB = {{ [text] | literal }}\n")
@@ -79,7 +79,7 @@ def test_texts_are_data_of_a_template(tmp_path: Path) -> None:
     assert (space["A"], space["B"]) == (text, [text])
 
 
-def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
+def test_missing_template_value_is_an_error(tmp_path: Path) -> None:
     template = tmp_path / "x.py.jinja"
     template.write_text("{{ missing }}")
 
@@ -87,5 +87,5 @@ def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
         rendered(template)
 
 
-def test_names_of_a_module_are_those_that_it_uses_or_gives() -> None:
+def test_module_names_include_used_and_defined_names() -> None:
     assert names_in("def a(b):\n    c = d(e=f)\n") >= {"a", "b", "c", "d", "f"}

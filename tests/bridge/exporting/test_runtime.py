@@ -1,4 +1,4 @@
-"""The code that native exports copy computes what runs compute."""
+"""The code in native exports computes the same values as a run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ AGGREGATORS = [TypeAdapter(ScoreOfTrials).validate_python(entry) for entry in AS
 
 
 @pytest.mark.parametrize("module", ["aigo_bridge", "aigo_inspect", "aigo_lighteval"])
-def test_a_runtime_needs_nothing_of_aigo_bridge(module: str) -> None:
-    """But the runtime that is copied with it."""
+def test_runtime_does_not_import_aigo_bridge(module: str) -> None:
+    """The only exception is the runtime that is copied with it."""
     _, tree = _runtime(f"{module}.exporting.runtime")
 
     imported = {
@@ -43,7 +43,7 @@ def test_a_runtime_needs_nothing_of_aigo_bridge(module: str) -> None:
     assert packages - sys.stdlib_module_names <= {"inspect_ai", "lighteval", "sacrebleu"}
 
 
-def test_every_form_is_a_function_of_the_runtime() -> None:
+def test_every_native_form_is_a_runtime_function() -> None:
     forms = {name: form for name, form in native.SCORERS.items() if form.code}
 
     assert {name: getattr(runtime, form.code).__name__ for name, form in forms.items()} == {
@@ -58,11 +58,11 @@ def test_every_form_is_a_function_of_the_runtime() -> None:
     ("formula", "value"),
     [("mean", 7 / 3), ("min", 1.0), ("max", 4.0), ("std_dev", 1.5275252316519468)],
 )
-def test_a_formula_gives_the_known_value(formula: str, value: float) -> None:
+def test_formula_computes_the_known_value(formula: str, value: float) -> None:
     assert runtime.FORMULAS[formula]([1.0, 2.0, 4.0]) == value
 
 
-def test_a_value_of_the_sample_is_compared_in_place_of_the_answer() -> None:
+def test_sample_value_is_compared_instead_of_the_answer() -> None:
     assert runtime.compared_text(" A\n", {}, ["trim", "lower"]) == "a"
     assert runtime.compared_text(" A\n", {"value": " B"}, []) == " B"
 
@@ -81,7 +81,7 @@ def test_bleu_is_at_most_one() -> None:
     assert "tok:13a" in metadata["signature"]
 
 
-def test_frequencies_are_shares_of_the_samples_that_have_a_score() -> None:
+def test_frequencies_are_proportions_of_scored_samples() -> None:
     scores = [{"n": 1.0}, {"n": 0.0}, {"n": 1.0}, {"other": 3.0}]
     wanted = [
         {"type": "frequency", "field": "n", "name": "n_"},

@@ -1,4 +1,4 @@
-"""What every import has in common: names of files, exit codes, reports, and which engine a location belongs to."""
+"""Shared parts of all imports: file names, exit codes, reports, and the engine of a location."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def result(**fields: object) -> ImportReport:
         ("é", "é"),
     ],
 )
-def test_names_of_logs_become_names_of_files(name: str, stem: str) -> None:
+def test_file_name_is_derived_from_the_log_name(name: str, stem: str) -> None:
     assert file_stem(name, set()) == stem
 
 
-def test_names_that_are_taken_get_a_number() -> None:
+def test_taken_file_names_get_a_number() -> None:
     taken: set[str] = set()
     assert [file_stem(name, taken) for name in ("a", "a", "a-2", "a")] == ["a", "a-2", "a-2-2", "a-3"]
     assert len(taken) == 4
 
 
-def test_damage_is_worse_than_loss_and_loss_is_judged_by_the_user() -> None:
+def test_exit_code_of_damage_is_fixed_and_of_loss_depends_on_the_user() -> None:
     assert result().with_exit_code(None).exit_code == ExitCode.DONE
     assert result().with_exit_code(2).exit_code == ExitCode.DONE
     assert result().with_exit_code(1).exit_code == ExitCode.FAILED
@@ -61,7 +61,7 @@ def test_damage_is_worse_than_loss_and_loss_is_judged_by_the_user() -> None:
     assert damaged.reason == "2 parts of the log could not be read: m at byte 7: cut off"
 
 
-def test_the_report_is_for_people_and_for_programs(tmp_path: Path) -> None:
+def test_import_report_has_text_and_json_form(tmp_path: Path) -> None:
     damage = (Damage("m", 7, "cut off"),)
     report = result(
         damage=damage, loss_file=tmp_path / "a.loss.json", redacted=Counter({"key": 1})
@@ -87,7 +87,7 @@ def test_every_engine_reads_its_own_logs() -> None:
         assert "(" in load_logs(name).expected
 
 
-def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) -> None:
+def test_locations_are_assigned_to_the_engine_of_their_files(tmp_path: Path) -> None:
     (tmp_path / "mine.eval").write_bytes(b"PK")
     (tmp_path / "odd.json").write_text('{"a": 1}')
     (tmp_path / "lh.json").write_text('{\n  "config_general": {}, "results": {}}')
@@ -103,9 +103,9 @@ def test_locations_belong_to_the_engines_whose_files_they_are(tmp_path: Path) ->
     assert engines("in.json") == {"inspect": ["in.json"]}
     assert engines("lh.json") == {"lighteval": ["lh.json"]}
     assert engines("rows.parquet") == {"lighteval": ["rows.parquet"]}
-    # It may have been a log: its report says what is wrong with it.
+    # The file may be a damaged log, and its report shows the error.
     assert engines("cut.json") == {"inspect": ["cut.json"]}
-    # In a folder the content decides as well, but any dataset may be a Parquet file.
+    # In a folder, the content also decides, but a dataset may be a Parquet file.
     assert engines() == {"inspect": ["in.json", "mine.eval"], "lighteval": ["lh.json"]}
     with pytest.raises(UsageError, match=r"odd\.json' is not an engine log: it is JSON without"):
         engines("odd.json")
