@@ -1,4 +1,4 @@
-"""`action.yml`, carried out step by step as GitHub does: each step in a shell, inputs as variables."""
+"""`action.yml`, run step by step as on GitHub: each step in a shell, with inputs as environment variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 
 
 def carried_out(folder: Path, **given: str) -> dict[str, subprocess.CompletedProcess[str]]:
-    """Steps that run something → how they ended; after one that failed only those that always run."""
+    """Run the steps and return their results; after a failure, only steps that always run are executed."""
     inputs = {name: str(each["default"]) for name, each in ACTION["inputs"].items()} | {"package": ""} | given
     own = {name for step in STEPS for name in step.get("env", {})}
     with exchange(*own) as commands:
@@ -30,7 +30,7 @@ def carried_out(folder: Path, **given: str) -> dict[str, subprocess.CompletedPro
 def in_shells(
     folder: Path, inputs: dict[str, str], commands: str
 ) -> dict[str, subprocess.CompletedProcess[str]]:
-    """The steps, with the folder of the commands."""
+    """Return the steps with the command folder on the path."""
     path = f"{commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     failed = False

@@ -1,4 +1,4 @@
-"""`agent_solver`: the model works with tools in a sandbox, alone or with others, and nowhere else."""
+"""`agent_solver`: the model works with tools in a sandbox, alone or with other agents."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def traces(result: dict[str, Any]) -> list[Trace]:
 def test_agent_works_until_it_answers_or_reaches_a_limit(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And its outputs are scored again without a sandbox."""
+    """Its outputs can also be scored again without a sandbox."""
     done = aigo("run", task, "--model", "scripted/m.jsonl", "-o", "out")
 
     assert done.code == 0, done.out + done.err
@@ -124,7 +124,7 @@ def test_agent_works_until_it_answers_or_reaches_a_limit(
 
 
 def test_two_agents_are_nested_spans(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """The shipped task by its name: the analyst's conversation stands inside of the call that handed over."""
+    """In the shipped task, the analyst's conversation is inside the call that handed over to it."""
     answers = TASKS / "handoff-small" / "answers.jsonl"
     done = aigo("run", "aigo_tasks/handoff-small", "--model", f"scripted/{answers}", "-o", "out")
 

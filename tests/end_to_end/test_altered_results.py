@@ -1,6 +1,6 @@
-"""Whatever is altered in a result, its provenance, attestation, native log, cassette or bundle is found, and its place named.
+"""Every alteration of a result, provenance file, attestation, native log, cassette or bundle is detected and located.
 
-`AIGO_ALTERATIONS=2000` makes as many changes (`make nightly`); without it there are enough for every kind at every source.
+`AIGO_ALTERATIONS=2000` sets the number of alterations (`make nightly`); the default covers every kind for every source.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TASKS_OF = {"run": REPOSITORY / "examples/capitals", "judged": TRIVIA}
 
 @dataclass(frozen=True)
 class Source:
-    """A result with all that is checked with it."""
+    """Result with all files that are verified with it."""
 
     name: str
     result: Path
@@ -62,8 +62,8 @@ class Source:
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
-    """A run, one with judges, one with a sample that failed, trials of a run file, and imported logs of both engines; all attested
-    and bundled.
+    """Attested and bundled results: a run, a run with judges, a run with a failed sample, trials of a run file, and
+    imported logs of both engines.
     """
     folder = tmp_path_factory.mktemp("altered")
     public = make_key(folder / "key.pem")
@@ -134,7 +134,7 @@ def _run_with_judge(folder: Path) -> tuple[str, Path, Path]:
 
 
 def _run_with_failure(folder: Path) -> tuple[str, Path, Path]:
-    """On the other engine, and no answer for one sample."""
+    """Run the other engine without an answer for one sample."""
     example, answers = REPOSITORY / "examples/capitals", folder / "failing.jsonl"
     broken = {"match": {"contains": "Peru"}, "reply": {"error": "out of order", "status": 400}}
     answers.write_bytes(orjson.dumps(broken) + b"\n" + (example / "answers.jsonl").read_bytes())
@@ -148,7 +148,7 @@ def _results_of(folder: Path) -> Path:
 
 
 def _repeated(folder: Path) -> tuple[str, Path, Path]:
-    """Several runs of one task."""
+    """Run one task several times."""
     example = folder / "example"
     shutil.copytree(REPOSITORY / "examples/capitals", example)
     (example / "run.yaml").write_text(
@@ -212,7 +212,7 @@ def _ids(lines: list[bytes]) -> list[str]:
 
 
 def _lines(content: bytes) -> tuple[list[bytes], int]:
-    """The samples of a `.json` result, one a line, and where they end; none of a repeated task's."""
+    """Return the samples of a `.json` result, one in each line, and the end of the list."""
     if not content.startswith(FIRST_LINE):
         return [], 0
     end = content.index(b"\n]", len(FIRST_LINE))
@@ -262,7 +262,7 @@ def removed(source: Source, folder: Path, chance: random.Random) -> tuple[Path, 
 
 
 def removed_failure(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """Who leaves out the samples that failed has a better number."""
+    """Remove failed samples, which improves the metric."""
     if source.name != "failed":
         return removed(source, folder, chance)
     result = _copied(source, folder)
@@ -275,7 +275,7 @@ def removed_failure(source: Source, folder: Path, chance: random.Random) -> tupl
 
 
 def own_task(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """The task at hand has another prompt, or another row, than the one that was run."""
+    """Change the prompt or a row of the task."""
     if source.name not in ("run", "failed"):
         return prompt(source, folder, chance)
     task = folder / "task"
@@ -290,7 +290,7 @@ def own_task(source: Source, folder: Path, chance: random.Random) -> tuple[Path,
 
 
 def prompt(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """A letter of what was asked or answered, or of a row of the dataset."""
+    """Change one letter of a prompt, an answer or a dataset row."""
     result = _copied(source, folder)
     content = result.read_bytes()
     begin = content.index(chance.choice([b'"text":"', b'"data":{"']))
@@ -320,7 +320,7 @@ def attestation(source: Source, folder: Path, chance: random.Random) -> tuple[Pa
 
 
 def another_key(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """Altered as a whole, with provenance and all, and signed again."""
+    """Change the complete result with its provenance and sign it with another key."""
     result = _copied(source, folder)
     content = result.read_bytes()
     lines, end = _lines(content)
@@ -344,7 +344,7 @@ def native_log(source: Source, folder: Path, chance: random.Random) -> tuple[Pat
 
 
 def bundle(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """A member altered, removed or added."""
+    """Change, remove or add a bundle member."""
     copy = folder / "b.zip"
     kind = chance.choice(["altered", "altered", "altered", "removed", "added"])
     with zipfile.ZipFile(source.bundle) as archive:
@@ -370,7 +370,7 @@ def bundle(source: Source, folder: Path, chance: random.Random) -> tuple[Path, M
 def bundle_written_anew(
     source: Source, folder: Path, chance: random.Random
 ) -> tuple[Path, Materials, set[str]]:
-    """By somebody who writes the digests of the members anew."""
+    """Change a bundle and update the checksums of its members."""
     copy = folder / "b.zip"
     with zipfile.ZipFile(source.bundle) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -408,7 +408,7 @@ Line = tuple[dict[str, Any], bytes]
 def _recorded(
     source: Source, folder: Path, chance: random.Random, change: Callable[[list[Line]], set[str]]
 ) -> tuple[Path, Materials, set[str]]:
-    """A cassette with other lines, whose checksums are right, as whoever means it would write it."""
+    """Write a cassette with changed lines and valid checksums."""
     if source.cassette is None:
         return digit(source, folder, chance)
     lines = list(cassette_lines(source.cassette, lambda issue: pytest.fail(str(issue))))
@@ -471,7 +471,7 @@ def recorded_prompt(source: Source, folder: Path, chance: random.Random) -> tupl
 
 
 def recorded_byte(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """By accident, anywhere in the file as it is packed."""
+    """Change one random byte of the compressed file."""
     if source.cassette is None:
         return digit(source, folder, chance)
     content = source.cassette.read_bytes()
@@ -484,7 +484,7 @@ def recorded_byte(source: Source, folder: Path, chance: random.Random) -> tuple[
 
 
 def said_by_judge(source: Source, folder: Path, chance: random.Random) -> tuple[Path, Materials, set[str]]:
-    """A judge's reply, its question or its score, by somebody who leaves no provenance: the replies tell."""
+    """Change a judge's reply, prompt or score in a result without provenance."""
     if source.name != "judged":
         return digit(source, folder, chance)
     result = folder / source.result.name

@@ -1,4 +1,4 @@
-"""Answers that had arrived when a run was killed are not asked for again."""
+"""Answers received before a run was killed are not requested again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ definition:
 
 @pytest.fixture
 def folder(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A hundred questions."""
+    """Task with a hundred questions."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     rows = [{"q": f"q{n}", "right": "even" if n % 3 else "odd"} for n in range(SAMPLES)]
@@ -59,7 +59,7 @@ def answer_to(question: str) -> dict[str, Any]:
 
 
 def values_of(result: dict[str, Any]) -> list[Any]:
-    """What a result says, without times and ids."""
+    """Return a result without times and ids."""
     found = []
     for sample in result["evidence"]["samples"]:
         for trial in sample["trials"]:
@@ -73,7 +73,7 @@ def values_of(result: dict[str, Any]) -> list[Any]:
 def test_resumed_killed_run_repeats_no_model_call(
     folder: Path, endpoint: Endpoint, aigo: Run, command: Run, result_of: Load, engine: str
 ) -> None:
-    """`kill -9` in the middle; what the server had answered by then is not asked for again, and the result is that of a run in one go."""
+    """The run is killed with `kill -9`; the resumed result equals the result of an uninterrupted run."""
     answered: Counter[str] = Counter()
 
     def answer(body: Any) -> Any:
@@ -128,7 +128,7 @@ BOTH = ("--model", "openai-api/local/m", "--model-map", "j=openai-api/local/m")
 
 @pytest.fixture
 def killed(folder: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A run of which a kill left the checkpoint, and nothing else."""
+    """Output folder of a killed run that contains only the checkpoint."""
     (folder / "task.yaml").write_text(TASK + TRIALS)
     (folder / "rows.jsonl").write_text("".join(f'{{"q": "q{n}", "right": "even"}}\n' for n in range(FEW)))
 
@@ -144,7 +144,7 @@ def killed(folder: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch) -> Callable
 
 
 def numbered(endpoint: Endpoint) -> Any:
-    """Every answer is another one, also to the same question; judges say 0 and 1 in turn."""
+    """Server with a different answer for every call; judges answer 0 and 1 in turn."""
 
     def answer(body: Any) -> Any:
         number = len(endpoint.requests)
@@ -158,7 +158,7 @@ def numbered(endpoint: Endpoint) -> Any:
 def test_answers_are_stored_by_trial_and_scorer(
     folder: Path, endpoint: Endpoint, aigo: Run, killed: Callable[..., None], result_of: Load, engine: str
 ) -> None:
-    """The same is asked in each of three trials, and by two judges."""
+    """Three trials and two judges send identical requests."""
     endpoint.answer = numbered(endpoint)
     words = ("--num-trials", "3", "--engine", engine)
     killed(*words)
@@ -187,7 +187,7 @@ def test_answers_are_stored_by_trial_and_scorer(
 def test_failed_trial_calls_the_model_again(
     folder: Path, endpoint: Endpoint, aigo: Run, killed: Callable[..., None], engine: str
 ) -> None:
-    """All of it: whatever the failure came from would else stay for ever."""
+    """Otherwise the cause of the failure would be permanent."""
     endpoint.answer = lambda body: (
         (400, {"error": {"message": "no"}}) if asked(body) == "judge q2" else (200, completion("1"))
     )
@@ -237,7 +237,7 @@ def test_full_disk_does_not_stop_the_run(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The checkpoint is given up, with a word."""
+    """The checkpoint is abandoned with a warning."""
     endpoint.answer = lambda _: (200, completion("odd"))
     written = os.write
 

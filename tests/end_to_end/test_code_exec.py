@@ -1,4 +1,4 @@
-"""`code_exec`: code that the model wrote runs in a sandbox, and nowhere else."""
+"""`code_exec`: code written by the model runs only in a sandbox."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_code_scorer_is_invalid_in_the_platform_dialect(aigo: Run, task: Path) -
 
 
 def test_snippets_run_in_process_for_debugging(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """The author's code sees this process; the default is that it does not."""
+    """Only with this option can task code access this process."""
     import os
 
     (tmp_path / "d.jsonl").write_text('{"q": "x"}\n')

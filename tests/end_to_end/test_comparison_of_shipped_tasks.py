@@ -1,4 +1,4 @@
-"""Two scripted models on shipped tasks: the difference and its p-value by hand."""
+"""Compare two scripted models on shipped tasks; the difference and its p-value are computed by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.commands import REPOSITORY, Run
 
 @pytest.mark.parametrize("task", ["gsm8k", "mmlu"])
 def test_model_without_right_answers_loses_every_point(aigo: Run, tmp_path: Path, task: str) -> None:
-    """Of k lost and none gained, McNemar's p is 2 · (1/2)ᵏ."""
+    """For k lost and 0 gained samples, McNemar's p is 2 · (1/2)ᵏ."""
     silent = tmp_path / "silent.jsonl"
     silent.write_text(json.dumps({"default": True, "reply": {"text": "I do not know."}}))
     answers = {

@@ -1,4 +1,4 @@
-"""Failed trials, answers that were cut and runs that were killed: every surface gives the same counts."""
+"""Failed trials, truncated answers and killed runs have equal counts in every output."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_capitals(folder: Path, trials: int = 3) -> Path:
 
 
 def write_answers(folder: Path) -> str:
-    """A model that fails 7 of 12 calls, some for each sample; Australia is wrong."""
+    """Write a model that fails 7 of 12 calls and answers wrongly for Australia."""
     rules: list[Any] = []
     for country, city in CITIES.items():
         asked = {"match": {"exact": country}}
@@ -126,7 +126,7 @@ def test_fail_on_error_counts_samples_and_not_trials(aigo: Run, tmp_path: Path) 
 
 @pytest.fixture
 def refusing(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """A provider that refuses one question with HTTP 400, and cuts another answer at its limit."""
+    """Provider that refuses one question with HTTP 400 and truncates another answer."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "key-of-the-test")
 
@@ -169,7 +169,7 @@ def test_refused_and_truncated_answers_are_reported_everywhere(
 def test_run_in_progress_and_killed_shows_no_final_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real run is looked at while two of its samples wait, and after a real `kill -9`."""
+    """The run is viewed while two samples wait, and after `kill -9`."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     write_capitals(tmp_path, 1)
     slow = [
@@ -201,7 +201,7 @@ def test_run_in_progress_and_killed_shows_no_final_metrics(
 
 
 def look(folder: Path, name: str) -> dict[str, Any] | None:
-    """What the page of the run's log shows now; `None` before there is a log."""
+    """Return the current page of the run's log, or `None` without a log."""
     place = folder / "pages"
     place.mkdir(exist_ok=True)
     entries = Folder(folder / "out").listing().entries.values() if (folder / "out").is_dir() else ()

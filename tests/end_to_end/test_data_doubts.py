@@ -1,4 +1,4 @@
-"""What counts against the model and may be the data's or the judge's fault: said at the end of a run, with AI GO's numbers unchanged."""
+"""Warnings at the end of a run about possible errors in the data or the judge; metrics stay unchanged."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_only_blank_answers_count_as_empty(items: list[Any], raw: Any, empty: bo
 def test_redacted_answers_are_a_warning(
     aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    """A value of the environment that happens to be an answer: what is scored is not what the model said, and that is no secret."""
+    """An environment variable has the value of an answer, so the scored text differs from the model's reply."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BUILD_TOKEN", "Port-Moresby-1")
     rows = [{"q": "Papua", "a": "Port-Moresby-1"}, {"q": "Peru", "a": "Lima"}]

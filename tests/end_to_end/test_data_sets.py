@@ -1,4 +1,4 @@
-"""Where rows come from on the command line: beside the task, several at once, generated as a step of their own."""
+"""Datasets on the command line: next to the task, combined, and generated in a separate step."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SIDE_BY_SIDE = (
 
 @pytest.fixture
 def beside(tmp_path: Path) -> Path:
-    """A task on two datasets, of which one has ids."""
+    """Task with two datasets, one of them with ids."""
     (tmp_path / "t.yaml").write_text(SIDE_BY_SIDE)
     (tmp_path / "questions.jsonl").write_text('{"q": "a", "sample_id": "x"}\n{"q": "b", "sample_id": "y"}\n')
     (tmp_path / "my-answers.csv").write_text("a,n\nyes,1\nno,2\n")
@@ -69,7 +69,7 @@ def beside(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 def test_datasets_are_combined_by_row(aigo: Run, beside: Path, echo: str, engine: str) -> None:
-    """`keys`: row n of each makes sample n, each under the key of its dataset."""
+    """`keys`: row n of each dataset is part of sample n, under the dataset's key."""
     done = aigo("run", "t.yaml", "--model", echo, "--out", "out", "--engine", engine)
 
     assert done.code == 0, done.err
@@ -84,7 +84,7 @@ def test_datasets_are_combined_by_row(aigo: Run, beside: Path, echo: str, engine
 
 
 def test_combined_rows_are_selected_together(aigo: Run, beside: Path, echo: str) -> None:
-    """With ids that all datasets have in common, those are the samples'."""
+    """If all datasets have equal ids, the samples have these ids."""
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\nno,y\n")
 
     done = aigo("run", "t.yaml", "--model", echo, "-n", 1, "--subsampling", "random", "--out", "out")
@@ -129,7 +129,7 @@ def test_task_with_several_datasets_is_exported(aigo: Run, beside: Path, echo: s
 
 
 def test_data_files_stay_below_their_root(aigo: Run, tmp_path: Path, echo: str) -> None:
-    """A stranger's dataset file cannot read the rest of the disk."""
+    """A foreign dataset file cannot read the rest of the disk."""
     (tmp_path / "secret.jsonl").write_text('{"q": "key", "a": "yes"}\n')
     folder = tmp_path / "tasks"
     folder.mkdir()
@@ -166,7 +166,7 @@ def test_random_subsampling_is_deterministic(aigo: Run, tmp_path: Path, echo: st
 
 @pytest.fixture
 def generated(tmp_path: Path) -> Path:
-    """A dataset whose rows a model and a snippet make."""
+    """Dataset whose rows are made by a model and a snippet."""
     (tmp_path / "d.yaml").write_text(
         "key: d\ndisplay_name: D\ngenerator_specification:\n  dataset_generator_key: g\n  num_samples: 3\n"
         "  dataset_generator_config: {writer: w}\n"
@@ -253,7 +253,7 @@ REQUEST = (
 def test_generated_rows_start_from_data_sets(
     aigo: Run, tmp_path: Path, start: str, cities: list[str], *, given: bool
 ) -> None:
-    """Datasets that lie beside the file, or elsewhere and are given for their keys."""
+    """The source datasets are next to the file, or passed by their keys."""
     (tmp_path / "d.yaml").write_text(REQUEST)
     (tmp_path / "g.yaml").write_text(PASSED_ON.replace("START", start))
     elsewhere = tmp_path / ("elsewhere" if given else "datasets")

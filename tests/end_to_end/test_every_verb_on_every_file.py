@@ -1,4 +1,4 @@
-"""Every verb on every kind of file: a right answer, or a message that names the file and says what would be right; never a traceback."""
+"""Every verb on every file type: a correct result, or a message with the file name and the fix; never a traceback."""
 
 from __future__ import annotations
 

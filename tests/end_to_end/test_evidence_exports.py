@@ -1,4 +1,4 @@
-"""Results of every kind as a folder for AI GO: valid, complete, and the same at every export."""
+"""Results of every kind are exported to AI GO: valid, complete and identical in every export."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ evaluation:
 
 @pytest.fixture(scope="module")
 def aigo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """`aigo-bridge` in this process, in an empty folder."""
+    """Run `aigo-bridge` in this process, in an empty folder."""
     from aigo_bridge.cli import app
 
     before = Path.cwd()
@@ -120,7 +120,7 @@ def aigo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Tasks of every kind, rows, and models that answer."""
+    """Tasks of every kind with rows and models."""
     for name, text in (
         ("judged", JUDGED), ("parameters", PARAMETERS), ("rows-check", ROWS_TASK), ("system", SYSTEM_TASK),
         ("run", RUN_FILE),
@@ -139,7 +139,7 @@ def project(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Exported:
-    """A folder for AI GO, read back."""
+    """Exported AI GO folder, read back."""
 
     folder: Path
     run: dict[str, Any]
@@ -180,7 +180,7 @@ def _content(folder: Path) -> dict[str, bytes]:
 
 
 def _facts(path: Path) -> Any:
-    """Numbers and ids of a result."""
+    """Return the metrics and ids of a result."""
     log = LogReader(path).load()
     assert log.evidence is not None
     runs = [log.evidence, *(log.evidence.runs or ())]
@@ -200,7 +200,7 @@ def _facts(path: Path) -> Any:
 
 
 def _check(exported: Exported, sources: list[Path], aigo: Run) -> None:
-    """Check everything that AI GO asks of a folder, and that nothing differs from the results."""
+    """Check the AI GO rules for a folder, and that it equals the results."""
     done = aigo("validate", exported.folder, "--dialect", "aigo-3.17")
     assert done.code == 0, done.out
     for log in exported.logs():

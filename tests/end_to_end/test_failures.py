@@ -1,4 +1,4 @@
-"""A failing sample is recorded with its stage and message, and takes nobody with it."""
+"""A failing sample is recorded with its stage and message and does not affect other samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def default(**reply: Any) -> dict[str, Any]:
 
 
 def errors_of(result: dict[str, Any]) -> dict[Any, list[tuple[str, str]]]:
-    """Sample id → (stage, message) of its trial's errors, for the samples that have some."""
+    """Return (stage, message) of the trial errors by sample id."""
     return {
         sample["sample_id"]: [(error["stage"], error["message"]) for error in trial["errors"]]
         for sample in result["evidence"]["samples"]
@@ -38,7 +38,7 @@ def errors_of(result: dict[str, Any]) -> dict[Any, list[tuple[str, str]]]:
 
 @pytest.fixture
 def task(tmp_path: Path) -> Path:
-    """Three questions, compared and judged."""
+    """Three questions with a comparing and a judging scorer."""
     (tmp_path / "q.jsonl").write_text(
         '{"question": "one", "answer": "1"}\n{"question": "two", "answer": "2"}\n{"question": "three", "answer": "3"}\n'
     )
@@ -70,7 +70,7 @@ definition:
 
 
 def test_model_error_fails_one_sample(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
-    """The others are scored; the failed one is in no mean; exit code 1."""
+    """The other samples are scored, the failed one is excluded from means, and the exit code is 1."""
     model = write_script(
         tmp_path / "m", rule("one", text="1"), rule("two", error="no such model"), default(text="3")
     )
@@ -99,7 +99,7 @@ def test_model_error_fails_one_sample(aigo: Run, task: Path, tmp_path: Path, res
 def test_unreadable_judge_fails_its_scorer_only(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load
 ) -> None:
-    """The other scorer's score of that sample stays and counts."""
+    """The score of the other scorer is kept and counted."""
     model = write_script(tmp_path / "m", rule("one", text="1"), rule("two", text="2"), default(text="4"))
     judge = write_script(tmp_path / "j", rule("two", text="well, hard to say"), default(text="Score: 10"))
     judge_all = write_script(
@@ -139,7 +139,7 @@ def test_judge_score_out_of_range_is_an_error(aigo: Run, task: Path, tmp_path: P
 
 
 def test_invalid_json_input_fails_its_sample(aigo: Run, tmp_path: Path, tasks: Path, result_of: Load) -> None:
-    """A quote in a value breaks a template that has no `tojson`; the message says how to write it."""
+    """A quote in a value breaks a template without `tojson`; the message names the fix."""
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "say \\"hi\\"", "target": "hi"}\n{"question": "plain", "target": "ok"}\n')
     model = write_script(tmp_path / "m", default(text="ok"))
@@ -159,7 +159,7 @@ def test_invalid_json_input_fails_its_sample(aigo: Run, tmp_path: Path, tasks: P
 
 
 def test_missing_value_fails_only_its_row(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
-    """A column that one row lacks is NaN there, which is no text to compare with: that scorer fails on it, the other does not."""
+    """A missing column is NaN in that row, so the text scorer fails and the other scorer does not."""
     (tmp_path / "q.jsonl").write_text('{"question": "one", "answer": "1"}\n{"question": "two"}\n')
     model = write_script(tmp_path / "m", default(text="1"))
     judge = write_script(tmp_path / "j", default(text="1"))
@@ -184,7 +184,7 @@ def test_missing_value_fails_only_its_row(aigo: Run, task: Path, tmp_path: Path,
 def test_run_with_only_failed_samples_is_an_error(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load
 ) -> None:
-    """No number at all rather than a wrong one; the log says why."""
+    """The result has no metric, and the log has the reason."""
     model = write_script(tmp_path / "m", default(error="down"))
     judge = write_script(tmp_path / "j", default(text="1"))
 
@@ -216,7 +216,7 @@ def test_tolerance_decides_the_exit_code(
 
 
 def test_transient_errors_are_retried(aigo: Run, task: Path, tmp_path: Path) -> None:
-    """A 503 on the first call is no failure of the sample."""
+    """A 503 on the first call does not fail the sample."""
     model = write_script(
         tmp_path / "m",
         {**rule("two", error="overloaded", status=503), "times": 1},
@@ -230,7 +230,7 @@ def test_transient_errors_are_retried(aigo: Run, task: Path, tmp_path: Path) -> 
 
 
 def test_json_option_prints_only_the_summary(aigo: Run, task: Path, tmp_path: Path) -> None:
-    """`--json`: one document on standard output, with the numbers, counts and paths."""
+    """`--json` prints one document with metrics, counts and paths to standard output."""
     model = write_script(tmp_path / "m", rule("two", error="down"), default(text="1"))
     judge = write_script(tmp_path / "j", default(text="4"))
 
@@ -261,7 +261,7 @@ def test_json_option_prints_only_the_summary(aigo: Run, task: Path, tmp_path: Pa
 
 
 def test_ids_and_messages_cannot_control_the_terminal(aigo: Run, task: Path, tmp_path: Path) -> None:
-    """Control characters from data or models are shown, not obeyed."""
+    """Control characters in data or model output are escaped."""
     (tmp_path / "q.jsonl").write_text(
         json.dumps({"sample_id": "a\x1b[2Jb", "question": "one", "answer": "1"}) + "\n"
     )
@@ -275,7 +275,7 @@ def test_ids_and_messages_cannot_control_the_terminal(aigo: Run, task: Path, tmp
 
 
 def test_sample_ids_of_any_type_are_accepted(aigo: Run, task: Path, tmp_path: Path, result_of: Load) -> None:
-    """Slashes, blanks, Unicode, numbers: evidence carries them unchanged and in order."""
+    """Slashes, whitespace, Unicode and numbers are unchanged and in order in the evidence."""
     ids = ["a/b", "../../etc", "é ü", "日本", 7, "x" * 150]
     (tmp_path / "q.jsonl").write_text(
         "".join(
@@ -297,7 +297,7 @@ def test_sample_ids_of_any_type_are_accepted(aigo: Run, task: Path, tmp_path: Pa
 def test_failing_judge_is_named_and_its_calls_are_recorded(
     aigo: Run, task: Path, tmp_path: Path, result_of: Load
 ) -> None:
-    """The judge answers garbage, then its endpoint refuses the second attempt."""
+    """The judge returns invalid output, and its endpoint refuses the second attempt."""
     model = write_script(tmp_path / "m", default(text="1"))
     judge = write_script(
         tmp_path / "j",
@@ -315,7 +315,7 @@ def test_failing_judge_is_named_and_its_calls_are_recorded(
 
 
 def test_sample_keeps_its_scores_if_one_scorer_fails(aigo: Run, task: Path, tmp_path: Path) -> None:
-    """It is in the other scorer's metrics; what is said of failures names scorer, stage, trial and hint."""
+    """The failure is reported with scorer, stage, trial and hint."""
     model = write_script(tmp_path / "m", default(text="1"))
     judge = write_script(tmp_path / "j", rule("two", error="no judge"), default(text='{"score": 5}'))
     options = (task, "--model", model, "--model-map", f"judge={judge}", "--num-trials", 2)

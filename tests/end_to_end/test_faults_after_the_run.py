@@ -1,4 +1,4 @@
-"""Whatever fails of ours after the last model call: logs stay, evidence is written and says what happened, the exit code is not 0."""
+"""Internal errors after the last model call: logs are kept, the evidence records the error, and the exit code is not 0."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
-    """Let a function fail, where it has to do with the task that faults are planted in."""
+    """Make a function fail for the task with the planted fault."""
 
     def plant(target: str, mark: str = BAD) -> None:
         module, _, name = target.partition(":")
@@ -157,7 +157,7 @@ def metrics(log: dict[str, Any]) -> list[dict[str, float]] | None:
 
 
 def complaints(log: dict[str, Any]) -> str:
-    """Everything that a result says is wrong."""
+    """Return all problems recorded in a result."""
     samples = log["evidence"].get("samples") or []
     trials = [trial for sample in samples for trial in sample.get("trials") or []]
     errors = [
@@ -172,7 +172,7 @@ def native_logs(folder: Path) -> int:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], None]:
-    """Puts a project that an engine has run into a folder: run again there, models are not asked, and the evidence is made from the logs."""
+    """Copy a finished project into a folder; a repeated run calls no model and builds the evidence from the logs."""
     done: dict[str, Path] = {}
 
     def copy(engine: str, folder: Path) -> None:
@@ -248,7 +248,7 @@ def test_fault_in_every_result_is_reported(
 def test_fault_in_engine_extras_leaves_the_evidence_complete(
     aigo: Run, project: Path, plant: Plant, engine: str, target: str
 ) -> None:
-    """The samples were run: the evidence has them, and its metrics are right, whatever the engine can or cannot show."""
+    """The evidence has all samples and correct metrics, even if the engine cannot show them."""
     plant(target)
 
     aigo("run", "run.yaml", "--engine", engine, "--model-map", "m=scripted/m.jsonl")
@@ -333,7 +333,7 @@ PARAMETERS = [
 
 @pytest.mark.parametrize("parameter", PARAMETERS)
 def test_every_parameter_is_in_the_evidence(aigo: Run, project: Path, parameter: str) -> None:
-    """What files may say of parameters is more than AI GO's own type of them has room for."""
+    """Task files allow more parameter fields than AI GO's own type."""
     task = (project / "good.yaml").read_text()
     written = parameter.replace("{", "{key: p, display_name: P, ", 1)
     (project / "good.yaml").write_text(

@@ -1,4 +1,4 @@
-"""Commands that tests have forked are processes like any other: `tests.support.forked`."""
+"""Forked test commands behave like other processes (`tests.support.forked`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def waiting(tmp_path: Path, server: Server) -> Iterator[subprocess.Popen[str]]:
-    """A run that waits for a model, in a session of its own."""
+    """Run that waits for a model in its own session."""
     (tmp_path / "slow.jsonl").write_text(WAITING)
     words = ["aigo-bridge", "run", CAPITALS, "--model", "scripted/slow.jsonl"]
     options: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`run TASK --full`: the real rows, from a copy on this machine."""
+"""`run TASK --full` with a local copy of the real rows."""
 
 from __future__ import annotations
 

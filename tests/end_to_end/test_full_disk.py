@@ -1,4 +1,4 @@
-"""What does not fit on the disk is told, with its path and what is left of it."""
+"""Files that do not fit on the disk are reported with their path and remaining content."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_full_disk_for_the_native_log_is_reported(task: Path, tmp_path: Path) -> None:
-    """On a full disk the log ends after its beginning; only the engine's own object knows why."""
+    """The log is truncated after its beginning; only the engine object has the reason."""
     engine = load_engine("inspect")
     made = plan(PlanOrigin(task=str(task)))
     whole = run_task(engine, made, tmp_path / "out", model="scripted/m.jsonl").native_log

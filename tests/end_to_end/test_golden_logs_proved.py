@@ -1,4 +1,4 @@
-"""No false alarm: what is imported from the golden logs of every tool is what it says, level by level."""
+"""Golden logs of every tool are imported and verified at each level without false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A template that never ends fails its samples, in whatever place it stands; the run goes on to its end, and the others are scored."""
+"""An endless template fails only its samples, in every field; the run continues and scores the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `import` makes of folders: the content of a file decides whether it is a log, and what is passed over is said."""
+"""`import` of folders: file content decides whether a file is a log, and skipped files are reported."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_pipes_and_sockets_do_not_block_the_import(aigo: Run, tmp_path: Path) ->
 
 
 def test_only_the_beginning_of_a_large_file_is_read(aigo: Run, tmp_path: Path) -> None:
-    """Ten gigabytes with a hole: whoever reads them whole does not come back in time."""
+    """A sparse file of ten gigabytes, too large to be read completely."""
     with (tmp_path / "big.json").open("wb") as file:
         file.write(b'{"features": [{"type": "x"},')
         file.truncate(10 << 30)
@@ -177,7 +177,7 @@ def test_only_top_level_members_are_listed(text: str, members: list[str] | None,
 
 
 def test_truncated_logs_are_recognized_as_logs(tmp_path: Path) -> None:
-    """Every beginning of a log may be one, as long as its first member is in sight, or nothing is."""
+    """Every prefix of a log may be a log if its first member is visible or nothing is."""
     for size in (*range(1, 60), 1_000, 4_000, len(LOG)):
         (tmp_path / "cut.json").write_bytes(LOG[:size])
         head = head_of(tmp_path / "cut.json")

@@ -1,4 +1,4 @@
-"""`import --on ray`: a lost worker costs its log, which another one imports; one log that costs all of them takes no other with it."""
+"""`import --on ray`: the log of a lost worker is imported by another worker; a log that kills every worker affects no other log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the way of an import costs one log, is named, and the other logs go on."""
+"""An error during an import affects one log and is reported; the other logs are imported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER = {"status": "success", "eval": {"task": "t", "dataset": {}, "config": {}
 
 
 def write(path: Path, *, text: str = "x", states: int = 0) -> Path:
-    """The log of one sample."""
+    """Write a log with one sample."""
     sample = {
         "id": 1,
         "epoch": 1,
@@ -119,7 +119,7 @@ def test_unwritable_evidence_does_not_affect_other_logs(aigo: Run, tmp_path: Pat
 def test_aigo_bridge_runs_with_equal_names_keep_their_evidence(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
-    """Logs of the same name in several folders, ours and others': no evidence replaces another."""
+    """Logs with equal names in several folders do not replace each other's evidence."""
     examples = REPOSITORY / "examples" / "capitals"
     aigo("run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", "run")
     (log,) = (tmp_path / "run").glob("*.eval")
@@ -155,7 +155,7 @@ def test_log_given_twice_is_imported_once(aigo: Run, tmp_path: Path) -> None:
 
 
 def test_damaged_log_exits_with_3_for_every_max_loss(aigo: Run, tmp_path: Path) -> None:
-    """Of a log that is damaged nobody knows how much is missing: 3, whatever `--max-loss` allows."""
+    """The loss of a damaged log is unknown."""
     whole = write(tmp_path / "whole.eval", states=1)
     assert aigo("import", whole, "--max-loss", "0").code == 1
     assert aigo("import", whole, "--max-loss", "1").code == 0
@@ -232,7 +232,7 @@ def test_remote_errors_are_listed_without_importing_their_libraries() -> None:
 
 
 def test_a_read_error_does_not_crash_the_import(tmp_path: Path) -> None:
-    """As when a disk or a network folder goes away: a closed file stands for it."""
+    """A closed file simulates a disk or network folder that disappears."""
     source = open_source(write(tmp_path / "a.eval"))
     os.close(source._fd)  # type: ignore[attr-defined]  # a local source
     try:

@@ -1,4 +1,4 @@
-"""`aigo-bridge import`: foreign logs become evidence, our own come back as the run wrote them."""
+"""`aigo-bridge import`: foreign logs are converted to evidence, and own logs give the evidence of their run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer(*_: Any) -> ModelOutput:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """The log of somebody's own Inspect task."""
+    """Log of a foreign Inspect task."""
     task = Task(dataset=[Sample(input="2+2", target="4"), Sample(input="2+3", target="5")], scorer=match())
     model = get_model("mockllm/model", custom_outputs=answer, memoize=False)
     (log,) = inspect_eval(task, model=model, log_dir=str(tmp_path / "logs"), display="none")
@@ -96,7 +96,7 @@ def test_wrong_use_of_import_is_reported(aigo: Run, arguments: list[str], messag
 
 
 def test_max_loss_0_fails_on_any_loss(aigo: Run, foreign: Path) -> None:
-    """The default leaves out state patches; `--max-loss 0` makes that an error, `--events all` keeps them."""
+    """By default, state patches are left out; `--max-loss 0` makes this an error, and `--events all` keeps them."""
     assert aigo("import", foreign, "--max-loss", "0").code == 1
     assert aigo("import", foreign, "--max-loss", "1000").code == 0
 
@@ -118,7 +118,7 @@ def test_size_limits_are_set_by_name(aigo: Run, tasks: Path, tmp_path: Path) -> 
 def test_secrets_in_own_logs_are_redacted(
     aigo: Run, tmp_path: Path, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a model said by heart, what stood in a row; choices that do not apply are told."""
+    """Secrets in model replies and rows; options that do not apply are reported."""
     known = "sk-" + "a1" * 12
     (tmp_path / "d.jsonl").write_text(f'{{"q": "which key? no-format-that-anybody-knows", "a": "{known}"}}\n')
     (tmp_path / "m.jsonl").write_text(f'{{"default": true, "reply": "{known}"}}\n')
@@ -155,7 +155,7 @@ definition:
 
 
 def test_missing_and_truncated_files_of_a_folder_are_listed(aigo: Run, foreign: Path, tmp_path: Path) -> None:
-    """A link to a log that is gone, and the beginning of one, are told beside the good ones."""
+    """A broken link and a truncated log are listed next to the valid logs."""
     (foreign.parent / "2026-01-01T00-00-00_gone.eval").symlink_to(tmp_path / "nowhere.eval")
     (foreign.parent / "2026-01-01T00-00-01_cut.json").write_text('{"version": 2, "eval": {"task": ')
 

@@ -1,4 +1,4 @@
-"""`eval.yaml` on the Hub and AI GO tasks: Inspect itself asks, expects and scores the same, in both directions."""
+"""`eval.yaml` on the Hub and AI GO tasks have equal prompts, targets and scores in Inspect, in both directions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def result(folder: Path, key: str) -> dict[str, Any]:
 
 
 def trials(log: dict[str, Any]) -> list[dict[str, Any]]:
-    """All trials, epoch by epoch."""
+    """Return all trials by epoch."""
     samples = [sample.get("trials") or [sample] for sample in log["evidence"]["samples"]]
     return [trial for epoch in zip(*samples, strict=True) for trial in epoch]
 
@@ -179,7 +179,7 @@ def test_task_that_eval_yaml_cannot_express_is_refused_with_its_parts(aigo: Run,
 
 
 def test_lost_parts_of_an_unchanged_task_are_restored_on_export(aigo: Run, tmp_path: Path) -> None:
-    """A task that is as it was converted carries the entry as a whole, with what `--allow-gaps` allowed to be lost."""
+    """An unchanged converted task contains the complete entry, including parts lost with `--allow-gaps`."""
     shutil.copytree(DATA_SETS / "choices", tmp_path / "lossy")
     document = yaml.safe_load((tmp_path / "lossy" / "eval.yaml").read_text())
     (entry,) = document["tasks"]
@@ -212,7 +212,7 @@ def test_wrong_use_is_reported(arguments: list[str], message: str, aigo: Run) ->
 
 
 def test_missing_rows_are_reported_with_the_option(aigo: Run, tmp_path: Path) -> None:
-    """A file that points out of the folder is none of its rows, and of several none is chosen."""
+    """Files outside the folder are not used, and several candidates are not guessed."""
     (tmp_path / "outside.jsonl").write_text("{}\n")
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "eval.yaml").write_text((DATA_SETS / "choices" / "eval.yaml").read_text())

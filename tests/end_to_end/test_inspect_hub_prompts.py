@@ -1,4 +1,4 @@
-"""Templates of an `eval.yaml` print what Inspect's own formatting prints."""
+"""Templates of an `eval.yaml` are rendered like in Inspect."""
 
 from __future__ import annotations
 

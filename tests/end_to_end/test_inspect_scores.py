@@ -1,4 +1,4 @@
-"""Scores of real Inspect logs on every surface: letters are numbers, metrics have their names, formulas and standard errors."""
+"""Scores of Inspect logs in every output: letter grades have numbers; metrics have names, formulas and standard errors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def numbers(result: Path) -> list[Quantity]:
 
 @pytest.mark.parametrize("name", ["letters", "reducers", "dictionary", "groups"])
 def test_metrics_of_inspect_are_recomputed(results: Results, name: str) -> None:
-    """Every one but those that are drawn at random: by formula, none by its value."""
+    """All metrics except random ones are recomputed by formula."""
     found = numbers(results[name][0])
 
     unknown = [

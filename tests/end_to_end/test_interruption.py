@@ -1,4 +1,4 @@
-"""Killed runs leave nothing broken, and are continued: by `--resume`, and by Inspect's own `eval-retry`."""
+"""Killed runs leave no broken files and are continued by `--resume` and by Inspect's `eval-retry`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL_SCORED = {
 
 @pytest.fixture
 def counted(tmp_path: Path) -> Path:
-    """A task whose model needs 0.25 s for an answer; the answers are right for odd numbers."""
+    """Task whose model answers after 0.25 s and is right for odd numbers."""
     (tmp_path / "q.jsonl").write_text(
         "".join(json.dumps({"n": str(n), "odd": "yes" if n % 2 else "no"}) + "\n" for n in range(SAMPLES))
     )
@@ -56,7 +56,7 @@ definition:
 
 
 def kill_in_the_middle(arguments: list[str], cwd: Path, logs: Path) -> None:
-    """Start a command, wait until a few samples are in its log's buffer, then `kill -9` it."""
+    """Start a command, wait until a few samples are in the log buffer, and kill it with `kill -9`."""
     process = start(
         arguments, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -75,7 +75,7 @@ def newest(folder: Path) -> Path:
 
 
 def test_killed_run_is_resumed(counted: Path, command: Run, result_of: Load) -> None:
-    """After kill -9 no result file is there; `--resume` asks the model only for what is missing."""
+    """After `kill -9` there is no result file; `--resume` calls the model only for missing samples."""
     out = counted / "out"
     arguments = [
         "run",
@@ -113,7 +113,7 @@ def test_killed_run_is_resumed(counted: Path, command: Run, result_of: Load) -> 
 
 
 def test_interrupted_run_keeps_its_finished_samples(counted: Path, command: Run, result_of: Load) -> None:
-    """Ctrl-C: the finished samples are evidence, the log says that it is not all, and `--resume` goes on."""
+    """After ctrl-C the evidence has the finished samples, the log is marked incomplete, and `--resume` continues."""
     arguments = [
         "run",
         "task.yaml",
@@ -148,7 +148,7 @@ def test_interrupted_run_keeps_its_finished_samples(counted: Path, command: Run,
 
 
 def test_resume_does_not_mix_different_plans(counted: Path, aigo: Run) -> None:
-    """Another dataset under the same key is another plan: nothing of the earlier run is taken over."""
+    """Another dataset with the same key is another plan; no earlier sample is reused."""
     (counted / "fast.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     aigo("run", "task.yaml", "--model", "scripted/fast.jsonl", "--out", "out")
     (counted / "q.jsonl").write_text('{"n": "1", "odd": "yes"}\n{"n": "x", "odd": "?"}\n')
@@ -171,7 +171,7 @@ def test_resume_does_not_mix_different_models(counted: Path, aigo: Run) -> None:
 
 
 def test_resume_runs_failed_samples_again(counted: Path, command: Run) -> None:
-    """A run that ended with failures is continued at the failed samples only."""
+    """Only the failed samples of a finished run are repeated."""
     script = counted / "m.jsonl"
     script.write_text(
         '{"match": {"exact": "3"}, "reply": {"error": "down"}}\n{"default": true, "reply": "yes"}\n'
@@ -190,7 +190,7 @@ def test_resume_runs_failed_samples_again(counted: Path, command: Run) -> None:
 
 
 def test_finished_run_is_not_run_again(counted: Path, command: Run) -> None:
-    """`--resume` after a complete run writes the evidence again and calls no model."""
+    """`--resume` after a complete run rewrites the evidence and calls no model."""
     script = counted / "m.jsonl"
     script.write_text('{"default": true, "reply": "yes"}\n')
     run = ["run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json"]
@@ -205,7 +205,7 @@ def test_finished_run_is_not_run_again(counted: Path, command: Run) -> None:
 
 
 def test_resume_rescores_samples_with_a_failed_scorer(counted: Path, command: Run) -> None:
-    """For Inspect such a sample is finished; for us it is not."""
+    """Inspect considers such a sample finished; aigo-bridge does not."""
     (counted / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     task = (counted / "task.yaml").read_text()
     (counted / "task.yaml").write_text(

@@ -1,6 +1,6 @@
-"""A run that is killed and resumed leaves the evidence of a run that nobody disturbed, on both engines.
+"""A killed and resumed run has the evidence of an uninterrupted run, on both engines.
 
-`AIGO_EVIDENCE_KILLS=30` kills as many times on each engine, at moments that `AIGO_KILLS_SEED` chooses; `make nightly` does.
+`AIGO_EVIDENCE_KILLS=30` sets the number of kills on each engine and `AIGO_KILLS_SEED` their times (`make nightly`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ VOLATILE = re.compile(
 
 
 def answer(body: Any) -> Raw:
-    """An answer that depends on the question alone; fields are in an order of the server's own, and the exchange has an id."""
+    """Answer that depends only on the question; the server has its own field order and exchange ids."""
     asked = body["messages"][-1]["content"]
     is_judge = not asked.startswith("q")
     question = asked if not is_judge else zlib.crc32(asked.encode())
@@ -121,7 +121,7 @@ def folder(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def stable(value: Any) -> Any:
-    """A result without times and ids; the order of fields stays."""
+    """Return a result without times and ids, in unchanged field order."""
     if isinstance(value, dict):
         return {
             name: stable(field)
@@ -134,7 +134,7 @@ def stable(value: Any) -> Any:
 
 
 def evidence_of(file: Path) -> list[str]:
-    """Lines of JSON, so that a failure shows the first that differs."""
+    """Return JSON lines, so that a failure shows the first difference."""
     text = re.sub(r'(x-irid\\": ?\\")\w+', r"\1", file.read_text())
     return json.dumps(stable(json.loads(text)), indent=1).splitlines()
 

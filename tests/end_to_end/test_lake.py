@@ -1,4 +1,4 @@
-"""A lake as its users have it: what arrives is imported, and verbs that take results take it."""
+"""Lakes: new logs are imported, and verbs that accept results accept a lake."""
 
 from __future__ import annotations
 

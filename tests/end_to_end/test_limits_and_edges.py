@@ -1,4 +1,4 @@
-"""Limits of a run, and data that a stranger would try."""
+"""Limits of a run and unusual data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ YES = "  scorers:\n    - {type: string_equals, ground_truth: 'yes'}\n"
 def test_limit_ends_only_its_sample(
     aigo: Run, tmp_path: Path, result_of: Load, limit: tuple[object, ...], slow: dict[str, Any], message: str
 ) -> None:
-    """The sample has no score, because it was not solved; the error says which limit it was."""
+    """The unsolved sample has no score, and the error names the limit."""
     write(
         tmp_path,
         YES,
@@ -86,7 +86,7 @@ def test_limit_ends_only_its_sample(
 
 
 def test_scoring_timeout_fails_only_its_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """At stage score, with the time that scoring has; what other scorers said stays."""
+    """The error is at stage score; results of other scorers are kept."""
     write(tmp_path, "", [{"q": "x"}, {"q": "y"}])
     (tmp_path / "t.yaml").write_text("""key: t
 display_name: T
@@ -113,7 +113,7 @@ definition:
 
 
 def test_infinite_score_is_null_with_its_value_as_text(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """JSON has no infinity. It is in no mean, which says so; frequencies count it by its name."""
+    """JSON has no infinity. The score is excluded from the mean with a note; frequencies count it by name."""
     write(tmp_path, "", [{"v": 1.0}, {"v": 2.0}])
     (tmp_path / "t.yaml").write_text("""key: t
 display_name: T
@@ -148,7 +148,7 @@ def test_run_with_one_sample_has_its_metric(aigo: Run, tmp_path: Path, result_of
 
 @pytest.mark.parametrize("rows", [[], [{"q": "a", "use": False}]])
 def test_run_without_samples_is_refused(aigo: Run, tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    """An empty dataset, or one of which a filter leaves nothing, is told before any model is called."""
+    """An empty dataset or filter result is reported before a model is called."""
     write(tmp_path, YES, rows)
     (tmp_path / "d.yaml").write_text(
         "key: d\ndisplay_name: D\nsource:\n  type: local\n  file_path: d.jsonl\n"
@@ -187,7 +187,7 @@ def test_columns_named_like_methods_are_rendered(aigo: Run, tmp_path: Path, resu
 def test_all_score_types_and_scorers_with_equal_names_are_recorded(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
-    """Booleans count as 0 and 1, texts as labels, null and NaN as not given; unnamed scorers get keys of their own."""
+    """Booleans count as 0 and 1, texts as labels, null and NaN as missing; unnamed scorers get unique keys."""
     write(
         tmp_path,
         """

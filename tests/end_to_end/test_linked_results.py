@@ -1,4 +1,4 @@
-"""Folders with task result logs of AI GO as arguments: a run file, and logs that all have the same file name."""
+"""Folders with AI GO result logs as arguments: a run file and logs with equal file names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_log(path: Path, answers: str) -> None:
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    """A folder as `lf export eval-run --link-logs` writes it, next to the same results as single files."""
+    """Folder written like `lf export eval-run --link-logs`, next to the same results as single files."""
     for key, answers in LOGS.items():
         write_log(tmp_path / "export" / "task_results" / key / "task_result_log.json", answers)
         write_log(tmp_path / "single" / f"{key}.tasklog.json", answers)
@@ -60,7 +60,7 @@ def export(tmp_path: Path) -> Path:
 
 
 def plain(text: str) -> str:
-    """A text with the names of the single results in place of those of the task specifications."""
+    """Replace the names of task specifications by those of the single results."""
     for key in LOGS:
         text = text.replace(f"export/run.yaml#{key}", f"single/{key}.tasklog.json")
     return text.replace("export", "single")
@@ -277,7 +277,7 @@ def test_evaluation_next_to_its_run_file_counts_once(export: Path) -> None:
 
 
 def test_missing_models_and_tasks_are_ignored(export: Path) -> None:
-    """A result can be read without all that its run needs."""
+    """Reading a result does not need the files of its run."""
     (export / "run.yaml").write_text("tasks:\n  - $ref: tasks/quiz.yaml\nmodels: [{key: x}]\n" + RUN_FILE)
 
     assert [source.name for source in sources_of([export])] == ["first", "second"]

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness, converted and run: the numbers are those of the harness's definition."""
+"""Tasks of lm-evaluation-harness are converted and run; the metrics equal the harness's definition."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_choice_scores_equal_those_of_the_harness(aigo: Run, tmp_path: Path) -> 
 
 
 def weighed(log: dict[str, Any], scorer: str) -> list[list[dict[str, Any]]]:
-    """The likelihoods that a scorer compared, sample by sample."""
+    """Return the likelihoods that a scorer compared, by sample."""
     samples = log["evidence"]["samples"]
     return [
         next(

@@ -1,4 +1,4 @@
-"""The default install: what an extra would add is missing, and asked for only where a file at hand needs it."""
+"""Default installation: a missing extra is requested only if a file needs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PIP = "run: pip install 'pyarrow"
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Results of lighteval with details, as anybody's run left them."""
+    """Lighteval results with details."""
     with zipfile.ZipFile(GOLDEN / "lighteval" / "0.13.0.zip") as archive:
         archive.extractall(tmp_path / "lighteval")
     return tmp_path / "lighteval"
@@ -99,7 +99,6 @@ def test_a_lake_needs_its_extra(tmp_path: Path) -> None:
 
 
 def test_engine_import_error_does_not_affect_other_logs(tmp_path: Path, results: Path) -> None:
-    """Whatever of the adapter cannot be imported: the logs of the other engine are none of its business."""
     imported, unread, nothing = verbs_without(
         tmp_path,
         ["aigo_lighteval"],

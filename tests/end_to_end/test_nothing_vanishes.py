@@ -1,4 +1,4 @@
-"""Samples do not vanish from the evidence, and numbers hold no sample that they should not."""
+"""The evidence contains all samples, and metrics contain only the right ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ definition:
 
 
 def test_a_huge_repetitive_sample_is_in_the_evidence(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """It compresses like a zip bomb, but it is our own log."""
+    """It compresses like a zip bomb but is in an own log."""
     rows = [{"q": "x" * 5_000_000}, {"q": "two"}]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "t.yaml").write_text(TASK)
@@ -51,7 +51,7 @@ def test_a_lone_surrogate_is_reported_before_model_calls(aigo: Run, tmp_path: Pa
 
 
 def test_sample_with_a_failed_rule_is_excluded_from_means(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """Nobody knows whether it should have been excluded."""
+    """Whether it should be excluded is unknown."""
     rows = [{"q": "1", "n": 1}, {"q": "2", "n": "oops"}, {"q": "3", "n": 3}]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "t.yaml").write_text(
@@ -68,7 +68,7 @@ def test_sample_with_a_failed_rule_is_excluded_from_means(aigo: Run, tmp_path: P
 
 
 def test_the_hook_writes_the_evidence_of_a_run(command: Run, tmp_path: Path, result_of: Load) -> None:
-    """`AIGO_BRIDGE_EVIDENCE=… inspect eval aigo_bridge/task` gives what `aigo-bridge run` would."""
+    """`AIGO_BRIDGE_EVIDENCE=… inspect eval aigo_bridge/task` writes the evidence of `aigo-bridge run`."""
     examples = REPOSITORY / "examples" / "capitals"
     done = command(
         "inspect", "eval", "aigo_bridge/task", "-T", f"task={examples / 'task.yaml'}",

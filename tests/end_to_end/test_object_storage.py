@@ -1,4 +1,4 @@
-"""Whole jobs in object storage: S3's own protocol on 127.0.0.1, also where the network fails and processes are killed."""
+"""Complete jobs in object storage with the S3 protocol on 127.0.0.1, including network failures and killed processes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3]:
-    """A storage that speaks S3."""
+    """S3 server."""
     with s3_server() as s3:
         yield s3
 
 
 @pytest.fixture
 def s3(server: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
-    """It, with a task and nothing else, as this process reaches it."""
+    """S3 storage with one task, as seen by this process."""
     for key in server.names():
         server.remove(key)
     server.put_folder("tasks/capitals", EXAMPLES)
@@ -46,7 +46,7 @@ def s3(server: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
 
 
 def contents(s3: S3) -> Iterator[tuple[str, bytes]]:
-    """All objects, archives unpacked."""
+    """Return all objects with unpacked archives."""
     for key in s3.names():
         content = s3.get(key)
         yield key, content
@@ -155,7 +155,7 @@ def test_shards_in_storage_are_merged_over_a_failing_network(s3: S3, aigo: Run, 
 def test_shards_of_a_cluster_run_are_resumed_from_storage(
     s3: S3, aigo: Run, command: Run, tmp_path: Path
 ) -> None:
-    """Workers share the copy on this machine; what is lost of the storage is asked for again, and nothing else."""
+    """Workers share a local copy; only data lost from the storage is requested again."""
     here = aigo("run", EXAMPLES / "task.yaml", "--model", MODEL, "--out", "here")
     words = ["run", TASK, "--model", MODEL, "--on", "ray", "--workers", "1", "--pieces", "2"]
     words += ["--out", f"s3://{BUCKET}/ray"]
@@ -240,7 +240,7 @@ def test_lake_in_storage_is_complete_after_killed_imports_and_compactions(
     words = ["import", f"s3://{BUCKET}/logs/**", "--format", "parquet", "--out", lake, "--jobs", "1"]
 
     def killed(words: list[str], prefix: str, most: int) -> None:
-        """A command, killed when so many objects are there, and not all."""
+        """Kill a command after a given number of objects."""
         process = start(["aigo-bridge", *words], cwd=tmp_path, env={**ENVIRONMENT, **s3.environment})
         try:
             wait_until(process, lambda: len([key for key in s3.names("lake/") if prefix in key]) >= most)

@@ -1,4 +1,4 @@
-"""Of many logs, each is on its own: whatever is wrong with one, it is named, and the others are imported as if it were not there."""
+"""A bad log is reported and does not affect the import of other logs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def nested(levels: int) -> Json:
 
 
 def at(*path: str | int, put: Json) -> Change:
-    """A change of one value."""
+    """Change one value."""
 
     def change(document: Json) -> None:
         for key in path[:-1]:
@@ -110,7 +110,7 @@ RESULTS = [
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A task that both engines have run."""
+    """Task that was run on both engines."""
     folder = tmp_path_factory.mktemp("ran")
     (folder / "quiz.yaml").write_text(TASK)
     (folder / "rows.jsonl").write_text('{"q": "one"}\n{"q": "two"}\n')
@@ -124,7 +124,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_edited(log: Path, target: Path, member: str, change: Change) -> None:
-    """A copy of an archive with one document changed."""
+    """Write a copy of an archive with one changed document."""
     with zipfile.ZipFile(log) as archive:
         data = {name: archive.read(name) for name in archive.namelist()}
     document = json.loads(data[member])
@@ -172,7 +172,7 @@ def test_bad_inspect_log_does_not_affect_others(
 
 
 def rename_plan(log: Path) -> None:
-    """Make a log of ours one of anybody's."""
+    """Turn an own log into a foreign log."""
 
     def rename(header: Json) -> None:
         header["eval"]["metadata"]["other"] = header["eval"]["metadata"].pop("aigo_bridge")
@@ -239,7 +239,7 @@ def test_bad_result_does_not_affect_tables_of_others(aigo: Run, ran: Path, tmp_p
 def test_bad_logs_in_the_output_folder_do_not_stop_a_run(
     aigo: Run, ran: Path, tmp_path: Path, engine: str
 ) -> None:
-    """Whoever looks for earlier runs passes over them."""
+    """The search for earlier runs skips them."""
     for name in ("quiz.yaml", "rows.jsonl", "m.jsonl"):
         shutil.copy(ran / name, tmp_path)
     shutil.copytree(ran / engine, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Every option of `run` that changes what is run: `verify` proves the honest result, with and without the task."""
+"""Every option of `run` that changes the run: `verify` proves the honest result with and without the task."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def countries(word="?"):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with tasks, rows, a run file, a benchmark and a scripted model."""
+    """Tasks, rows, a run file, a benchmark and a scripted model."""
     rows = [
         {"country": "France", "capital": "Paris"},
         {"country": "Italy", "capital": "Rome"},
@@ -120,7 +120,7 @@ def folder(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Case:
-    """A run, and what its results are compared with."""
+    """Run with the files that its results are verified with."""
 
     options: str
     """What is run, and how; of a second run after ` && `."""
@@ -161,7 +161,7 @@ TASKS = [
 
 
 def _verified(aigo: Run, folder: Path, case: Case, out: Path) -> None:
-    """Check all results of a folder: nothing fails, with all materials the task and its rows are proved."""
+    """Check that no result of a folder fails, and that task and rows are proved with all materials."""
     results = sorted(out.rglob("*.tasklog.json"))
     assert results
     for result in results:

@@ -1,4 +1,4 @@
-"""Under conditions of other systems, simulated: no `fcntl`, no fork, no signals of Unix; a locale that is not UTF-8; names that differ in case alone."""
+"""Simulated conditions of other systems: no `fcntl`, fork or Unix signals; a non-UTF-8 locale; names that differ only in case."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ aigo("show", "r.tasklog.json")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with two results, which were made here."""
+    """Project with two results."""
     from typer.testing import CliRunner
 
     from aigo_bridge.cli import app
@@ -125,7 +125,7 @@ def test_read_only_commands_work_without_unix_features(folder: Path) -> None:
 
 
 def test_non_utf_8_locale_does_not_change_the_result(folder: Path) -> None:
-    """`PYTHONUTF8=0` in the C locale: what a Windows console or a bare container is like."""
+    """`PYTHONUTF8=0` in the C locale, like a Windows console or a minimal container."""
     (folder / "ü.jsonl").write_text('{"country": "Österreich", "capital": "Wien"}\n', encoding="utf-8")
     text = (
         (folder / "mine.yaml").read_text(encoding="utf-8").replace("capital of", "größte Stadt – 首都 – of")

@@ -1,4 +1,4 @@
-"""What a run shows is what its evidence says: for every kind of run; and a difference, which there should be none, is noticed."""
+"""The printed summary equals the evidence for every kind of run, and a difference is reported."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def numbers(metrics: Any) -> list[float]:
-    """The values of metrics, of a summary or of evidence."""
+    """Return the metric values of a summary or evidence."""
     return sorted(
         value
         for metric in metrics
@@ -80,7 +80,7 @@ def numbers(metrics: Any) -> list[float]:
 
 
 def agree(shown: dict[str, Any], path: Path) -> None:
-    """What a summary for programs has is in the evidence, found without the code that compares them in a run."""
+    """Check that a JSON summary equals the evidence, without the comparison code of a run."""
     evidence = json.loads(path.read_text())
     assert "differences" not in shown
     assert numbers(shown["metrics"]) == numbers(evidence["evidence"]["metrics"])
@@ -205,7 +205,7 @@ def test_different_evidence_of_a_task_is_reported(
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
-    """Let evidence change between what it was made of and what is on the disk."""
+    """Change the evidence before it is written."""
 
     def write(path: Path, *rest: Any, **named: Any) -> None:
         write_log(path, *rest, **named)

@@ -1,4 +1,4 @@
-"""What is published: built twice the same, whole, and described by files that agree with each other."""
+"""Published packages: reproducible, complete and described by consistent files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def digest(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source archive."""
+    """Source archive."""
     return built(tmp_path_factory.mktemp("sdist"), "--sdist")
 
 
@@ -71,7 +71,7 @@ def test_builds_are_reproducible_from_checkout_and_source_archive(
 
 
 def test_source_archive_contains_the_files_for_its_tests(unpacked: Path) -> None:
-    """And they run there: some that need no engine, in a process that knows nothing of this clone."""
+    """Tests without an engine also run in the unpacked archive."""
     for name in (
         "Makefile",
         "constraints.txt",
@@ -117,7 +117,7 @@ def test_conda_recipe_has_the_project_requirements() -> None:
 
 
 def test_packaging_files_contain_no_invented_address() -> None:
-    """No address of a repository is known: none is named."""
+    """The repository address is unknown, so no file names one."""
     assert "urls" not in PROJECT["project"]
     for name in ("CITATION.cff", "packaging/conda/recipe.yaml", "Dockerfile", "action.yml"):
         assert not re.search(r"https?://", (REPOSITORY / name).read_text("utf-8")), name
@@ -146,7 +146,7 @@ def test_workflows_pin_actions_and_publish_without_a_token() -> None:
 
 
 def test_container_steps_can_be_followed(tmp_path: Path) -> None:
-    """Without docker: what is copied is there, and enough to build from; it ends as nobody in particular."""
+    """Without Docker: the copied files exist, are sufficient to build, and the container runs as an unprivileged user."""
     lines = (REPOSITORY / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
     context = tmp_path / "context"

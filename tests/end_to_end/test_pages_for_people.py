@@ -1,4 +1,4 @@
-"""A server that answers with a page for people: the sample's error says so, and what to look at."""
+"""A server answers with an HTML page: the sample error reports it with a hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package that adds one of everything through entry points, and one that cannot be loaded."""
+"""A package that adds one type of each kind with entry points, and a package that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ definition:
 
 @pytest.fixture
 def plugged(tmp_path: Path, command: Run) -> Callable[..., Finished]:
-    """`aigo-bridge` in a process that has the plug-ins."""
+    """Run `aigo-bridge` in a process with the plug-ins."""
     site = install(tmp_path / "site", "scorers/lost=no_such_module:X", "verbs/lost=no_such_module:app")
     (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "rows.jsonl").write_text(

@@ -31,7 +31,7 @@ definition:
 
 @pytest.fixture
 def judged(aigo: Run, tmp_path: Path) -> Path:
-    """A run with a judge that does what it is told to do by whom it judges."""
+    """Run with a judge that follows the instructions of the judged text."""
     (tmp_path / "judged.yaml").write_text(JUDGED)
     (tmp_path / "d.jsonl").write_text('{"q": "Oslo?"}\n{"q": "Rome?"}\n')
     (tmp_path / "m.jsonl").write_text(
@@ -106,7 +106,7 @@ def test_probe_of_a_shipped_task_writes_evidence(aigo: Run, tmp_path: Path) -> N
 
 
 def _check_sums(evidence: Any) -> None:
-    """The denominators add up."""
+    """Check that the denominators are consistent."""
     totals, cases = evidence["totals"], evidence["cases"]
     verdicts = ("passed", "failed", "explained", "told")
     assert totals["probed"] == len(cases) == sum(totals[name] for name in verdicts) > 0

@@ -1,4 +1,4 @@
-"""A project from each template, by a stranger's path: init, validate, run, report, and its workflow step by step."""
+"""A project from each template: init, validate, run, report, and its workflow step by step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_new_task_with_a_new_scorer_and_data_set_runs(aigo: Run) -> None:
 
 
 def steps(folder: Path) -> list[dict[str, Any]]:
-    """What the workflow of a project does, in order."""
+    """Return the workflow steps in order."""
     workflow = yaml.safe_load((folder / ".github" / "workflows" / "evaluation.yaml").read_text())
     (job,) = workflow["jobs"].values()
     found: list[dict[str, Any]] = job["steps"]
@@ -82,13 +82,13 @@ ON_GITHUB = {"CI": "true", "GITHUB_ACTIONS": "true"}
 
 @pytest.fixture(scope="module")
 def commands() -> Iterator[str]:
-    """Folder of the commands as GitHub runs them."""
+    """Command folder as on GitHub."""
     with exchange(**ON_GITHUB) as folder:
         yield folder
 
 
 def carried_out(folder: Path, commands: str) -> dict[str, subprocess.CompletedProcess[str]]:
-    """The steps that run something, as GitHub runs them: each in a shell, until one fails."""
+    """Run the workflow steps like GitHub: each in a shell, until one fails."""
     path = f"{commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     for step in steps(folder):

@@ -1,4 +1,4 @@
-"""What a run on a real endpoint says of itself: which models were asked, with which settings, and which ones answered."""
+"""The provenance of a run on a real endpoint: requested models, settings, and models that answered."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ definition:
 
 
 def committed(folder: Path) -> str:
-    """The commit of a new repository with what lies in a folder."""
+    """Commit the files of a folder in a new repository."""
 
     def git(*words: str) -> str:
         author = ("-c", "user.name=a", "-c", "user.email=a@example.org")

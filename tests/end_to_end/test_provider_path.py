@@ -1,4 +1,4 @@
-"""The same three tasks against a real HTTP endpoint: same scores, and the requests are what they should be."""
+"""The same three tasks with a real HTTP endpoint: equal scores and correct requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Load = Callable[[Path], dict[str, Any]]
 
 
 def answers(path: Path) -> Callable[[dict[str, Any]], str]:
-    """The shipped script of a task as a plain look-up, independent of our scripted model."""
+    """Read the task's script as a lookup table, independent of the scripted model."""
     rules = [json.loads(line) for line in path.read_text().splitlines()]
 
     def answer(body: dict[str, Any]) -> str:
@@ -44,7 +44,7 @@ def scores(result: dict[str, Any]) -> list[Any]:
 def test_generic_input_is_scored_over_http(
     aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load
 ) -> None:
-    """Request: the messages of the template; evidence: the endpoint's usage, the same 18 of 22."""
+    """The request has the template's messages; the evidence has the endpoint's usage and 18 of 22."""
     folder = tasks / "singleturn-generic-input"
     reply = answers(folder / "answers.jsonl")
     local.answer = lambda body: (200, completion(reply(body), prompt_tokens=21, completion_tokens=2))
@@ -75,7 +75,7 @@ def test_generic_input_is_scored_over_http(
 def test_trivia_is_judged_over_http(
     aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load
 ) -> None:
-    """Judge requests carry the JSON schema of a structured output; the same 17 of 21."""
+    """Judge requests contain the JSON schema of a structured output; 17 of 21 are correct."""
     folder = tasks / "hp-trivia"
     model, judge = answers(folder / "answers.jsonl"), answers(folder / "judge.jsonl")
     local.answer = lambda body: (200, completion((judge if body["model"] == "judge" else model)(body)))
@@ -116,7 +116,7 @@ def test_uniqueness_calls_no_endpoint(aigo: Run, tasks: Path, local: Endpoint) -
 def test_refused_request_fails_its_sample(
     aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path, result_of: Load
 ) -> None:
-    """A 400 fails its sample with the endpoint's own words; the others go on."""
+    """HTTP 400 fails the sample with the endpoint's message; the others continue."""
 
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if "Norway" in body["messages"][1]["content"]:
@@ -137,7 +137,6 @@ def test_refused_request_fails_its_sample(
 
 
 def test_api_key_is_in_no_written_file(aigo: Run, tasks: Path, local: Endpoint, tmp_path: Path) -> None:
-    """The key is sent, never stored."""
     aigo("run", tasks / "singleturn-generic-input", "--model", "openai-api/local/m", "-n", 2, "--out", "o")
 
     from aigo_inspect.logs.reader import open_log

@@ -1,4 +1,4 @@
-"""Projects laid out as published ones are: `tasks/`, `datasets/`, `models/`, `parts/`, `evaluations/` beside each other, and no `--root`."""
+"""Projects with the layout of published ones: `tasks/`, `datasets/`, `models/`, `parts/`, `evaluations/`, and no `--root`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ evaluation:
 
 
 def publish(folder: Path, task: str, run: str, mark: str | None) -> None:
-    """A project: `task` and `run` are the places of its task (in `tasks/`) and of its run file."""
+    """Write a project; `task` and `run` are the paths of its task (in `tasks/`) and run file."""
     up = "/".join([".."] * (len(Path(run).parts) - 1)) or "."
     parts = "/".join([".."] * len(Path(task).parts)) + "/parts"
     files = {
@@ -173,7 +173,7 @@ def test_dataset_cannot_read_outside_its_project(aigo: Run, tmp_path: Path) -> N
 
 
 def test_files_next_to_a_project_are_not_found_as_data(aigo: Run, tmp_path: Path) -> None:
-    """A dataset that a task names by its key is looked for in the project, not in its neighbours."""
+    """A dataset key is searched only in the project."""
     publish(tmp_path / "all" / "project", "capitals.yaml", "run.yaml", None)
     (tmp_path / "all" / "project" / "datasets" / "countries.yaml").unlink()
     (tmp_path / "all" / "datasets").mkdir()

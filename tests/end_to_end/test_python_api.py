@@ -1,4 +1,4 @@
-"""The Python API: what it writes is what the command line writes, on both engines, and it never prints nor exits."""
+"""The Python API writes the files of the command line on both engines and never prints or exits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evidence(path: Path | None) -> str:
-    """A result log without what is chance in it."""
+    """Return a result log without random values."""
     assert path is not None
     return Steady({}).text("result.tasklog.json", path.read_text(encoding="utf-8"))
 
@@ -44,7 +44,7 @@ def rows() -> list[dict[str, Any]]:
 def test_evidence_equals_evidence_of_the_command_line(
     aigo: Run, folder: Path, engine: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """From the file, and from its text with rows at hand, in a thread with a running event loop."""
+    """From the file, and from its text with given rows in a thread with a running event loop."""
     done = aigo("run", CAPITALS, "--model", ANSWERS, "--engine", engine, "--out", "typed")
     assert done.code == 0, done.err
     capfd.readouterr()
@@ -90,7 +90,7 @@ def test_progress_is_reported(folder: Path) -> None:
 
 
 def test_plan_is_translated_to_an_inspect_task(folder: Path) -> None:
-    """What Inspect's own function runs is shown there, and read back as the evidence of the plan."""
+    """A run by Inspect's own function is read back as evidence of the plan."""
     import inspect_ai
 
     plan = aigo_bridge.plan_task(text=Path(TASK).read_text(), datasets={"capitals": rows()})

@@ -1,6 +1,6 @@
-"""`run --on ray` on three real nodes: killed drivers, workers and nodes cost pieces, and the evidence is that of one run.
+"""`run --on ray` on three real nodes: killed drivers, workers and nodes lose shards, and the evidence equals one run.
 
-`AIGO_KILLS=20` kills so many times, at moments that `AIGO_KILLS_SEED` chooses; `make nightly` does.
+`AIGO_KILLS=20` sets the number of kills and `AIGO_KILLS_SEED` their times (`make nightly`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ cluster.shutdown()
 
 @dataclass
 class Nodes:
-    """A cluster of three nodes of one CPU, in processes of its own."""
+    """Cluster of three nodes with one CPU, in its own processes."""
 
     process: subprocess.Popen[str]
     address: str
@@ -103,7 +103,7 @@ def folder_of(tmp_path: Path, count: int = ROWS) -> Path:
 
 
 def workers(folder: Path) -> list[int]:
-    """Processes that carry out pieces of a run in this folder."""
+    """Return the processes that run shards in this folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -116,12 +116,12 @@ def workers(folder: Path) -> list[int]:
 
 
 def finished_in(folder: Path) -> int:
-    """Samples of all pieces that would outlive whoever works on them."""
+    """Return the finished samples of all shards that survive their workers."""
     return sum(finished_samples(log) for log in (folder / "out" / "pieces").glob("*/*.eval"))
 
 
 def started(folder: Path, arguments: list[str], **variables: str) -> subprocess.Popen[str]:
-    """A run in a process of its own, that writes what it shows into a file of the folder."""
+    """Start a run in its own process and write its output to a file of the folder."""
     with (folder / "stdout").open("ab") as shown:
         return subprocess.Popen(
             [sys.executable, "-c", "from aigo_bridge.cli import main; main()", *arguments],
@@ -135,7 +135,7 @@ def started(folder: Path, arguments: list[str], **variables: str) -> subprocess.
 
 
 def until_gone(folder: Path) -> None:
-    """Wait until no worker is there any more."""
+    """Wait until no worker is left."""
     deadline = time.monotonic() + 90
     while workers(folder):
         assert time.monotonic() < deadline, "workers outlive their driver"
@@ -143,7 +143,7 @@ def until_gone(folder: Path) -> None:
 
 
 def struck(event: str, driver: subprocess.Popen[str], folder: Path, nodes: Nodes) -> None:
-    """Let something happen to a run that is under way."""
+    """Apply a disturbance to a run in progress."""
     if event == "driver":
         driver.send_signal(signal.SIGKILL)
         driver.wait()

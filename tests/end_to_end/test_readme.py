@@ -1,4 +1,4 @@
-"""The README is executed: its files are the files, its commands run, its output is what comes out."""
+"""The README is executed: its files exist, and its commands print the shown output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SERVER = "http://127.0.0.1:8000/v1"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What a reader of the README has in front of him after `make demo`."""
+    """Clone after `make demo`, as a reader has it."""
     for folder in ("examples", "tasks"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder)
     (tmp_path / ".venv").symlink_to(sys.prefix)
@@ -39,12 +39,12 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def unlike(shown: str, printed: str) -> list[str]:
-    """Lines that are shown and were not printed."""
+    """Return the shown lines that were not printed."""
     return [line for line in squeezed(shown) if line not in squeezed(printed)]
 
 
 def answered(endpoint: Endpoint) -> None:
-    """Have the endpoint know two capitals, and say Oslo to everything else."""
+    """Make the endpoint answer two capitals correctly and Oslo otherwise."""
     answers = {"Peru": "Lima", "Japan": "Tokyo"}
 
     def answer(request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -56,7 +56,7 @@ def answered(endpoint: Endpoint) -> None:
 
 @pytest.mark.timeout(600)  # a dozen commands, each in a process of its own
 def test_commands_work_as_typed(checkout: Path, endpoint: Endpoint) -> None:
-    """All of them, from the top, in one shell that knows no command of this project before the README makes it so."""
+    """All commands run from the top in one shell that has no command of this project at first."""
     answered(endpoint)
     reader = Reader(checkout, activated=False, OPENAI_BASE_URL=endpoint.url, INSPECT_DISPLAY="none")
 
@@ -95,7 +95,7 @@ def test_commands_for_common_tasks_work(checkout: Path, endpoint: Endpoint) -> N
 def test_commands_of_the_pages_on_running_work_as_typed(
     aigo: Run, checkout: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In this process, which knows the engine already: there are many such pages, and only one README."""
+    """In this process, which has loaded the engine already, because there are many such pages."""
     endpoint.answer = lambda _: (200, completion("Oslo"))
     reader = Reader(checkout, INSPECT_DISPLAY="none")
 
@@ -116,7 +116,7 @@ def test_commands_of_the_pages_on_running_work_as_typed(
 
 
 def test_only_network_commands_are_not_executed() -> None:
-    """A block that is no console is one of these, and `sh` is for what a test cannot do: fetch packages."""
+    """Blocks that are not consoles have one of these kinds; `sh` is for downloads that a test cannot do."""
     kinds = {block.kind for block in README.blocks}
     fetched = [block.text for block in README.blocks if block.kind == "sh"]
 
@@ -134,7 +134,7 @@ def test_extras_named_on_pages_exist() -> None:
 
 
 def test_no_command_replaces_the_installed_clone() -> None:
-    """`pip install '.[x]'` puts a copy in the place of an editable installation, and edits of the clone then do nothing."""
+    """`pip install '.[x]'` replaces an editable installation with a copy, which ignores later edits."""
     assert [each.name for each in PAGES if "pip install '.[" in page(each).text] == []
 
 
@@ -165,7 +165,7 @@ OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MAKE_TERMERR", "MAKE_TERM
 
 
 def test_demo_runs_the_three_tasks(tmp_path: Path) -> None:
-    """`make demo`, with the environment that is there instead of a new one."""
+    """`make demo` with the existing environment."""
     commands = [command for block in README.blocks for command, _ in block.commands]
     assert [each for each in commands if each.startswith("make ")] == ["make demo", "make test"]
     with exchange(*OF_MAKE) as folder:

@@ -1,4 +1,4 @@
-"""`run --record` and `run --replay`: a run's calls of models in a file, and other runs answered from it."""
+"""`run --record` and `run --replay`: model calls are recorded in a file, and other runs are answered from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRIVIA = TASKS / "hp-trivia"
 
 
 def judged(result: dict[str, Any]) -> Any:
-    """What a result says of its samples, without ids, times and names."""
+    """Return the samples of a result without ids, times and names."""
     found = []
     for sample in result["evidence"]["samples"]:
         for trial in sample["trials"]:
@@ -163,7 +163,7 @@ SAMPLES = 60
 def test_kill_9_while_recording_loses_no_finished_call(
     endpoint: Endpoint, aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    """What the server had answered stands in the cassette; the run that goes on adds the rest, and all of it is answered."""
+    """The cassette has all answered calls; the resumed run adds the others."""
     key = "sk-0123456789abcdefghij"
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", key)

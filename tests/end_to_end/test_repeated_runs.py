@@ -1,4 +1,4 @@
-"""Run files again: caching, repeatability, interruption, and that concurrency changes no number."""
+"""Repeated run files: caching, repeatability, interruption and concurrency."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ evaluation:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two specifications of six questions each, half of which are answered rightly."""
+    """Two specifications with six questions each, half of them answered correctly."""
     rows = [{"n": n, "odd": "yes" if n % 2 else "no"} for n in range(6)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
@@ -72,7 +72,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def asked(log: Path) -> int:
-    """Calls of the model in a native log."""
+    """Return the model calls of a native log."""
     with open_log(log) as reader:
         return sum(
             event.get("event") == "model"
@@ -86,7 +86,7 @@ def logs(folder: Path, key: str) -> list[Path]:
 
 
 def test_identical_run_calls_no_model_and_writes_no_second_log(folder: Path, aigo: Run) -> None:
-    """`reuse`, the default of run files."""
+    """`reuse` is the default of run files."""
     first = aigo("run", "run.yaml", "--json")
     evidence = (folder / "out" / "first.tasklog.json").read_bytes()
 
@@ -100,7 +100,7 @@ def test_identical_run_calls_no_model_and_writes_no_second_log(folder: Path, aig
 
 
 def test_changed_scorers_rescore_stored_outputs(folder: Path, aigo: Run, result_of: Load) -> None:
-    """The model is not asked, and the numbers are those of the new scorer on the old answers."""
+    """The model is not called; the metrics are those of the new scorer on the stored outputs."""
     aigo("run", "run.yaml")
     change(folder / "task.yaml", 'ground_truth: "{{ sample.odd }}"', 'ground_truth: "yes"')
 
@@ -163,7 +163,7 @@ def test_a_single_task_runs_again_by_default(folder: Path, aigo: Run) -> None:
 
 
 def test_repeated_runs_have_mean_spread_and_agreement(folder: Path, aigo: Run, result_of: Load) -> None:
-    """Three runs of one question that is answered yes, yes, no: mean 2/3, spread sqrt(1/3), agreement 2/3."""
+    """Three runs of one question answered yes, yes, no: mean 2/3, spread sqrt(1/3), agreement 2/3."""
     (folder / "rows.jsonl").write_text('{"n": 1, "odd": "yes"}\n')
     (folder / "m.jsonl").write_text(
         '{"default": true, "times": 2, "reply": "yes"}\n{"default": true, "reply": "no"}\n'
@@ -220,7 +220,7 @@ DRAWN = re.compile(r"(^|_)(id|time|timestamp|runtime|start|at|completed|max_conn
 
 
 def without_times(value: Any, name: str = "") -> Any:
-    """Evidence without what differs between any two runs; raw requests carry drawn ids inside their text."""
+    """Return evidence without values that differ between runs; raw requests contain random ids."""
     if isinstance(value, dict):
         return {
             key: without_times(part, key)
@@ -233,7 +233,7 @@ def without_times(value: Any, name: str = "") -> Any:
 
 
 def test_concurrency_does_not_change_metrics(folder: Path, aigo: Run, result_of: Load) -> None:
-    """1 connection and 64: the same evidence for answers that arrive in another order."""
+    """1 and 64 connections give equal evidence for answers in different order."""
     rules = [
         {"match": {"contains": f"={n}"}, "reply": {"text": "yes" if n % 3 else "no", "delay": 0.02 * (6 - n)}}
         for n in range(6)
@@ -256,7 +256,7 @@ def test_concurrency_does_not_change_metrics(folder: Path, aigo: Run, result_of:
 
 
 def is_complete(log: Path) -> bool:
-    """Whether Inspect has finished a log; while it is written it is no readable archive, or has no result."""
+    """Return whether Inspect has finished a log; an unfinished log is not a readable archive or has no result."""
     try:
         with open_log(log) as reader:
             return reader.header.get("status") == "success"
@@ -265,7 +265,7 @@ def is_complete(log: Path) -> bool:
 
 
 def kill(folder: Path, sign: signal.Signals) -> tuple[int, str]:
-    """Start the slow run, wait until the first specification is complete and a half of the second, then send a signal."""
+    """Start the slow run, wait for one and a half specifications, and send a signal."""
     # More connections than slow answers: those would otherwise hold up the first specification.
     process = start(
         ["aigo-bridge", "run", "run.yaml", "--max-connections", "6"],
@@ -280,7 +280,7 @@ def kill(folder: Path, sign: signal.Signals) -> tuple[int, str]:
 
 @pytest.fixture
 def slow(folder: Path) -> Path:
-    """The first specification is answered at once, the last questions of the second practically never."""
+    """Server that answers the first specification at once and the last questions of the second almost never."""
     rules = [{"match": {"contains": f"b={n}"}, "reply": {"text": "yes", "delay": 600}} for n in (3, 4, 5)]
     rules.append({"default": True, "reply": "yes"})
     (folder / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
@@ -288,7 +288,7 @@ def slow(folder: Path) -> Path:
 
 
 def test_a_killed_evaluation_is_resumed(slow: Path, command: Run, result_of: Load) -> None:
-    """kill -9: what was complete stays, only the rest runs again; resuming a complete run writes no log."""
+    """After `kill -9`, only unfinished samples run again; resuming a complete run writes no log."""
     kill(slow, signal.SIGKILL)
     rules = slow / "m.jsonl"
     rules.write_text(rules.read_text().replace('"delay": 600', '"delay": 0.01'))
@@ -323,7 +323,7 @@ def test_interrupted_evaluation_writes_its_finished_results(slow: Path, result_o
 
 
 def test_inspect_retries_a_specification_by_itself(folder: Path, aigo: Run, command: Run) -> None:
-    """The log of a specification names the run file and the specification, so Inspect can make the task again."""
+    """The log names the run file and specification, so that Inspect can build the task again."""
     (folder / "m.jsonl").write_text(
         '{"match": {"contains": "=3"}, "reply": {"error": "down"}}\n{"default": true, "reply": "yes"}\n'
     )
@@ -368,7 +368,7 @@ def test_two_hundred_specifications_are_run(folder: Path, aigo: Run) -> None:
 
 
 def test_changed_scripted_rules_are_another_model(folder: Path, aigo: Run) -> None:
-    """A task by itself, with `--cache reuse`: equal names do not make old answers stand for new ones."""
+    """Equal file names do not reuse old answers with `--cache reuse`."""
     arguments = ("run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json")
     assert aigo(*arguments).json["metrics"][0]["value"] == 0.5
     same = aigo(*arguments, "--cache", "reuse")
@@ -382,7 +382,7 @@ def test_changed_scripted_rules_are_another_model(folder: Path, aigo: Run) -> No
 
 
 def test_resuming_with_changed_scripted_rules_is_reported_and_runs_again(folder: Path, aigo: Run) -> None:
-    """Finished answers stay, as `--resume` promises; what became of it stands for neither model."""
+    """Finished answers are kept, as `--resume` promises; the result belongs to neither model."""
     failing = {"match": {"contains": "=3"}, "reply": {"error": "down"}}
     rules = [failing, {"default": True, "reply": "yes"}]
     (folder / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))

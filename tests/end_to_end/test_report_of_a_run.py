@@ -1,4 +1,4 @@
-"""`aigo-bridge run … --report`: the page of what was run, beside it."""
+"""`aigo-bridge run … --report` writes the report page next to the result."""
 
 from __future__ import annotations
 

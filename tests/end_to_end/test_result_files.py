@@ -1,4 +1,4 @@
-"""Runs that differ keep their evidence apart in one folder; a run that is repeated replaces its own."""
+"""Different runs in one folder have separate evidence; a repeated run replaces its own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def results(folder: Path) -> dict[str, float]:
-    """File → accuracy."""
+    """Return the accuracy by file."""
     found: dict[str, float] = {}
     for path in sorted((folder / "out").glob("*.tasklog.json")):
         evidence = json.loads(path.read_text())["evidence"]
@@ -216,7 +216,7 @@ tasks:
 
 
 def test_keys_that_differ_only_in_case_have_different_files(aigo: Run, folder: Path) -> None:
-    """On some machines they are one file."""
+    """Some file systems ignore case."""
     (folder / "upper.yaml").write_text(TASK.replace("key: t\n", "key: T\n"))
     (folder / "out").mkdir()
     model = ("--model", "scripted/a.jsonl", "--json")

@@ -1,4 +1,4 @@
-"""Parquet tables: the same from an engine's log and from its result log, with a number for every score that is one."""
+"""Parquet tables of an engine log and its result log are equal and have a number for every numeric score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are no plain table: earlier results, Inspect's logs; ids that do not identify; options without effect."""
+"""Rows from earlier results and Inspect logs; ambiguous ids; options without effect."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ definition:
 
 @pytest.fixture
 def ran(tmp_path: Path, aigo: Run) -> Path:
-    """A folder with a task, its model, and a run of it in `out`: two of four answers are right."""
+    """Folder with a task, its model, and a run in `out` with two of four right answers."""
     rows = [{"n": str(n), "odd": "yes" if n % 2 else "no"} for n in range(4)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "yes.jsonl").write_text('{"default": true, "reply": "yes"}\n')
@@ -137,7 +137,7 @@ definition:
 
 @pytest.fixture
 def chain(tmp_path: Path) -> Path:
-    """A task, and one that asks about what came out of it, listed first."""
+    """Task, and a task on its results, which is listed first."""
     (tmp_path / "rows.jsonl").write_text('{"n": "1", "odd": "yes"}\n{"n": "2", "odd": "no"}\n')
     (tmp_path / "task.yaml").write_text(TASK)
     (tmp_path / "again.yaml").write_text(AGAIN)
@@ -154,7 +154,7 @@ FIRST = "{task_key: quiz, model_key: m}"
 
 
 def asked(folder: Path, key: str = "again") -> list[str]:
-    """What the model was asked, sample by sample."""
+    """Return the prompts by sample."""
     samples = json.loads((folder / "out" / f"{key}.tasklog.json").read_text())["evidence"]["samples"]
     outputs = [trial["solver"]["output"] for sample in samples for trial in sample["trials"]]
     return [output["trace"]["items"][0]["content"][0]["text"] for output in outputs]
@@ -174,7 +174,7 @@ def test_a_task_on_the_result_of_its_sibling_runs_after_it(aigo: Run, chain: Pat
 
 
 def test_sibling_result_is_selected_by_key_or_task(aigo: Run, chain: Path) -> None:
-    """Over several steps, and by its specification where several run the same task."""
+    """Over several steps, and by specification if several run the same task."""
     third = "{key: third, task_key: again, model_key: m, task_config: {result: second}}"
     second = "{key: second, task_key: again, model_key: m, task_config: {result: b}}"
     quizzes = "{key: a, task_key: quiz, model_key: m, num_samples: 1}, {key: b, task_key: quiz, model_key: m}"
@@ -236,7 +236,7 @@ def test_errors_in_rows_of_another_specification_are_reported_before_the_run(aig
 
 
 def test_task_with_an_incomplete_sibling_is_not_run(aigo: Run, chain: Path) -> None:
-    """Numbers over a part of the rows would be wrong ones."""
+    """Metrics of some rows would be wrong."""
     (chain / "run.yaml").write_text(run_file(ASKED, FIRST))
     (chain / "no.jsonl").write_text('{"default": true, "reply": {"error": "down"}}\n')
 

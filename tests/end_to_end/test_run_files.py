@@ -1,4 +1,4 @@
-"""`aigo-bridge run run.yaml`: all specifications in one run, one result each, one table, policies as the exit code."""
+"""`aigo-bridge run run.yaml`: all specifications in one run, one result each, one table, and policies as exit code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ definition:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run file with four specifications; the model says yes to everything, so half of the ten numbers are right."""
+    """Run file with four specifications; the model always answers yes, so half of ten numbers are right."""
     rows = [{"n": n, "odd": "yes" if n % 2 else "no"} for n in range(10)]
     (tmp_path / "numbers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "yes.jsonl").write_text('{"default": true, "reply": "yes"}\n')
@@ -196,7 +196,7 @@ def test_failed_policy_exits_with_1(folder: Path, aigo: Run) -> None:
 
 
 def test_the_command_line_overrides_the_file(folder: Path, aigo: Run, result_of: Load) -> None:
-    """Samples, trials, rows, parameters of the evaluation and the model, for all specifications at once."""
+    """Samples, trials, rows, evaluation parameters and model of all specifications."""
     (folder / "other.jsonl").write_text('{"n": 1, "odd": "no"}\n{"n": 2, "odd": "no"}\n')
     done = aigo(
         "run", "run.yaml", "--model", "scripted/yes.jsonl", "--num-samples", 1, "--num-trials", 3,
@@ -211,7 +211,7 @@ def test_the_command_line_overrides_the_file(folder: Path, aigo: Run, result_of:
 
 
 def test_one_specification_of_a_run_file_is_run_alone(folder: Path, aigo: Run) -> None:
-    """`run.yaml#few` runs it alone; policies speak of whole evaluations and are not asked."""
+    """`run.yaml#few`; policies apply to complete evaluations and are skipped."""
     done = aigo("run", "run.yaml#few", *SURE, "--json")
 
     assert done.code == 0, done.err
@@ -239,7 +239,7 @@ def test_unused_options_are_reported(folder: Path, aigo: Run) -> None:
 
 
 def test_errors_of_all_specifications_are_listed_together(folder: Path, aigo: Run) -> None:
-    """Unknown keys, wrong values and columns that are not there, each with its place."""
+    """Unknown keys, wrong values and missing columns, each with its position."""
     change(folder, "task_config: {word: figure}", "task_config: {word: 3}")
     change(folder, "num_samples: 3", "task_config: {rows: letters}")
     (folder / "numbers.jsonl").write_text('{"n": 1, "even": "no"}\n')
@@ -299,7 +299,7 @@ def test_a_run_file_without_an_evaluation_is_reported(folder: Path, aigo: Run) -
 
 
 def test_a_stored_result_replaces_a_run(folder: Path, aigo: Run, result_of: Load) -> None:
-    """`task_result_log_path` is relative to the run file; policies see its metrics."""
+    """`task_result_log_path` is relative to the run file; policies use its metrics."""
     aigo("run", "run.yaml#all", *SURE, "--out", "kept")
     (folder / "kept" / "all.tasklog.json").rename(folder / "kept" / "earlier.tasklog.json")
     change(
@@ -338,7 +338,7 @@ def test_assessment_plan_runs_each_evaluation_in_its_own_folder(folder: Path, ai
 
 
 def test_plan_of_complete_run_files_is_run(folder: Path, aigo: Run) -> None:
-    """The older form; every evaluation has its own folder and summary."""
+    """Deprecated syntax; every evaluation has its own folder and summary."""
     change(folder, "key: numeracy", "key: second")
     (folder / "second.yaml").write_text((folder / "run.yaml").read_text())
     change(folder, "key: second", "key: first")
@@ -385,7 +385,7 @@ def test_progress_has_ended_before_each_evaluation_is_shown(
 
 
 def test_uncomputed_metrics_exit_with_1(folder: Path, aigo: Run) -> None:
-    """Also of a task that is run by itself; that samples were scored does not make up for it."""
+    """Also for a single task, even if samples were scored."""
     snippet = "def compute_metrics(scores): return 1 / 0"
     change(
         folder,
@@ -412,7 +412,7 @@ def test_uncomputed_metrics_exit_with_1(folder: Path, aigo: Run) -> None:
 
 
 def test_model_entity_of_the_run_file_is_called(folder: Path, aigo: Run, result_of: Load) -> None:
-    """Its key, not a path of this machine, stands in the evidence; `reuse` sees that the entity has changed."""
+    """The evidence has its key and not a local path; `reuse` detects a changed entity."""
     change(folder, "config: {subject: sure}", "config: {subject: mine}")
     change(
         folder,

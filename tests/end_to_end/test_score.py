@@ -1,4 +1,4 @@
-"""`aigo-bridge score`: stored outputs scored again, and runs that take outputs of an earlier one."""
+"""`aigo-bridge score` scores stored outputs again, and runs reuse outputs of an earlier run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LENGTH = """  scorers:
 
 @pytest.fixture
 def first(aigo: Run, tmp_path: Path) -> Path:
-    """A run of three samples in two trials: right, wrong, and one that fails."""
+    """Run with three samples in two trials: right, wrong and failed."""
     rows = [{"q": "France", "a": "Paris"}, {"q": "Norway", "a": "Oslo"}, {"q": "Atlantis", "a": "none"}]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "t.yaml").write_text(HEAD.format(key="t") + EQUALS)
@@ -194,7 +194,7 @@ def test_unscorable_samples_are_reported(aigo: Run, tmp_path: Path, first: Path)
 
 
 def test_outputs_of_an_earlier_run_are_reused(tmp_path: Path, aigo: Run, first: Path) -> None:
-    """Two samples are scored from the earlier log; the one that failed there is asked again."""
+    """Two samples are scored from the earlier log; the failed sample is run again."""
     rows = [{"q": "France", "a": "Paris"}, {"q": "Norway", "a": "Oslo"}, {"q": "Atlantis", "a": "none"}]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "m.jsonl").write_text('{"match": {"contains": "Atlantis"}, "reply": "none"}\n')
@@ -217,7 +217,7 @@ SPLIT = """    postprocessor:
 
 
 def test_row_made_in_some_trials_has_only_those_trials(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """It is not missing in the others: the post-processor never made it there."""
+    """It is not missing in the other trials: the post-processor never made it there."""
     (tmp_path / "d.jsonl").write_text('{"q": "x", "a": "x"}\n')
     (tmp_path / "t.yaml").write_text(HEAD.format(key="t") + SPLIT + LENGTH)
     rules = [{"match": {"contains": "x"}, "times": 1, "reply": "one two"}, {"default": True, "reply": "two"}]

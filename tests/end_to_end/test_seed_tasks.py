@@ -1,4 +1,4 @@
-"""The three tasks of the seed page, run offline: expected numbers are counted by hand from the files."""
+"""The three tasks of the seed page, run offline: expected metrics are counted by hand from the files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trivia(aigo: Run, tasks: Path, tmp_path: Path, result_of: Load) -> dict[str,
 
 
 def test_generic_input_scores_exact_answers(aigo: Run, tasks: Path, tmp_path: Path, result_of: Load) -> None:
-    """22 questions, 4 answers that differ by a word or a full stop: 18 of 22."""
+    """22 questions, 4 answers with a different word or full stop: 18 of 22."""
     folder = tasks / "singleturn-generic-input"
     done = aigo("run", folder, "--model", scripted(folder / "answers.jsonl"), "--out", tmp_path / "out")
 
@@ -75,7 +75,7 @@ def test_generic_input_scores_exact_answers(aigo: Run, tasks: Path, tmp_path: Pa
 def test_trace_contains_the_messages_that_were_sent(
     aigo: Run, tasks: Path, tmp_path: Path, result_of: Load
 ) -> None:
-    """The items are the conversation; the model call among the events has the same context and output."""
+    """The items are the conversation; the model call event has the same context and output."""
     folder = tasks / "singleturn-generic-input"
     aigo("run", folder, "--model", scripted(folder / "answers.jsonl"), "--out", tmp_path / "out", "-n", 3)
 
@@ -112,7 +112,7 @@ def test_trivia_is_judged(trivia: dict[str, Any]) -> None:
 
 
 def test_judge_calls_and_reasons_are_kept(trivia: dict[str, Any], tasks: Path) -> None:
-    """The score's metadata has the verdict, the reasons and the call as it was made."""
+    """The score metadata has the verdict, reason and call."""
     patronus = trials(trivia)[7]["scores"][0]["metadata"]
 
     assert patronus["prediction"] == "incorrect"
@@ -130,7 +130,7 @@ def test_judge_calls_and_reasons_are_kept(trivia: dict[str, Any], tasks: Path) -
 
 
 def test_judge_calls_are_not_part_of_the_conversation(trivia: dict[str, Any]) -> None:
-    """Its call is an event below the scorers, the items are the evaluated model's conversation only."""
+    """The judge call is an event of the scorer; the items contain only the evaluated model's conversation."""
     trace = trials(trivia)[0]["solver"]["output"]["trace"]
 
     assert [role for role, _ in texts(trace["items"])] == ["system", "user", "assistant"]
@@ -174,7 +174,7 @@ def test_config_changes_what_is_counted(aigo: Run, tasks: Path, tmp_path: Path) 
 
 
 def test_result_is_a_task_result_log(trivia: dict[str, Any], tmp_path: Path) -> None:
-    """The file loads as AI GO's type, and what it says of the run is complete."""
+    """The file can be loaded as AI GO's type and describes the run completely."""
     log = TaskResultLog.model_validate_json((tmp_path / "out" / "hp-trivia.tasklog.json").read_text())
 
     assert log.format_version == "v1"
@@ -186,7 +186,7 @@ def test_result_is_a_task_result_log(trivia: dict[str, Any], tmp_path: Path) -> 
 
 
 def test_folder_contains_only_log_evidence_and_provenance(trivia: dict[str, Any], tmp_path: Path) -> None:
-    """Nothing half-written, nothing temporary."""
+    """No temporary or incomplete files."""
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
 
     assert names[0].endswith(".eval")
@@ -194,7 +194,7 @@ def test_folder_contains_only_log_evidence_and_provenance(trivia: dict[str, Any]
 
 
 def test_evidence_is_rebuilt_from_the_log_alone(trivia: dict[str, Any], tmp_path: Path, aigo: Run) -> None:
-    """What `run` wrote is what reading its native log writes, byte for byte."""
+    """Reading the native log writes the evidence of `run` byte for byte."""
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.evaluation.writing import write_result
 

@@ -1,4 +1,4 @@
-"""`verify`, `show` and `score` take several results: files, folders and patterns, as `stats` and `table` do."""
+"""`verify`, `show` and `score` accept several results: files, folders and patterns, like `stats` and `table`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.results import question, result, write_result
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two folders with a result each; one more result in the second."""
+    """Two folders with results: one in the first and two in the second."""
     for name, answers in (("a/quiz", "xxx"), ("b/quiz", "xyx"), ("b/more", "yyy")):
         path = tmp_path / f"{name}.tasklog.json"
         path.parent.mkdir(exist_ok=True)

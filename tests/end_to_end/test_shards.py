@@ -1,4 +1,4 @@
-"""`run --shard` and `merge` on a real engine: killed shards go on, run files are judged as a whole, wrong use writes nothing."""
+"""`run --shard` and `merge` on a real engine: killed shards are resumed, run files are merged, wrong use writes nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ evaluation:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A task whose model is right for odd numbers, and fails on one row."""
+    """Task whose model is right for odd numbers and fails for one row."""
     rows = [{"n": f"<{n}>", "odd": "yes" if n % 2 else "no"} for n in range(ROWS)]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     rules = [

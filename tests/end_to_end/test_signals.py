@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as ctrl-C does; a second signal ends it at once."""
+"""SIGTERM and SIGHUP end a command like ctrl-C; a second signal ends it at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MODEL = ("--model", "openai-api/local/m")
 
 @pytest.fixture
 def folder(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A task of thirty questions, and a server that needs a moment for each."""
+    """Task with thirty questions and a slow server."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"q": f"q{n}"}) + "\n" for n in range(SAMPLES)))
@@ -55,7 +55,7 @@ def folder(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def started(folder: Path, endpoint: Endpoint, *words: str, asked: int = 6) -> subprocess.Popen[str]:
-    """A run that has come some way: the server answers the first questions and keeps the others waiting."""
+    """Run in progress: the server answers the first questions and delays the others."""
 
     def slow(_: Any) -> Any:
         if len(endpoint.requests) > asked:
@@ -121,7 +121,7 @@ def test_a_second_signal_ends_a_run_at_once(folder: Path, endpoint: Endpoint) ->
 
 
 def ended(process: subprocess.Popen[str], number: int) -> str:
-    """Send a signal, check how the command ends, and return what it printed; a command that had ended is let alone."""
+    """Send a signal, check the exit code and return the output, unless the command has ended."""
     if process.poll() is None:
         process.send_signal(number)
     out, _ = process.communicate(timeout=60)
@@ -137,7 +137,7 @@ def ended(process: subprocess.Popen[str], number: int) -> str:
 def test_signal_in_any_phase_has_its_exit_code_and_leaves_evidence(
     folder: Path, endpoint: Endpoint, engine: str
 ) -> None:
-    """From the first module to the last line, in steps of a twelfth of the time that a run takes."""
+    """From the first import to the last line, in twelve steps."""
     endpoint.answer = lambda _: (200, completion("yes"))
     words = ["aigo-bridge", "run", "task.yaml", *MODEL, "--engine", engine, "--out"]
 
@@ -166,7 +166,7 @@ def test_signal_in_any_phase_has_its_exit_code_and_leaves_evidence(
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.3, 0.8, 1.5, 2.5])
 def test_signal_during_imports_has_its_exit_code(folder: Path, delay: float) -> None:
-    """A library may take the interruption for an error of its own, as pydantic does."""
+    """Libraries such as pydantic may catch the interruption as their own error."""
     with subprocess.Popen(
         [str(Path(sys.executable).with_name("aigo-bridge")), "run", "task.yaml", *MODEL],
         cwd=folder,
@@ -236,7 +236,7 @@ except typer.Exit as end:
 
 @contextmanager
 def ready(folder: Path, work: str, *ignored: int) -> Iterator[subprocess.Popen[str]]:
-    """Work that has begun; it ends with the test, also with one that fails."""
+    """Started process that ends with the test, even if the test fails."""
     file = folder / "work.py"
     file.write_text(f"WORK = {WORK[work]!r}\n{FRAME}")
     with subprocess.Popen(
@@ -283,7 +283,7 @@ def test_a_second_signal_ends_a_busy_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT])
 def test_signals_ignored_at_the_start_stay_ignored(tmp_path: Path, ignored: int) -> None:
-    """`nohup` and `&` in scripts say so; another signal stops the command as ever."""
+    """`nohup` and `&` in scripts ignore a signal; another signal still stops the command."""
     with ready(tmp_path, "in an event loop", ignored) as process:
         process.send_signal(ignored)
         process.send_signal(ignored)

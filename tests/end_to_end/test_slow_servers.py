@@ -1,4 +1,4 @@
-"""A server that refuses for a while: what is waited for is said, on every path to a model."""
+"""A server refuses calls for a while: waiting is reported for every way to call a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ config:
 
 @pytest.fixture
 def busy(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """A server that answers a question when it is asked the fourth time (OpenAI's client asks three times by itself); nobody waits long."""
+    """Server that answers a question at the fourth request (OpenAI's client tries three times), with short waits."""
     impatient(monkeypatch)
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
@@ -92,7 +92,7 @@ def t():
 
 
 def test_refused_connection_is_reported_with_the_address(aigo: Run, busy: Endpoint, tmp_path: Path) -> None:
-    """After as many attempts as any call has."""
+    """After the usual number of attempts."""
     busy.stop()
     address = busy.url.removeprefix("http://").removesuffix("/v1")
 
@@ -111,7 +111,7 @@ def test_refused_connection_is_reported_with_the_address(aigo: Run, busy: Endpoi
 def test_oversized_answer_fails_only_its_sample(
     aigo: Run, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, engine: str
 ) -> None:
-    """Whoever reads it: our own client, or that of a provider of Inspect."""
+    """With the own client and with an Inspect provider."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     monkeypatch.setenv("AIGO_BRIDGE_ANSWER_MIB", "0.5")

@@ -1,4 +1,4 @@
-"""Messages about a result that does not exist, models that nothing uses, options that users cannot type."""
+"""Messages about missing results, unused models and unavailable options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in the author's code name its file and its line there, in the run, in the evidence and when the log is read again."""
+"""Errors in task code name its file and line: in the run, in the evidence, and when the log is read again."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ TASK_OF = dict.fromkeys(GOOD, MODEL_TASK) | {"compute_all": DATA_TASK, "compute_
 
 
 def failing(kind: str) -> str:
-    """Code whose third line divides by zero."""
+    """Return code that divides by zero in its third line."""
     signature, rest = GOOD[kind].split("\n", 1)
     return f"# fails\n{signature}\n    1 / 0\n{rest}"
 
@@ -89,7 +89,7 @@ def block(code: str) -> str:
 
 
 def write(folder: Path, kind: str, bad: str) -> Path:
-    """A task whose snippets all are blocks, but the one of `kind`, which is `bad`."""
+    """Write a task whose snippets are blocks, except the snippet `kind`, which is `bad`."""
     text = TASK_OF[kind].replace(f"@{kind}@", bad)
     for other, code in GOOD.items():
         text = text.replace(f"@{other}@", block(code))
@@ -112,7 +112,7 @@ def run(aigo: Run, kind: str, *more: str, code: int = 1) -> None:
 
 
 def messages(result: dict[str, Any]) -> set[str]:
-    """Messages of all errors, of the whole and of its samples."""
+    """Return the error messages of the result and its samples."""
     evidence = result["evidence"]
     trials = [trial for sample in evidence.get("samples") or [] for trial in sample["trials"]]
     found = [*(evidence.get("errors") or []), *(error for trial in trials for error in trial["errors"])]
@@ -123,7 +123,7 @@ def messages(result: dict[str, Any]) -> set[str]:
 def test_error_in_a_block_has_its_line_in_the_task_file(
     aigo: Run, tmp_path: Path, result_of: Load, kind: str
 ) -> None:
-    """The line is that of the YAML; reading the log back gives the same text."""
+    """The imported log has the same text."""
     file = write(tmp_path, kind, block(failing(kind)))
 
     run(aigo, kind)
@@ -141,7 +141,7 @@ def test_error_in_a_block_has_its_line_in_the_task_file(
 
 @pytest.mark.parametrize("kind", ["run_solver", "compute_metrics"])
 def test_other_failures_name_the_position(aigo: Run, tmp_path: Path, result_of: Load, kind: str) -> None:
-    """A result of the wrong kind is found after the code has run; what is told is where the code begins."""
+    """A result of the wrong type is found after the code has run; the message names its first line."""
     signature = GOOD[kind].split("\n", 1)[0]
     file = write(tmp_path, kind, block(f"{signature}\n    return 'nothing'\n"))
 
@@ -159,7 +159,7 @@ def test_other_failures_name_the_position(aigo: Run, tmp_path: Path, result_of: 
 def test_error_in_an_included_file_has_its_line(
     aigo: Run, tmp_path: Path, result_of: Load, kind: str
 ) -> None:
-    """The file is named from the task's folder, and its blank lines at the top count."""
+    """The path is relative to the task folder, and leading blank lines count."""
     file = tmp_path / "code" / "own.py"
     file.parent.mkdir()
     file.write_text("\n\n" + failing(kind))
@@ -173,7 +173,7 @@ def test_error_in_an_included_file_has_its_line(
 
 
 def test_metric_error_has_its_position_from_the_log_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """The task's files are gone when the log is read."""
+    """The task files no longer exist when the log is read."""
     file = write(tmp_path, "compute_metrics", block(failing("compute_metrics")))
     line = line_of(file)
     run(aigo, "compute_metrics")
@@ -199,7 +199,7 @@ def test_metric_error_has_its_position_from_the_log_alone(aigo: Run, tmp_path: P
 def test_error_position_is_right_for_all_yaml_styles(
     aigo: Run, tmp_path: Path, result_of: Load, scalar: str, place: str
 ) -> None:
-    """Where lines of the code are none of the file, the line in the code is told, and no wrong one of the file."""
+    """If code lines do not match file lines, the message has the line in the code."""
     scorer = f"  scorers:\n    - type: python\n      metrics: []\n      compute_scores_snippet: {scalar}\n"
     scorer = (
         scorer.replace("\n  def", "\n        def")
@@ -230,7 +230,7 @@ def test_multiline_config_does_not_shift_line_numbers(aigo: Run, tmp_path: Path,
 
 
 def test_equal_snippets_are_told_apart_by_position(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """Each of two scorers tells its own line, and its own code although both stand in one file."""
+    """Two scorers in one file have equal code at different lines."""
     scorer = "    - {{type: python, key: {0}, metrics: [], compute_scores_snippet: 'def compute_scores(sample): return {1} / 0'}}\n"
     lines = "".join(scorer.format(key, number) for key, number in (("a", 1), ("b", 1), ("c", 2)))
     file = tmp_path / "t.yaml"
@@ -277,7 +277,7 @@ def test_generator_errors_have_their_position(aigo: Run, tmp_path: Path) -> None
 
 
 def test_plan_keeps_snippet_positions_outside_its_digest(tmp_path: Path) -> None:
-    """A comment above moves the places, not the digests; a header without them, as older logs have it, is read."""
+    """A comment above changes positions but not digests; older headers without positions are read."""
     file = write(tmp_path, "compute_scores", block(GOOD["compute_scores"]))
     made = plan(PlanOrigin(str(file)))
     file.write_text("#\n" + file.read_text())

@@ -1,4 +1,4 @@
-"""How far the author's code is confined: what the user asks for, is told, allows; what the evidence says."""
+"""Isolation levels of task code: options, messages, permissions and the evidence."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ definition:
 
 @pytest.fixture(autouse=True)
 def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The user's own configuration; what one test allows this process is no other test's."""
+    """User configuration that is separate for each test."""
     folder = tmp_path / "configuration"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     allow([])
@@ -102,7 +102,7 @@ def test_plans_and_workers_have_the_same_isolation_levels() -> None:
 
 
 def test_a_worker_loads_neither_plans_nor_pydantic() -> None:
-    """It would take longer to load than everything else that a worker does before its first call."""
+    """Loading them would dominate the start time of a worker."""
     done = subprocess.run(
         [sys.executable, "-c", "import sys, aigo_bridge.snippets.worker; print(*sys.modules)"],
         capture_output=True,
@@ -244,7 +244,7 @@ def test_unknown_permissions_are_refused(aigo: Run, tmp_path: Path) -> None:
 
 
 def ran(name: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """A run as a user would start it, in a simulated container, from a shell with a key."""
+    """Start a run like a user in a simulated container, from a shell with a key."""
     write(folder, "x")
     folder.chmod(0o777)
     tool = str(Path(sys.executable).parent / "aigo-bridge")

@@ -33,7 +33,7 @@ def write(folder: Path, definition: str, rows: Rows, rules: Rows | None = None) 
 
 
 def samples_of(result: dict[str, Any]) -> dict[Any, dict[str, Any]]:
-    """Sample id → its only trial."""
+    """Return the only trial by sample id."""
     return {sample["sample_id"]: sample["trials"][0] for sample in result["evidence"]["samples"]}
 
 
@@ -51,7 +51,7 @@ def values(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(folder: Path) -> dict[str, Any]:
-    """Metric values as Inspect's own log has them."""
+    """Return the metric values of Inspect's own log."""
     from aigo_inspect.logs.reader import open_log
 
     (log,) = folder.glob("*.eval")
@@ -64,7 +64,7 @@ def shown(folder: Path) -> dict[str, Any]:
 
 
 def test_conversation_with_several_turns_is_scored(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """Fixed messages, answers of the model, an interviewer that ends the loop, and the last answer scored."""
+    """Fixed messages, model answers, an interviewer that ends the loop, and a score for the last answer."""
     write(
         tmp_path,
         """
@@ -179,7 +179,7 @@ def test_recorded_traces_need_no_model(aigo: Run, tmp_path: Path, result_of: Loa
 
 
 def test_python_solver_calls_the_model(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """`model.predict` goes through Inspect: it is in the log, and its failure is the sample's."""
+    """`model.predict` calls the model through Inspect: the log has the call, and its failure fails the sample."""
     write(
         tmp_path,
         """
@@ -278,7 +278,7 @@ WORDS: Rows = [
 
 
 def test_post_processor_rows_are_scored_separately(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """Five rows of two samples, three of three right and one of two: 4 / 5, one of them excluded makes it 3 / 4."""
+    """Five rows of two samples: three of three and one of two are right, so 4 / 5; one exclusion gives 3 / 4."""
     write(
         tmp_path,
         ROWS
@@ -314,7 +314,7 @@ def test_post_processor_rows_are_scored_separately(aigo: Run, tmp_path: Path, re
 def test_post_processor_rows_have_trials_rules_and_failures(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
-    """An action rule excludes rows one by one; a failed sample has none; Inspect's own view says the same."""
+    """An action rule excludes single rows; a failed sample has none; Inspect's view is equal."""
     write(
         tmp_path,
         "  trials: {num_trials: 2}\n"
@@ -386,7 +386,7 @@ def test_a_failed_post_processor_fails_the_sample(
 
 
 def test_solver_and_judge_calls_are_recorded_separately(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """Raw requests and responses: the evaluated model's with the solver's output, the judge's with its score."""
+    """Raw requests and responses are stored with the solver output or the judge's score."""
     write(
         tmp_path,
         """
@@ -415,7 +415,7 @@ def test_solver_and_judge_calls_are_recorded_separately(aigo: Run, tmp_path: Pat
 
 
 def test_explain_shows_the_known_parts_of_a_conversation(aigo: Run, tmp_path: Path) -> None:
-    """`explain` renders recorded traces and groups, and says what only the author's code knows."""
+    """`explain` renders recorded traces and groups, and marks parts that depend on task code."""
     text = {"type": "input_text", "text": "Capital of Norway?"}
     item = {"type": "message", "id": "m", "role": "user", "content": [text], "status": "completed"}
     write(

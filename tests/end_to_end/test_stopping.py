@@ -1,4 +1,4 @@
-"""`--fail-on-error`: a run that cannot come to anything stops, says why, and can be resumed."""
+"""`--fail-on-error`: a run that cannot succeed stops with a reason and can be resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_ONCE = 4
 
 @pytest.fixture
 def server(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """A server that takes no key, and a task of sixty questions for it."""
+    """Server that refuses every key, with a task of sixty questions."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     endpoint.answer = lambda _: (
@@ -52,7 +52,7 @@ MODEL = ("--model", "openai-api/local/m", "--max-connections", AT_ONCE, "--max-s
 def test_exceeded_error_tolerance_stops_the_run(
     aigo: Run, server: Endpoint, tmp_path: Path, result_of: Load, engine: str, tolerance: str, number: int
 ) -> None:
-    """A share is of all samples; what is in flight ends, nothing more is begun."""
+    """A proportion refers to all samples; calls in progress finish, and no new ones start."""
     done = aigo("run", "task.yaml", *MODEL, "--engine", engine, "--fail-on-error", tolerance)
 
     assert done.code == 1
@@ -90,7 +90,7 @@ def test_a_stopped_run_is_resumed(aigo: Run, server: Endpoint, engine: str) -> N
 
 @ENGINES
 def test_run_without_fail_on_error_is_not_stopped(aigo: Run, server: Endpoint, engine: str) -> None:
-    """But it is said early that nothing works, and the error is told once."""
+    """A warning is printed early, and the error is reported once."""
     done = aigo("run", "task.yaml", *MODEL, "--engine", engine)
 
     assert done.code == 1
@@ -107,7 +107,7 @@ def test_run_without_fail_on_error_is_not_stopped(aigo: Run, server: Endpoint, e
 def test_error_tolerance_applies_to_each_specification(
     aigo: Run, server: Endpoint, tmp_path: Path, engine: str
 ) -> None:
-    """One that is stopped leaves the others alone."""
+    """A stopped specification does not affect the others."""
     (tmp_path / "yes.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     (tmp_path / "run.yaml").write_text(
         """
@@ -135,7 +135,7 @@ tasks:
 
 
 def test_failed_scorers_and_trials_count_as_samples(aigo: Run, server: Endpoint, tmp_path: Path) -> None:
-    """A sample has failed when no trial of it went well."""
+    """A sample has failed if all its trials have failed."""
     (tmp_path / "task.yaml").write_text(
         TASK + "    - {type: model_as_a_judge_scorer, key: j, model_key: j, user_prompt: '{{ sample.q }}'}\n"
     )

@@ -1,4 +1,4 @@
-"""What code and templates gave stands in the native log: reading it alone gives the evidence of the run, and runs nothing."""
+"""Values computed by task code and templates are stored in the native log: reading it gives the evidence and runs no code."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def ran(aigo: Run, folder: Path, engine: str = "inspect", *more: str) -> Path:
-    """The native log of a run."""
+    """Return the native log of a run."""
     aigo("run", "quiz.yaml", "--model", "scripted/m.jsonl", "--engine", engine, *more)
     (log,) = [*folder.glob("out/*.eval"), *folder.glob("out/results/*/*.json")]
     return log
@@ -87,7 +87,7 @@ def errors(evidence: bytes) -> list[str]:
 
 
 def rewrite(log: Path, change: Callable[[str, bytes], bytes | None]) -> None:
-    """Write an archive anew, each member changed, or left out."""
+    """Rewrite an archive with changed or removed members."""
     with zipfile.ZipFile(log) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(log, "w") as archive:
@@ -100,7 +100,7 @@ def rewrite(log: Path, change: Callable[[str, bytes], bytes | None]) -> None:
 def test_metrics_of_the_run_are_read_from_the_log_alone(
     aigo: Run, project: Path, result_of: Load, engine: str
 ) -> None:
-    """Also those that another call of the code would not give: values by chance, errors, what rules exclude."""
+    """Including values that change at every call, errors and exclusions."""
     log = ran(aigo, project, engine)
     evidence = (project / "out/quiz.tasklog.json").read_bytes()
     result_of(project / "out/quiz.tasklog.json")
@@ -161,7 +161,7 @@ def changed_score(name: str, data: bytes) -> bytes:
 
 
 def test_stored_metrics_of_changed_scores_are_ignored(aigo: Run, project: Path) -> None:
-    """Somebody has changed a score since, with Inspect say."""
+    """A score was edited later, for example with Inspect."""
     (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
     log = ran(aigo, project)
     rewrite(log, changed_score)
@@ -389,7 +389,7 @@ def test_metrics_that_cannot_be_recomputed_are_reported(aigo: Run, project: Path
 
 
 def test_evidence_after_inspect_eval_also_has_stored_metrics(project: Path, command: Run) -> None:
-    """The task runs in that very process, so its code is the user's own."""
+    """The task code runs in the same process as the user's own code."""
     done = command(
         *("inspect", "eval", "aigo_bridge/task", "-T", f"task={project / 'quiz.yaml'}"),
         *("--model", "scripted/m.jsonl", "--display", "none", "--log-dir", "logs"),

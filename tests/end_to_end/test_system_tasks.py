@@ -1,4 +1,4 @@
-"""System tasks: the author's code gives the metrics; no model, no dataset."""
+"""System tasks: task code computes the metrics without a model or dataset."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_errors_of_system_tasks_are_reported(
 
 
 def test_a_system_task_has_one_trial(aigo: Run, tmp_path: Path) -> None:
-    """Also where more are asked for: that is told, and the progress comes to its end."""
+    """If more trials are requested, this is reported, and the progress completes."""
     (tmp_path / "t.yaml").write_text("""key: t
 display_name: T
 description: ''

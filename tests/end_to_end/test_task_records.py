@@ -1,4 +1,4 @@
-"""A file of task records is run as it is: on both engines, by Inspect itself, with and without invalid lines."""
+"""Task record files run unchanged: on both engines, with Inspect itself, with and without invalid lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWERS = f"scripted/{fixture_file('answers.jsonl')}"
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    """The shipped records but those whose code needs a sandbox."""
+    """Shipped records, except those that need a sandbox."""
     lines = fixture_file().read_text().splitlines()
     path = tmp_path / "records.jsonl"
     path.write_text("".join(f"{line}\n" for line in lines if '"code_exec"' not in line))
@@ -28,7 +28,7 @@ def records(tmp_path: Path) -> Path:
 
 
 def answer(prompt: str) -> str:
-    """What the script answers."""
+    """Return the scripted answer."""
     replies = [json.loads(line) for line in fixture_file("answers.jsonl").read_text().splitlines()]
     text: str = next(each["reply"]["text"] for each in replies if each["match"]["contains"] in prompt)
     return text
@@ -85,7 +85,7 @@ def test_skipped_records_are_reported_counted_and_kept_in_the_evidence(
 
 
 def test_inspect_eval_runs_task_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `inspect eval aigo_bridge/task -T task=t.jsonl -T allow_bad_tasks=true`."""
+    """`inspect eval aigo_bridge/task -T task=t.jsonl -T allow_bad_tasks=true`."""
     from inspect_ai import eval as inspect_eval
 
     monkeypatch.chdir(tmp_path)

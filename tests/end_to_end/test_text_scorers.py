@@ -44,7 +44,7 @@ def test_bleu_equals_sacrebleu(aigo: Run, tmp_path: Path, result_of: Load) -> No
 
 
 def test_function_calls_of_the_answer_are_counted(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """The model calls `search` twice and `book` once; `search` and `pay` were required: one of two."""
+    """The model calls `search` twice and `book` once; `search` and `pay` are required: one of two."""
     (tmp_path / "d.jsonl").write_text(json.dumps({"q": "go", "calls": ["search", "pay"]}) + "\n")
     (tmp_path / "t.yaml").write_text(
         HEAD

@@ -1,4 +1,4 @@
-"""How long a run took: Inspect's own times are whole seconds, and a scripted run is over in less."""
+"""Duration of a run: Inspect's times are whole seconds, and a scripted run is shorter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CAPITALS = REPOSITORY / "examples" / "capitals"
 
 
 def test_quick_run_has_a_positive_duration(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """The same in the evidence of the run, and in that of its log, imported."""
+    """The duration is equal in the evidence of the run and of its imported log."""
     began = time.time()
     assert aigo("run", CAPITALS, "--model", f"scripted/{CAPITALS / 'answers.jsonl'}").code == 0
     ended = time.time()
@@ -129,7 +129,7 @@ def test_impossible_execution_times_are_corrected(
 def test_a_foreign_log_that_ends_before_it_begins_is_imported(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
-    """It says so: in the evidence the end is the beginning, and the report counts it as changed."""
+    """The evidence uses the start as the end, and the report counts the change."""
     assert aigo("run", CAPITALS, "--model", f"scripted/{CAPITALS / 'answers.jsonl'}").code == 0
     (log,) = (tmp_path / "out").glob("*.eval")
     native = read_eval_log(str(log))

@@ -33,7 +33,7 @@ def script(folder: Path, *rules: dict[str, Any]) -> str:
 def test_a_non_numeric_score_in_one_trial_is_in_no_metric(
     aigo: Run, tmp_path: Path, result_of: Load, engine: str, odd: str
 ) -> None:
-    """Neither is the sample left out of the mean silently; the scores of other names have their metrics."""
+    """The sample is not silently excluded from the mean; other scores keep their metrics."""
     write(
         tmp_path,
         f"""
@@ -124,7 +124,7 @@ def test_worked_example_of_trials_has_the_documented_metrics(
 
 
 def test_a_failed_trial_is_left_out(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """One of four trials fails: the proportion is that of the other three, and the run says so."""
+    """One of four trials fails: the proportion uses the other three, and the run reports it."""
     write(
         tmp_path,
         "  trials: {num_trials: 4}\n  scorers:\n    - {type: string_equals, ground_truth: 'yes'}\n",
@@ -193,7 +193,7 @@ def test_action_rules_keep_samples_out_of_metrics(aigo: Run, tmp_path: Path, res
 def test_python_metrics_see_how_many_trials_were_scored(
     aigo: Run, tmp_path: Path, result_of: Load, engine: str, num_trials: int
 ) -> None:
-    """However many the task says; with a single trial the scorer's metadata is as it is."""
+    """A single trial leaves the scorer metadata unchanged."""
     write(
         tmp_path,
         """
@@ -270,7 +270,6 @@ def test_classification_and_python_metrics_are_computed(aigo: Run, tmp_path: Pat
 
 
 def test_resumed_run_repeats_only_failed_trials(aigo: Run, command: Run, tmp_path: Path) -> None:
-    """Failed trials are asked again, the others are taken over."""
     write(
         tmp_path,
         "  trials: {num_trials: 2}\n  scorers:\n    - {type: string_equals, ground_truth: 'yes'}\n",

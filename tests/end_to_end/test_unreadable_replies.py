@@ -1,4 +1,4 @@
-"""A server that answers 200 with a reply that cannot be read is asked again, and named when it goes on."""
+"""A server that answers HTTP 200 with an unreadable reply is called again, and named if this continues."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ Load = Callable[[Path], dict[str, Any]]
 
 @pytest.fixture
 def server(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """A task of two questions and a server for them; nobody waits long between two attempts."""
+    """Server and task with two questions, with short waits between attempts."""
     impatient(monkeypatch)
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
@@ -79,7 +79,7 @@ def server(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.engine
 @pytest.mark.parametrize("path", list(PATHS))
 def test_unreadable_reply_is_requested_again(aigo: Run, server: Endpoint, path: str) -> None:
-    """Each kind of reply once, then the answer."""
+    """Each kind of unreadable reply once, then the answer."""
     asked: Counter[str] = Counter()
     kinds = list(REPLIES.values())
 

@@ -1,4 +1,4 @@
-"""`validate` finds what `run` refuses: the same message, place and hint; what it calls valid starts."""
+"""`validate` reports the errors of `run` with the same message, position and hint; valid files run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ evaluation:
 
 
 def told(done: Finished) -> str:
-    """Issues as they are shown, apart from the sentences around them."""
+    """Return the printed issues without the surrounding text."""
     shown = done.out + done.err
     return "\n".join(
         line for line in shown.splitlines() if not re.search(r"files? (is|are) not valid$", line)
@@ -45,7 +45,7 @@ def told(done: Finished) -> str:
 
 
 def project(folder: Path, **files: str | bytes | None) -> None:
-    """`t_yaml`, `rows_yaml`, `run_yaml` and `d_csv`, changed or (`None`) left out."""
+    """Write `t_yaml`, `rows_yaml`, `run_yaml` and `d_csv`, changed or (`None`) left out."""
     usual: dict[str, str | bytes | None] = {
         "t_yaml": TASK,
         "rows_yaml": DATASET,
@@ -197,7 +197,7 @@ def test_invalid_dataset_lines_are_reported_by_validate_and_run(
 
 
 def test_values_that_an_option_supplies_are_not_errors(aigo: Run, tmp_path: Path) -> None:
-    """Parameters without a default, rows that are named in a run file, datasets under evaluation."""
+    """Parameters without a default, rows named in a run file, evaluated datasets."""
     open_task = TASK.replace("{key: rows}", "{key: << config.d >>}").replace(
         "definition:", "config_spec: [{type: dataset, key: d, display_name: D}]\ndefinition:"
     )

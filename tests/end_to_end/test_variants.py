@@ -1,4 +1,4 @@
-"""Several variants of one run from the command line: each in a folder of its own, and compared."""
+"""Several variants of one run on the command line: each in its own folder, with a comparison."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_run_file_is_run_with_each_model(aigo: Run, tmp_path: Path) -> None:
 
 
 def test_benchmark_runs_with_several_models(aigo: Run, tmp_path: Path) -> None:
-    """As Inspect does: in one folder, and compared when that is asked for."""
+    """Like Inspect: in one folder, compared on request."""
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     for name in ("x", "y"):
         (tmp_path / f"{name}.jsonl").write_text('{"default": true, "reply": "?"}\n')

@@ -1,4 +1,4 @@
-"""`verify` begins with one verdict, contradicts itself nowhere, and says what still holds if a level has failed."""
+"""`verify` starts with one consistent verdict and lists the passed checks if a level has failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Change = Callable[[Path], None]
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with its recording, its attestation and a disclosed sample; changed by nobody."""
+    """Unchanged run with its recording, attestation and a disclosed sample."""
     from typer.testing import CliRunner
 
     from aigo_bridge.cli import app
@@ -63,7 +63,7 @@ def _without_provenance(change: Change) -> Change:
 
 
 def _same(folder: Path) -> None:
-    """Nothing is changed."""
+    """Change nothing."""
 
 
 SCORE = _replaced('"is_correct":0.0', '"is_correct":1.0')
@@ -132,7 +132,7 @@ def test_failed_result_has_one_verdict_and_lists_passed_checks(
 
 
 def _contradicts_nothing(checked: str) -> None:
-    """No level claims under FAILED what it has just denied."""
+    """Check that no level passes a check that FAILED has denied."""
     failed = [part for part in checked.split("\n  ") if not part.startswith(" ")]
     blocks = checked.split("\n  ")
     for block in failed:

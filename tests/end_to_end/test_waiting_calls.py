@@ -1,4 +1,4 @@
-"""Half a response that never ends: the call that waits is named, and `--attempt-timeout` makes it again."""
+"""A response that never ends: the waiting call is reported, and `--attempt-timeout` repeats it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HALF = WHOLE[: len(WHOLE) // 2]
 
 @pytest.fixture
 def server(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:
-    """A task of two questions and a server for them; nobody waits long between two attempts."""
+    """Server and task with two questions, with short waits between attempts."""
     impatient(monkeypatch)
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")

@@ -1,4 +1,4 @@
-"""The wheel, installed elsewhere: the command, the shipped tasks, and Inspect's registry work without the source."""
+"""The installed wheel: the command, shipped tasks and Inspect's registry work without the source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.plugins import NOTHING_REGISTERED
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`bin` of an environment that has the wheel and, below it, only the dependencies of this one."""
+    """`bin` folder of an environment with only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, REPOSITORY],
@@ -59,7 +59,7 @@ def test_installed_wheel_loads_nothing_from_the_source_tree(installed: Path, tmp
 
 
 def test_shipped_task_runs_by_name(installed: Path, tmp_path: Path) -> None:
-    """`aigo-bridge run aigo_tasks/<name>` from the wheel, listed by `aigo-bridge list`."""
+    """`aigo-bridge run aigo_tasks/<name>` from the wheel, as listed by `aigo-bridge list`."""
     listed: list[dict[str, Any]] = json.loads(run(installed / "aigo-bridge", "list", "--json", cwd=tmp_path))
     assert "aigo_tasks/singleturn-generic-input" in [row["name"] for row in listed]
     code = "import aigo_tasks; print(aigo_tasks.__path__[0])"
@@ -87,7 +87,7 @@ def test_both_files_of_task_records_are_in_the_wheel(installed: Path, tmp_path: 
 
 
 def test_inspect_finds_the_task_of_the_wheel(installed: Path, tmp_path: Path) -> None:
-    """The registered name is the same as in an editable install."""
+    """The registered name equals that of an editable installation."""
     (tmp_path / "d.jsonl").write_text('{"v": 1}\n{"v": 2}\n')
     code = (
         "from inspect_ai._cli.main import main; import sys;"

@@ -1,4 +1,4 @@
-"""Examples of the page on validation: they run and give the scores that the page explains."""
+"""Examples of the validation page run and give the explained scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong use and invalid tasks: exit code 2, a message with the place and the fix, no traceback, no model call."""
+"""Wrong use and invalid tasks: exit code 2, a message with position and fix, no traceback, no model call."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_unknown_engine_is_reported(aigo: Run, tasks: Path) -> None:
 
 
 def test_an_unknown_column_is_reported_with_its_position(aigo: Run, tasks: Path, tmp_path: Path) -> None:
-    """Before any model call: file, line, column, the nearest column."""
+    """Before any model call: file, line, column, and the nearest column name."""
     source = tasks / "singleturn-generic-input"
     task = tmp_path / "task.yaml"
     task.write_text((source / "task.yaml").read_text().replace("sample.target", "sample.tarjet"))
@@ -96,7 +96,7 @@ def test_all_problems_are_listed_together(aigo: Run, tmp_path: Path) -> None:
 
 
 def test_gaps_of_an_engine_are_refused_with_a_table(aigo: Run, tmp_path: Path) -> None:
-    """Nothing is run, nothing is quietly left out."""
+    """Nothing runs, and no feature is silently left out."""
     (tmp_path / "q.jsonl").write_text('{"q": "1", "t": []}\n')
     (tmp_path / "task.yaml").write_text(
         "key: t\ndisplay_name: T\ndescription: ''\ndefinition:\n  dataset: {key: q}\n"
@@ -159,7 +159,7 @@ def test_an_output_path_that_is_a_file_is_reported(aigo: Run, tmp_path: Path, ta
 
 
 def test_an_unwritable_file_is_reported_by_name(aigo: Run) -> None:
-    """Not by that of the draft beside it."""
+    """The message has the file's own name, not that of its draft."""
     aigo("init", "mine", "--template", "chat")
     aigo(
         "run", "mine/tasks/capitals", "--model", "scripted/mine/tasks/capitals/answers.jsonl", "--out", "runs"
