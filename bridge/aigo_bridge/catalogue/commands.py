@@ -112,7 +112,7 @@ ENTRIES = (
         "The results do not contain data for this chart",
         "Some charts need several results, repeated trials or judge scores.",
         "Choose another chart or other results.",
-        test="tests/extras/report/tables/test_charts.py::test_nothing_to_draw_and_too_much_are_told",
+        test="tests/extras/report/tables/test_charts.py::test_chart_without_data_or_with_too_many_marks_is_rejected",
     ),
     CatalogueEntry(
         Code.MISSING_ARGUMENT,
@@ -147,14 +147,14 @@ ENTRIES = (
         "A port cannot be used",
         "Another program uses the port, or you have no permission to use it.",
         "Choose another port, or use `--port 0` for a free one.",
-        test="tests/extras/report/verbs/test_view.py::test_a_port_that_is_taken_and_a_folder_that_is_none_are_told",
+        test="tests/extras/report/verbs/test_view.py::test_used_port_and_missing_folder_are_reported",
     ),
     CatalogueEntry(
         Code.WRONG_LIMIT,
         "An environment variable for a limit is not a number",
         "Limits of this machine can be raised with environment variables.",
         "Set the variable to a number, as in the message.",
-        test="tests/extras/scale/storage/test_leases.py::test_seconds_are_bounded",
+        test="tests/extras/scale/storage/test_leases.py::test_lease_seconds_outside_the_limits_are_rejected",
     ),
     CatalogueEntry(
         Code.SYSTEM_ERROR,

@@ -92,7 +92,7 @@ ENTRIES = (
         "A log does not belong to this task",
         "The task, its rows or its configuration differ from the log, so the metrics would not describe the logged run.",
         "Use the task and the options of the logged run.",
-        test="tests/extras/scale/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
+        test="tests/extras/scale/sharding/test_merging.py::test_merge_with_another_task_is_rejected",
     ),
     CatalogueEntry(
         Code.EVIDENCE_NOT_WRITTEN,
@@ -113,7 +113,7 @@ ENTRIES = (
         "A bundle is damaged or not a bundle",
         "The files in the bundle do not match its list of files.",
         "Get the bundle again from its author.",
-        test="tests/extras/trust/verification/test_bundling.py::test_outside_members_and_special_files_are_refused",
+        test="tests/extras/trust/verification/test_bundling.py::test_bundle_with_outside_or_special_members_is_rejected",
     ),
     CatalogueEntry(
         Code.BROKEN_PROVENANCE,
@@ -134,13 +134,13 @@ ENTRIES = (
         "Shards belong to different runs",
         "Their tasks, rows, models or options differ, so they cannot be merged into one result.",
         "Name only the shards of one run.",
-        test="tests/extras/scale/sharding/test_merging.py::test_another_task_than_that_of_the_shards_is_refused",
+        test="tests/extras/scale/sharding/test_merging.py::test_merge_with_another_task_is_rejected",
     ),
     CatalogueEntry(
         Code.SHARDS_MISSING,
         "Shards are missing or incomplete",
         "A merged result is only exact if it covers all shards.",
         "Run the missing shards with `run --shard K/N`. The hint shows the command.",
-        test="tests/extras/scale/sharding/test_shard_matching.py::test_missing_and_doubled_shards_are_named_together",
+        test="tests/extras/scale/sharding/test_shard_matching.py::test_missing_and_duplicate_shards_are_reported_together",
     ),
 )

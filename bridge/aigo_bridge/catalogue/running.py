@@ -48,7 +48,7 @@ ENTRIES = (
         "The output folder is in use",
         "Another process is writing to this folder, or it contains the files of another run.",
         "Wait until the other run ends, or choose another `--out`.",
-        test="tests/extras/scale/storage/test_leases.py::test_two_at_a_time_are_refused",
+        test="tests/extras/scale/storage/test_leases.py::test_second_lease_on_a_folder_is_rejected",
     ),
     CatalogueEntry(
         Code.FAILED_SNIPPET,

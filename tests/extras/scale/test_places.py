@@ -1,4 +1,4 @@
-"""Every parameter that is a path says what an address in a storage is there, or why it is refused."""
+"""Every path parameter declares how it treats a storage address, or why it rejects one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_PLACES = {
 }
 
 
-def test_every_path_is_in_one_table() -> None:
+def test_every_path_parameter_is_in_exactly_one_table() -> None:
     stray, paths = [], set()
     for verb, (module, _) in VERBS.items():
         command = get_command(import_module(module).app)
@@ -41,7 +41,7 @@ def test_every_path_is_in_one_table() -> None:
                     name in PLACES.get(verb, {}),
                     name in REFUSED.get(verb, {}),
                     (verb, name) in NOT_PLACES,
-                    name == "allow_file",  # a permission, of files of this machine
+                    name == "allow_file",  # a permission for local files
                 )
                 if sum(in_tables) != 1:
                     stray.append((verb, name))

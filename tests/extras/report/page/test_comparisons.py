@@ -1,4 +1,4 @@
-"""The page of a comparison says what the comparison says, and nothing of the results runs in it."""
+"""Comparison page: content of the comparison, and no execution of texts in results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST = {"type": "max", "field": "score", "name": "largest", "key": "largest"}
 
 
 def result(path: Path, right: int, *, count: int = 40, answer: str = "answer") -> ResultColumns:
-    """A result whose first samples are right."""
+    """Write a result whose first samples are right."""
     rows = [{"question": f"q{number}", "topic": "ab"[number % 2]} for number in range(count)]
     samples = [
         sample(
@@ -45,11 +45,11 @@ def result(path: Path, right: int, *, count: int = 40, answer: str = "answer") -
 
 
 def words(page: str) -> str:
-    """The text of a page, one space between words."""
+    """Return the text of a page with normalized whitespace."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
-def test_everything_that_is_compared_is_on_the_page_and_numbers_come_last(tmp_path: Path) -> None:
+def test_comparison_page_lists_all_differences_before_the_metrics(tmp_path: Path) -> None:
     base = result(tmp_path / "a.tasklog.json", 30, answer="old")
     new = result(tmp_path / "b.tasklog.json", 20, count=38, answer="new")
     comparisons = adjusted_together([compare(base, new, by="topic")])
@@ -74,7 +74,7 @@ def test_everything_that_is_compared_is_on_the_page_and_numbers_come_last(tmp_pa
     assert places == sorted(places)
 
 
-def test_what_else_differs_comes_before_any_number(tmp_path: Path) -> None:
+def test_other_differences_are_displayed_before_the_metrics(tmp_path: Path) -> None:
     base = result(tmp_path / "a.tasklog.json", 30)
     samples = [sample(number, {"right": 1.0}) for number in range(40)]
     path = log(tmp_path / "b.tasklog.json", samples, [(MEAN, {"accuracy": 1.0})], app_version="0.0.9")
@@ -88,7 +88,7 @@ def test_what_else_differs_comes_before_any_number(tmp_path: Path) -> None:
     assert "no pair differs" in same
 
 
-def test_several_results_are_ranked_with_intervals_or_a_reason(tmp_path: Path) -> None:
+def test_comparison_page_ranks_several_results(tmp_path: Path) -> None:
     results = {
         name: result(tmp_path / f"{name}.tasklog.json", right)
         for name, right in (("x", 10), ("y", 30), ("z", 31))
@@ -111,7 +111,7 @@ def test_several_results_are_ranked_with_intervals_or_a_reason(tmp_path: Path) -
         (1, "-79.35 to +79.35 pp 1 1 odds ratio McNemar, exact 1.0000"),
     ],
 )
-def test_results_without_samples_have_a_page(tmp_path: Path, count: int, reason: str) -> None:
+def test_results_without_samples_have_a_comparison_page(tmp_path: Path, count: int, reason: str) -> None:
     empty = read_columns(
         log(tmp_path / "a.tasklog.json", [sample(0, {"right": 1.0})][:count], [(MEAN, {"accuracy": 1.0})])
     )
@@ -122,7 +122,7 @@ def test_results_without_samples_have_a_page(tmp_path: Path, count: int, reason:
     assert reason in shown
 
 
-def test_hostile_texts_are_texts_and_the_page_runs_and_loads_nothing(tmp_path: Path) -> None:
+def test_hostile_texts_are_harmless_in_the_comparison_page(tmp_path: Path) -> None:
     written = [text for text in HOSTILE if text.isascii()]
     rows = [{"question": str(number), "topic": text} for number, text in enumerate(written)]
     paths = [

@@ -1,4 +1,4 @@
-"""Markup without a script: texts stay texts."""
+"""Markup without scripts: texts are escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aigo_report.page.markup import table, text
 
 
 class _Reader(HTMLParser):
-    """Elements, attributes and texts of markup."""
+    """Parser that collects elements, attributes and texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class _Reader(HTMLParser):
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_texts_of_strangers_are_texts(hostile: str) -> None:
+def test_hostile_texts_are_escaped_in_markup(hostile: str) -> None:
     reader = _Reader()
     reader.feed(table(hostile, ("one", "#two"), [(text(hostile), text(hostile))]))
 
@@ -39,7 +39,7 @@ def test_texts_of_strangers_are_texts(hostile: str) -> None:
         assert reader.data.count(hostile) == 3
 
 
-def test_what_cannot_be_seen_is_made_visible() -> None:
+def test_invisible_characters_are_displayed_as_code_points() -> None:
     shown = text("a\u202eb\x00c\ud800d")
 
     for name in ("U+202E", "U+0000", "U+D800"):
@@ -47,12 +47,12 @@ def test_what_cannot_be_seen_is_made_visible() -> None:
     assert shown.encode() == shown.encode("ascii")
 
 
-def test_a_long_text_says_how_much_is_left_out() -> None:
+def test_truncated_text_shows_the_number_of_omitted_characters() -> None:
     assert text("x" * 30, 10) == f"<bdi>{'x' * 10}</bdi> <small>… 20 more characters</small>"
     assert text("x" * 10, 10) == f"<bdi>{'x' * 10}</bdi>"
 
 
-def test_secrets_are_taken_out_before_a_text_is_escaped_or_cut() -> None:
+def test_secrets_are_redacted_before_escaping_and_truncation() -> None:
     KNOWN.learn(["s3cr&t-<value>-42"])
 
     assert text("key s3cr&t-<value>-42!") == f"<bdi>key {MASK}!</bdi>"

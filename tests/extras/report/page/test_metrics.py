@@ -1,4 +1,4 @@
-"""Metrics on the page: as they stand in the result, with the interval of `aigo-bridge stats` or the reason why there is none, and with all samples accounted for."""
+"""Metrics on the page: values, intervals or reasons as in `aigo-bridge stats`, and sample counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURE = {"error_type": "HTTPStatusError", "message": "refused", "stage": "solv
 
 
 def log_of(right: int, wrong: int, *, failed: int = 0, excluded: int = 0) -> dict[str, Any]:
-    """A result with the mean of `is_correct` over the samples that count."""
+    """Return a result with the mean of `is_correct` over the counted samples."""
     answers = [*["yes"] * right, *["no"] * wrong]
     samples = [question(number, answer, "yes") for number, answer in enumerate(answers)]
     samples += [question(len(samples) + number, "yes", "yes", excluded="easy") for number in range(excluded)]
@@ -36,7 +36,7 @@ def log_of(right: int, wrong: int, *, failed: int = 0, excluded: int = 0) -> dic
 
 
 def metrics_of(folder: Path, log: dict[str, Any]) -> list[dict[str, Any]]:
-    """The metrics on the page of a result."""
+    """Return the metrics on the page of a result."""
     (folder / "quiz.tasklog.json").unlink(missing_ok=True)
     path = write_result(folder / "quiz.tasklog.json", log)
     page = write_report(sources_of([path]), folder / "report.html").path
@@ -44,7 +44,7 @@ def metrics_of(folder: Path, log: dict[str, Any]) -> list[dict[str, Any]]:
     return metrics
 
 
-def test_a_number_has_the_interval_of_its_statistics(tmp_path: Path) -> None:
+def test_metric_on_the_page_has_the_interval_of_its_statistics(tmp_path: Path) -> None:
     (shown,) = metrics_of(tmp_path, log_of(30, 10, failed=2, excluded=1))[0]["values"]
 
     (expected,) = estimates(read_columns(tmp_path / "quiz.tasklog.json"))
@@ -56,7 +56,7 @@ def test_a_number_has_the_interval_of_its_statistics(tmp_path: Path) -> None:
     assert shown["scale"] == [0.0, 1.0]
 
 
-def test_every_sample_of_a_number_is_accounted_for(tmp_path: Path) -> None:
+def test_sample_counts_of_a_metric_sum_to_all_samples(tmp_path: Path) -> None:
     log = log_of(3, 1, failed=2, excluded=1)
     log["evidence"]["samples"][3]["trials"][0]["scores"][0]["values"]["is_correct"] = None
     log["evidence"]["metrics"][0]["values"]["accuracy"] = 1.0
@@ -68,7 +68,7 @@ def test_every_sample_of_a_number_is_accounted_for(tmp_path: Path) -> None:
     assert sum(counts.values()) == len(log["evidence"]["samples"])
 
 
-def test_of_a_number_that_is_not_understood_the_counts_of_its_scorer_are_shown(tmp_path: Path) -> None:
+def test_metric_that_does_not_match_its_samples_shows_scorer_counts(tmp_path: Path) -> None:
     log = log_of(3, 1, failed=2, excluded=1)
     log["evidence"]["metrics"][0]["values"]["accuracy"] = 0.5
 
@@ -80,7 +80,7 @@ def test_of_a_number_that_is_not_understood_the_counts_of_its_scorer_are_shown(t
     assert shown["values"][0]["no_interval"] == reason
 
 
-def test_without_scipy_shares_have_intervals_and_other_numbers_the_reason(
+def test_without_scipy_only_proportions_on_the_page_have_intervals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = log_of(30, 10)
@@ -98,7 +98,7 @@ def test_without_scipy_shares_have_intervals_and_other_numbers_the_reason(
     assert mean["samples"]["scored"] == 40
 
 
-def test_a_number_beyond_all_floats_has_no_interval(tmp_path: Path) -> None:
+def test_score_beyond_the_float_range_has_no_interval(tmp_path: Path) -> None:
     log = log_of(30, 10)
     log["evidence"]["samples"][0]["trials"][0]["scores"][0]["values"]["is_correct"] = 10**400
     path = tmp_path / "quiz.tasklog.json"
@@ -111,7 +111,7 @@ def test_a_number_beyond_all_floats_has_no_interval(tmp_path: Path) -> None:
     assert shown["no_interval"]
 
 
-def test_a_sample_that_is_none_takes_the_intervals_and_nothing_else(tmp_path: Path) -> None:
+def test_invalid_sample_removes_only_the_intervals(tmp_path: Path) -> None:
     log = log_of(30, 10)
     del log["evidence"]["samples"][7]["trials"][0]["scores"][0]["scorer_key"]
     path = tmp_path / "quiz.tasklog.json"
@@ -124,7 +124,7 @@ def test_a_sample_that_is_none_takes_the_intervals_and_nothing_else(tmp_path: Pa
     assert summary(page)["results"][0]["counts"]["samples"] == 40
 
 
-def test_scores_that_are_labels_are_named_by_the_metrics_over_them(tmp_path: Path) -> None:
+def test_label_scores_are_named_by_their_metrics(tmp_path: Path) -> None:
     labels = [("cat", "cat"), ("dog", "cat"), ("dog", "dog")]
     samples = [
         sample(trial(number, [], scores=[score("pet", {"gt": truth, "pred": prediction})]))
@@ -143,7 +143,7 @@ def test_scores_that_are_labels_are_named_by_the_metrics_over_them(tmp_path: Pat
     assert shown["labels"] == [{"scorer": "pet", "truth": "gt", "prediction": "pred"}]
 
 
-def test_errors_are_counted_by_stage_and_type_and_exclusions_by_rule(tmp_path: Path) -> None:
+def test_errors_are_counted_by_stage_and_exclusions_by_rule(tmp_path: Path) -> None:
     path = write_result(tmp_path / "quiz.tasklog.json", log_of(3, 1, failed=2, excluded=1))
 
     page = write_report(sources_of([path]), tmp_path / "report.html").path
@@ -153,7 +153,7 @@ def test_errors_are_counted_by_stage_and_type_and_exclusions_by_rule(tmp_path: P
     assert shown["rules"] == [["easy", 1]]
 
 
-def test_a_column_with_few_values_is_a_breakdown_of_the_first_metric(tmp_path: Path) -> None:
+def test_column_with_few_values_becomes_a_breakdown(tmp_path: Path) -> None:
     log = log_of(30, 10)
     for number, one in enumerate(log["evidence"]["samples"]):
         one["trials"][0]["sample"]["data"] = {"topic": ["law", "art"][number % 2], "id": str(number)}

@@ -1,4 +1,4 @@
-"""The page: nothing in it but its own script applies, and what is committed is what the source builds."""
+"""Page bundle: content security policy, reproducible build and sample filters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.frontend import FRONTEND, node
 from aigo_report.page.pages import BUNDLE, STYLE, asset, packed, policy
 
 
-def test_the_policy_names_the_script_and_the_style_by_their_digests() -> None:
+def test_content_security_policy_contains_script_and_style_checksums() -> None:
     text = policy(b"run()", b"a{}")
 
     digest = base64.b64encode(hashlib.sha256(b"run()").digest()).decode()
@@ -27,21 +27,21 @@ def test_the_policy_names_the_script_and_the_style_by_their_digests() -> None:
 
 
 @pytest.mark.parametrize("name", [BUNDLE, STYLE])
-def test_the_bundle_ends_no_element_and_names_no_address(name: str) -> None:
+def test_bundle_contains_no_closing_tags_or_external_addresses(name: str) -> None:
     text = asset(name).decode("ascii")
 
     assert not re.search(r"</(script|style)|<!--", text, re.IGNORECASE)
-    # Namespaces of XML are names: nothing is loaded from them.
+    # XML namespaces are names and are not loaded.
     assert {
         address for address in re.findall(r"https?://[\w./]+", text) if "www.w3.org" not in address
     } == set()
 
 
-def test_equal_data_are_equal_texts() -> None:
+def test_packing_equal_data_is_deterministic() -> None:
     assert packed(b"x" * 1000) == packed(b"x" * 1000)
 
 
-def test_the_committed_bundle_is_what_the_source_builds(tmp_path: Path) -> None:
+def test_committed_bundle_equals_a_build_of_the_source(tmp_path: Path) -> None:
     subprocess.run([node(), "build.mjs", str(tmp_path)], cwd=FRONTEND, check=True, capture_output=True)
 
     for name in (BUNDLE, STYLE):
@@ -61,7 +61,7 @@ console.log(JSON.stringify({ found: cases.map(({ where }) => ids(where)), refuse
 """
 
 
-def test_conditions_choose_samples_and_mistakes_are_named() -> None:
+def test_page_filters_select_samples_and_report_syntax_errors() -> None:
     cases = json.loads(CASES.read_text("utf-8"))
     done = subprocess.run(
         [node(), "--input-type=module", "-e", SCRIPT, str(CASES)],

@@ -1,4 +1,4 @@
-"""Results become a page: every sample is in it, what cannot be read is told, what is too large becomes a folder."""
+"""Report writing: complete samples, reported damage, and folders for large reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aigo_report.page import sources_of, write_report
 
 
 def block(page: Path, name: str) -> str:
-    """The data of an element."""
+    """Return the data of an element."""
     found = re.search(rf'id="{name}">([^<]*)<', page.read_text("ascii"))
     assert found is not None
     return gzip.decompress(base64.b64decode(found[1])).decode()
@@ -30,7 +30,7 @@ def summary(page: Path) -> dict[str, Any]:
     return data
 
 
-def test_every_sample_is_in_the_page_as_it_stands_in_the_log(tmp_path: Path) -> None:
+def test_page_contains_every_sample_unchanged(tmp_path: Path) -> None:
     log = result([question(number, "a", "a") for number in range(3)], [metric({"accuracy": 1.0})])
     path = write_result(tmp_path / "quiz.tasklog.json", log)
 
@@ -41,7 +41,7 @@ def test_every_sample_is_in_the_page_as_it_stands_in_the_log(tmp_path: Path) -> 
     assert [json.loads(line) for line in lines] == log["evidence"]["samples"]
 
 
-def test_a_large_report_is_a_folder_with_every_block_once(tmp_path: Path) -> None:
+def test_large_report_is_a_folder_with_each_block_once(tmp_path: Path) -> None:
     noise = random.Random(1)
     samples = [question(number, noise.randbytes(20_000).hex(), "a") for number in range(20)]
     path = write_result(tmp_path / "quiz.tasklog.json", result(samples, [metric({"accuracy": 0.0})]))
@@ -58,7 +58,7 @@ def test_a_large_report_is_a_folder_with_every_block_once(tmp_path: Path) -> Non
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_result_that_is_cut_off_is_told_and_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_truncated_result_is_reported_and_partially_displayed(tmp_path: Path) -> None:
     whole = write_result(tmp_path / "a.tasklog.json", result([question(0, "a", "a")], []))
     cut = tmp_path / "b.tasklog.json"
     text = json.dumps(result([question(number, "a", "a") for number in range(4)], []), sort_keys=True)
@@ -73,7 +73,7 @@ def test_a_result_that_is_cut_off_is_told_and_shown_as_far_as_it_goes(tmp_path: 
     assert len(json.loads(block(report.path, "r1t0"))) == 3
 
 
-def test_what_is_no_result_at_all_is_no_report(tmp_path: Path) -> None:
+def test_file_that_is_not_a_result_is_rejected_for_a_report(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text("[]")
 
@@ -82,7 +82,7 @@ def test_what_is_no_result_at_all_is_no_report(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
-def test_what_the_process_knows_to_be_secret_is_not_in_the_page(tmp_path: Path) -> None:
+def test_known_secrets_are_not_in_the_page(tmp_path: Path) -> None:
     from aigo_bridge.redaction.secrets import KNOWN
 
     log = result([question(0, "my key is hunter2-hunter2", "a")], [])
@@ -105,7 +105,7 @@ def with_accuracy(path: Path, answers: str, **fields: Any) -> Path:
     return write_result(path, content)
 
 
-def test_results_of_a_task_are_compared_with_each_other(tmp_path: Path) -> None:
+def test_only_results_of_the_same_task_are_compared(tmp_path: Path) -> None:
     logs = [
         with_accuracy(tmp_path / "a.tasklog.json", "aabb"),
         with_accuracy(tmp_path / "b.tasklog.json", "aaab"),

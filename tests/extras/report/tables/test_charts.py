@@ -1,4 +1,4 @@
-"""Charts: what they show is what the results have, and texts of strangers are drawn as texts."""
+"""Charts: correct data, labels and escaped hostile texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERROR = {"error_type": "TimeoutError", "message": "no answer", "hint": None, "st
 
 @pytest.fixture
 def quiz(tmp_path: Path) -> Path:
-    """Twelve questions, of which a quarter is answered wrong; one failed and one is excluded."""
+    """Return a result of twelve questions with three wrong answers, one failure and one exclusion."""
     samples = [question(number, "b" if number % 4 == 0 else "a", "a") for number in range(12)]
     samples += [question(12, "a", "a", excluded="easy"), sample(trial(13, None, errors=[ERROR]))]
     log = result(samples, [metric({"mean": 0.75}, scorer="exact", key="mean")])
@@ -33,7 +33,7 @@ def quiz(tmp_path: Path) -> Path:
     return write_result(tmp_path / "quiz.tasklog.json", log)
 
 
-def test_numbers_are_those_of_the_results(quiz: Path) -> None:
+def test_chart_data_equals_the_result_metrics(quiz: Path) -> None:
     results = results_at([quiz])
 
     (number,) = chart("metrics", results).rows
@@ -50,7 +50,7 @@ def test_numbers_are_those_of_the_results(quiz: Path) -> None:
     }
 
 
-def test_many_values_are_counted_in_ranges(tmp_path: Path) -> None:
+def test_many_score_values_are_binned(tmp_path: Path) -> None:
     samples = [sample(trial(number, [], scores=[score("s", {"n": number / 100})])) for number in range(101)]
     path = write_result(tmp_path / "n.tasklog.json", result(samples))
 
@@ -62,7 +62,9 @@ def test_many_values_are_counted_in_ranges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CHART_NAMES)
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
-def test_every_chart_is_a_picture(quiz: Path, tmp_path: Path, name: str, suffix: str) -> None:
+def test_every_chart_is_written_in_every_image_format(
+    quiz: Path, tmp_path: Path, name: str, suffix: str
+) -> None:
     if name == "tokens":
         call = {
             "type": "model_call_event",
@@ -83,13 +85,13 @@ def test_every_chart_is_a_picture(quiz: Path, tmp_path: Path, name: str, suffix:
 
 
 def with_model(path: Path, name: str, title: str = "Quiz") -> Path:
-    """A result of a model, by its name."""
+    """Write a result of a model with the given name."""
     log = result([question(0, "a", "a")], [metric({"mean": 1.0})], title=title)
     log["specification"]["evaluated_entity"]["display_name"] = name
     return write_result(path, log)
 
 
-def test_labels_are_models_with_the_file_only_if_they_are_equal(tmp_path: Path) -> None:
+def test_chart_labels_include_the_file_if_model_names_are_equal(tmp_path: Path) -> None:
     names = {"one": "m/small", "two": "m/large", "three": "m/large"}
     results = results_at(
         [with_model(tmp_path / f"{file}.tasklog.json", name) for file, name in names.items()]
@@ -100,14 +102,14 @@ def test_labels_are_models_with_the_file_only_if_they_are_equal(tmp_path: Path) 
     assert labels == ["m/small", *(f"m/large ({name})" for name in results.names[1:])]
 
 
-def test_labels_have_the_task_if_there_are_several(tmp_path: Path) -> None:
+def test_chart_labels_include_the_task_if_there_are_several(tmp_path: Path) -> None:
     paths = [with_model(tmp_path / f"{name}.tasklog.json", "m", name) for name in ("Quiz", "Test")]
 
     assert [row["label"] for row in chart("stages", results_at(paths)).rows] == ["Quiz · m", "Test · m"]
     assert [row["label"] for row in chart("metrics", results_at(paths)).rows] == ["m", "m"]
 
 
-def test_an_svg_contains_the_fonts_of_its_characters(tmp_path: Path) -> None:
+def test_svg_embeds_the_fonts_of_its_characters(tmp_path: Path) -> None:
     for name, model in (("plain", "m"), ("greek", "μ-λ")):
         path = with_model(tmp_path / f"{name}.tasklog.json", model)
         draw(chart("stages", results_at([path])), tmp_path / f"{name}.svg")
@@ -129,7 +131,7 @@ def test_a_dark_chart_has_light_and_larger_text(quiz: Path, tmp_path: Path) -> N
         assert min(float(str(one.get("font-size", ""))[:-2]) for one in texts) == theme.size
 
 
-def test_the_axis_of_a_proportion_ends_at_100_percent(tmp_path: Path) -> None:
+def test_axis_of_a_proportion_ends_at_100_percent(tmp_path: Path) -> None:
     log = result([question(number, "a", "a") for number in range(4)], [metric({"mean": 1.0})])
     log["specification"]["task"]["definition"]["scorers"] = [
         {"type": "string_equals", "key": "exact", "ground_truth": "", "value": "", "metrics": [MEAN]}
@@ -146,7 +148,7 @@ def test_the_axis_of_a_proportion_ends_at_100_percent(tmp_path: Path) -> None:
     assert not [text for text in texts if text.startswith("110")]
 
 
-def test_results_of_one_beginning_stay_apart(tmp_path: Path) -> None:
+def test_results_with_long_equal_name_prefixes_have_distinct_labels(tmp_path: Path) -> None:
     paths = [tmp_path / f"{'x' * 200}{number}.tasklog.json" for number in range(2)]
     for path in paths:
         write_result(path, result([question(0, "a", "a")]))
@@ -157,7 +159,7 @@ def test_results_of_one_beginning_stay_apart(tmp_path: Path) -> None:
     assert all(len(row["label"]) < 220 for row in drawn)
 
 
-def test_hostile_names_are_drawn_as_texts(tmp_path: Path) -> None:
+def test_hostile_names_are_drawn_as_text(tmp_path: Path) -> None:
     samples = [
         sample(
             trial(
@@ -184,7 +186,7 @@ def test_hostile_names_are_drawn_as_texts(tmp_path: Path) -> None:
     assert "<script>alert(document.domain)</script>" in "".join(tree.getroot().itertext())
 
 
-def test_nothing_to_draw_and_too_much_are_told(quiz: Path, tmp_path: Path) -> None:
+def test_chart_without_data_or_with_too_many_marks_is_rejected(quiz: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no data for the chart 'tokens', expected model calls"):
         chart("tokens", results_at([quiz]))
     samples = [sample(trial(0, [], scores=[score(f"s{number}", {"n": 1})])) for number in range(401)]
@@ -194,7 +196,7 @@ def test_nothing_to_draw_and_too_much_are_told(quiz: Path, tmp_path: Path) -> No
     assert caught.value.code == Code.UNDRAWABLE_CHART
 
 
-def test_what_the_process_knows_to_be_secret_is_not_drawn(tmp_path: Path) -> None:
+def test_known_secrets_are_not_drawn(tmp_path: Path) -> None:
     from aigo_bridge.redaction.secrets import KNOWN
 
     secret = sample(trial(0, [], scores=[score("hunter2-hunter2", {"n": 1})]))

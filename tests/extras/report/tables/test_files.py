@@ -1,4 +1,4 @@
-"""Tables as files: the same rows in each format, formulas made harmless, nothing half-written."""
+"""Table files: equal rows in each format, escaped formulas and no partial files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write(source: Path, out: Path, table: Any = "trials") -> list[dict[str, Any]
     return list(found)
 
 
-def test_no_cell_of_a_csv_begins_like_a_formula(hostile: Path, tmp_path: Path) -> None:
+def test_csv_cells_never_start_like_a_formula(hostile: Path, tmp_path: Path) -> None:
     rows = write(hostile, tmp_path / "t.csv", "scores")
 
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
@@ -58,13 +58,13 @@ def test_no_cell_of_a_csv_begins_like_a_formula(hostile: Path, tmp_path: Path) -
 
     assert len(read) == len(rows) == len(CELLS)
     for cells, row in zip(read, rows, strict=True):
-        assert cells["value"] == "-1.5"  # a number is none
+        assert cells["value"] == "-1.5"  # a negative number is not a formula
         texts = [cell for name, cell in cells.items() if name != "value"]
         assert [cell for cell in texts if cell.startswith(FORMULA)] == []
         assert cells["name"] in (row["name"], f"'{row['name']}")
 
 
-def test_no_cell_of_a_sheet_is_a_formula_or_a_link(hostile: Path, tmp_path: Path) -> None:
+def test_spreadsheet_cells_contain_no_formulas_or_links(hostile: Path, tmp_path: Path) -> None:
     write(hostile, tmp_path / "t.xlsx")
 
     text = sheet(tmp_path / "t.xlsx")
@@ -79,7 +79,7 @@ def test_no_cell_of_a_sheet_is_a_formula_or_a_link(hostile: Path, tmp_path: Path
         assert not any("external" in name.lower() or "vba" in name.lower() for name in archive.namelist())
 
 
-def test_every_format_has_the_same_rows(tmp_path: Path) -> None:
+def test_all_table_formats_contain_the_same_rows(tmp_path: Path) -> None:
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
 
     source = write_result(
@@ -96,7 +96,7 @@ def test_every_format_has_the_same_rows(tmp_path: Path) -> None:
             assert [row["sample_id"] for row in csv.DictReader(file)] == [row["sample_id"] for row in rows]
 
 
-def test_jsonl_and_parquet_have_texts_as_they_are(hostile: Path, tmp_path: Path) -> None:
+def test_jsonl_and_parquet_keep_texts_unchanged(hostile: Path, tmp_path: Path) -> None:
     rows = write(hostile, tmp_path / "t.jsonl")
 
     read = [json.loads(line) for line in (tmp_path / "t.jsonl").read_bytes().splitlines()]
@@ -107,7 +107,7 @@ def test_jsonl_and_parquet_have_texts_as_they_are(hostile: Path, tmp_path: Path)
     ]
 
 
-def test_numbers_keep_their_digits(tmp_path: Path) -> None:
+def test_numbers_keep_all_digits_in_tables(tmp_path: Path) -> None:
     values = {"big": 2**53 + 1, "small": 0.1 + 0.2, "yes": True}
     source = write_result(
         tmp_path / "n.tasklog.json", result([sample(trial(0, [], scores=[score("s", values)]))])
@@ -124,7 +124,7 @@ def test_numbers_keep_their_digits(tmp_path: Path) -> None:
     assert {"9007199254740993", "0.30000000000000004", "0.3"} <= set(cells)
 
 
-def test_what_a_sheet_cannot_hold_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spreadsheet_limits_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "long.tasklog.json"
     source.write_text(json.dumps(result([question(number, "x" * 40_000, "a") for number in range(3)])))
     trials = sheet_of(results_at([source]).trials())
@@ -137,7 +137,7 @@ def test_what_a_sheet_cannot_hold_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".xlsx"])
-def test_nothing_is_written_of_a_damaged_result(tmp_path: Path, suffix: str) -> None:
+def test_damaged_result_leaves_the_existing_table_unchanged(tmp_path: Path, suffix: str) -> None:
     log = json.dumps(result([question(number, "a", "a") for number in range(3)]))
     source = tmp_path / "cut.tasklog.json"
     source.write_text(log[: log.index('"sample_id": 2')])
@@ -151,7 +151,7 @@ def test_nothing_is_written_of_a_damaged_result(tmp_path: Path, suffix: str) -> 
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".xlsx"])
-def test_what_the_process_knows_to_be_secret_is_not_written(tmp_path: Path, suffix: str) -> None:
+def test_known_secrets_are_not_written_to_tables(tmp_path: Path, suffix: str) -> None:
     from aigo_bridge.redaction.secrets import KNOWN
 
     source = write_result(

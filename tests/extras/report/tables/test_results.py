@@ -1,4 +1,4 @@
-"""Results as tables: every row, typed whatever the results hold; streamed, and shown in a notebook as text."""
+"""Results as tables: typed columns, streaming and notebook output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def column(rows: Any, *names: str) -> list[Any]:
 
 @pytest.fixture
 def quiz(tmp_path: Path) -> Path:
-    """Right, wrong, excluded, failed."""
+    """Return a result with one right, wrong, excluded and failed sample."""
     samples = [
         question(0, "a", "a"),
         question(1, "b", "a"),
@@ -35,7 +35,7 @@ def quiz(tmp_path: Path) -> Path:
     return write_result(tmp_path / "quiz.tasklog.json", result(samples, [metric({"accuracy": 0.5})]))
 
 
-def test_every_table_has_its_columns_in_their_order(quiz: Path) -> None:
+def test_every_table_has_the_columns_of_its_schema(quiz: Path) -> None:
     results = aigo_bridge.open_results(quiz)
 
     for name, schema in SCHEMAS.items():
@@ -45,14 +45,14 @@ def test_every_table_has_its_columns_in_their_order(quiz: Path) -> None:
             assert (row["task"], row["model"]) == ("quiz", "some/model")
 
 
-def test_metrics_stand_on_the_samples_that_they_are_of(quiz: Path) -> None:
+def test_metrics_table_contains_sample_counts(quiz: Path) -> None:
     (row,) = aigo_bridge.open_results(quiz).metrics()
 
     assert (row["value"], row["text"]) == (0.5, "0.5")
     assert (row["samples"], row["scored"], row["excluded"], row["unscored"]) == (4, 2, 1, 1)
 
 
-def test_samples_trials_and_scores(quiz: Path) -> None:
+def test_samples_trials_and_scores_have_expected_rows(quiz: Path) -> None:
     results = aigo_bridge.open_results(quiz)
 
     assert column(results.samples(), "failed", "excluded") == [
@@ -72,7 +72,7 @@ def test_samples_trials_and_scores(quiz: Path) -> None:
     assert column(results.scores(), "truth", "prediction")[1] == ("a", "b")
 
 
-def test_metrics_take_the_scores_over_trials(tmp_path: Path) -> None:
+def test_aggregated_scores_are_counted_instead_of_trial_scores(tmp_path: Path) -> None:
     trials = [
         trial(0, [], scores=[score("s", {"n": value, "label": "x"})], index=index)
         for index, value in enumerate((1, 0))
@@ -92,7 +92,7 @@ def test_metrics_take_the_scores_over_trials(tmp_path: Path) -> None:
     assert column(rows, "text")[1] == "x"
 
 
-def test_legacy_samples_and_events(tmp_path: Path) -> None:
+def test_legacy_samples_and_events_are_read(tmp_path: Path) -> None:
     call = {
         "type": "model_call_event", "id": "1", "span_id": "s", "timestamp": "2026-01-02T00:00:00Z", "model": "judge",
         "input_context": [], "output_items": [], "total_time": 0.5, "tools": [],
@@ -113,7 +113,7 @@ def test_legacy_samples_and_events(tmp_path: Path) -> None:
         assert column(results.scores(), "value", "text", "counted") == [(1.0, "true", True)]
 
 
-def test_what_does_not_fit_its_column_is_null_and_the_text_has_it(tmp_path: Path) -> None:
+def test_values_that_do_not_fit_a_column_are_null_and_kept_as_text(tmp_path: Path) -> None:
     values = {"huge": 10**400, "nan": float("nan"), "list": [1], "text": "1", "none": None}
     path = tmp_path / "odd.tasklog.json"
     path.write_text(json.dumps(result([sample(trial("\ud800", [], scores=[score("s", values)]))])))
@@ -127,7 +127,7 @@ def test_what_does_not_fit_its_column_is_null_and_the_text_has_it(tmp_path: Path
     assert aigo_bridge.open_results(path).scores().to_arrow().num_rows == 5
 
 
-def test_frames_have_the_same_rows_and_whole_numbers_stay_whole(quiz: Path) -> None:
+def test_data_frames_have_the_same_rows_and_integer_columns(quiz: Path) -> None:
     results = aigo_bridge.open_results(quiz)
 
     for name in SCHEMAS:
@@ -139,7 +139,7 @@ def test_frames_have_the_same_rows_and_whole_numbers_stay_whole(quiz: Path) -> N
     assert str(frame["prompt_tokens"].dtype) == str(frame["run"].dtype).replace("32", "64") == "Int64"
 
 
-def test_files_folders_patterns_and_evaluations(
+def test_results_are_opened_from_files_folders_patterns_and_evaluations(
     quiz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -164,7 +164,7 @@ def test_files_folders_patterns_and_evaluations(
         folder.to_arrow("sample")  # type: ignore[arg-type]  # what a user may type
 
 
-def test_damage_is_an_error_after_the_rows_before_it(tmp_path: Path) -> None:
+def test_damaged_result_raises_an_error_when_read(tmp_path: Path) -> None:
     log = json.dumps(result([question(number, "a", "a") for number in range(3)]))
     path = tmp_path / "cut.tasklog.json"
     path.write_text(log[: log.index('"sample_id": 2')])
@@ -176,7 +176,7 @@ def test_damage_is_an_error_after_the_rows_before_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["trials", "scores"])
-def test_a_large_result_is_never_held_in_memory(tmp_path: Path, table: TableName) -> None:
+def test_large_result_is_streamed(tmp_path: Path, table: TableName) -> None:
     path = tmp_path / "large.tasklog.json"
     head, tail = json.dumps(result([])).split('"samples": []')
     with path.open("w") as file:
@@ -196,7 +196,7 @@ def test_a_large_result_is_never_held_in_memory(tmp_path: Path, table: TableName
     assert peak < 12_000_000
 
 
-def test_a_notebook_shows_texts_as_texts(tmp_path: Path) -> None:
+def test_notebook_output_escapes_hostile_texts(tmp_path: Path) -> None:
     samples = [sample(trial(text, [message("user", text), message("assistant", text)])) for text in HOSTILE]
     path = tmp_path / "h.tasklog.json"
     path.write_text(json.dumps(result(samples, [metric({"<script>": 1.0})], title="<b>")))

@@ -1,4 +1,4 @@
-"""SQL over results: right answers, and no way out of the tables for a hostile query."""
+"""SQL over results: correct rows, and hostile queries that stay within the tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ask(query: str, source: Path) -> list[dict[str, Any]]:
         return list(answer.rows)
 
 
-def test_queries_see_what_the_tables_have(quiz: Path) -> None:
+def test_queries_return_the_table_values(quiz: Path) -> None:
     assert ask("select avg(value) as mean, count(*) as n from scores where counted", quiz) == [
         {"mean": 0.6, "n": 5}
     ]
@@ -48,7 +48,7 @@ def test_queries_see_what_the_tables_have(quiz: Path) -> None:
     assert ask("select * from query('select count(*) as n from trials')", quiz) == [{"n": 5}]
 
 
-def test_rows_are_those_of_the_tables(quiz: Path) -> None:
+def test_select_returns_all_rows_of_each_table(quiz: Path) -> None:
     found = results_at([quiz])
     for table in ("results", "metrics", "samples", "trials", "scores", "events"):
         assert ask(f"select * from {table}", quiz) == list(found.table(table))
@@ -68,13 +68,13 @@ def test_rows_are_those_of_the_tables(quiz: Path) -> None:
         ("select ('x' || sample_id)::int from samples", "Conversion"),
     ],
 )
-def test_what_is_wrong_with_a_query_is_told(quiz: Path, query: str, message: str) -> None:
+def test_invalid_query_is_reported(quiz: Path, query: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ask(query, quiz)
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """Notes who asks."""
+    """Server that records its clients."""
 
     asked: ClassVar[list[str]] = []
     raw_requestline: bytes
@@ -146,7 +146,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("query", HOSTILE)
-def test_no_query_leaves_the_tables(
+def test_query_cannot_access_anything_but_the_tables(
     quiz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, query: str
 ) -> None:
     import duckdb
@@ -183,7 +183,7 @@ ENDLESS = (
 
 
 @pytest.mark.parametrize("query", ENDLESS)
-def test_a_query_that_takes_too_long_ends(quiz: Path, query: str) -> None:
+def test_slow_query_is_stopped_after_the_timeout(quiz: Path, query: str) -> None:
     start = time.monotonic()
     with (
         pytest.raises(UsageError, match=r"takes longer than 0\.3 s; allow more with --timeout"),
@@ -195,8 +195,8 @@ def test_a_query_that_takes_too_long_ends(quiz: Path, query: str) -> None:
     assert ask("select count(*) as n from samples", quiz) == [{"n": 5}]
 
 
-def test_a_query_that_obeys_no_interrupt_ends_with_its_process(quiz: Path) -> None:
-    """DuckDB looks for an interrupt between its operations only, and one of them may take for ever."""
+def test_uninterruptible_query_is_killed_after_the_timeout(quiz: Path) -> None:
+    """DuckDB only checks for interrupts between operations, and a single operation may take forever."""
     query = "select levenshtein(repeat('a', 200000), repeat('b', 200000)) as n"
     done = subprocess.run(
         [
@@ -220,7 +220,7 @@ def test_a_query_that_obeys_no_interrupt_ends_with_its_process(quiz: Path) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_hostile_values_in_results_are_values(tmp_path: Path) -> None:
+def test_sql_injection_in_results_is_harmless(tmp_path: Path) -> None:
     evil = "'); drop table samples; --"
     path = tmp_path / "x'; drop table samples; --.tasklog.json"
     write_result(path, result([question(0, evil, evil)]))
@@ -228,7 +228,7 @@ def test_hostile_values_in_results_are_values(tmp_path: Path) -> None:
     assert ask("select answer, result from trials", path) == [{"answer": evil, "result": str(path)}]
 
 
-def test_a_damaged_result_gives_no_answer(tmp_path: Path) -> None:
+def test_query_on_a_damaged_result_fails(tmp_path: Path) -> None:
     log = json.dumps(result([question(number, "a", "a") for number in range(3)]))
     path = tmp_path / "cut.tasklog.json"
     path.write_text(log[: log.index('"sample_id": 2')])

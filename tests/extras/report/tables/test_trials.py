@@ -1,4 +1,4 @@
-"""Conditions on trials: the cases that the pages have as well."""
+"""Conditions on trials, with the same cases as in the pages."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def chosen(where: str) -> list[str]:
     return [sample["id"] for sample in CASES["samples"] if test(partial(value, sample))]
 
 
-def test_conditions_choose_the_samples_that_the_page_chooses() -> None:
+def test_where_condition_selects_the_same_samples_as_the_page() -> None:
     assert {case["where"]: chosen(case["where"]) for case in CASES["cases"]} == {
         case["where"]: case["ids"] for case in CASES["cases"]
     }
 
 
 @pytest.mark.parametrize("where", CASES["errors"])
-def test_mistakes_are_refused_with_their_position(where: str) -> None:
+def test_invalid_where_condition_is_rejected_with_its_position(where: str) -> None:
     with pytest.raises(UsageError, match=r"--where: (un)?expected .* \(character \d+\)"):
         condition_of(where)
 
 
-def test_names_are_those_of_the_table_of_samples() -> None:
+def test_condition_names_match_the_sample_table() -> None:
     cells = {
         "id": "7",
         "i": 2,

@@ -1,4 +1,4 @@
-"""`aigo-bridge plot` as it is called."""
+"""Command line of `aigo-bridge plot`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def quiz(tmp_path: Path) -> Path:
     return write_result(tmp_path / "quiz.tasklog.json", result(samples))
 
 
-def test_the_numbers_stand_beside_the_picture(aigo: Run, quiz: Path, tmp_path: Path) -> None:
+def test_plot_writes_the_data_next_to_the_chart(aigo: Run, quiz: Path, tmp_path: Path) -> None:
     done = aigo("plot", "*.tasklog.json", "--chart", "scores", "-o", "fig.svg")
 
     assert (done.code, done.err) == (0, "")
@@ -41,7 +41,9 @@ def test_the_numbers_stand_beside_the_picture(aigo: Run, quiz: Path, tmp_path: P
         ),
     ],
 )
-def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) -> None:
+def test_invalid_plot_arguments_exit_with_2(
+    aigo: Run, quiz: Path, arguments: list[str], message: str
+) -> None:
     done = aigo("plot", *arguments)
 
     assert done.code == 2
@@ -49,7 +51,7 @@ def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) ->
 
 
 @pytest.mark.slow
-def test_a_missing_package_is_named_with_what_installs_it(quiz: Path, tmp_path: Path) -> None:
+def test_missing_plot_package_is_reported_with_the_install_command(quiz: Path, tmp_path: Path) -> None:
     picture, numbers = verbs_without(
         tmp_path,
         ["vl_convert", "scipy"],

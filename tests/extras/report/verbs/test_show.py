@@ -1,4 +1,4 @@
-"""`aigo-bridge show`: the samples that are asked for, readable, whoever wrote them; and the commands after a run."""
+"""`aigo-bridge show`: sample selection and readable output, and the suggested commands after a run."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def ids(text: str) -> list[str]:
 
 @pytest.fixture
 def quiz(tmp_path: Path) -> Path:
-    """Five questions, of which 1 and 3 are answered wrong; the fourth failed."""
+    """Return a result of five questions. 1 and 3 are answered wrong, and 4 failed."""
     samples = [question(number, ["a", "b"][number % 2], "a") for number in range(4)]
     failed = sample(trial(4, None, errors=[ERROR], data={"question": "Question 4?"}))
     log = result([*samples, failed], [metric({"accuracy": 0.5})])
     return write_result(tmp_path / "quiz.tasklog.json", log)
 
 
-def test_samples_are_shown_with_their_conversation_scores_and_errors(aigo: Run, quiz: Path) -> None:
+def test_show_prints_conversations_scores_and_errors(aigo: Run, quiz: Path) -> None:
     done = aigo("show", quiz)
 
     assert (done.code, done.err) == (0, "")
@@ -62,7 +62,7 @@ def test_samples_are_shown_with_their_conversation_scores_and_errors(aigo: Run, 
     assert "hint: wait longer" in lines
 
 
-def test_one_sample_by_its_id(aigo: Run, quiz: Path) -> None:
+def test_sample_option_selects_one_sample_by_id(aigo: Run, quiz: Path) -> None:
     assert ids(aigo("show", quiz, "--sample", 3).out) == ["3"]
 
     done = aigo("show", quiz, "--sample", "none")
@@ -71,7 +71,7 @@ def test_one_sample_by_its_id(aigo: Run, quiz: Path) -> None:
     assert "no sample 'none', expected one of '0', '1', '2', '3', '4'" in done.err
 
 
-def test_the_failed_and_the_worst(aigo: Run, quiz: Path) -> None:
+def test_failed_and_worst_options_select_samples(aigo: Run, quiz: Path) -> None:
     assert ids(aigo("show", quiz, "--failed").out) == ["4"]
     assert ids(aigo("show", quiz, "--worst", 3).out) == ["1", "3", "0"]
     assert ids(aigo("show", quiz, "--worst", 1, "--score", "exact.is_correct").out) == ["1"]
@@ -82,7 +82,7 @@ def test_the_failed_and_the_worst(aigo: Run, quiz: Path) -> None:
     assert "no sample has a number of the score 'exact'; expected one of 'exact.is_correct'" in done.err
 
 
-def test_samples_that_fulfil_a_condition(aigo: Run, quiz: Path) -> None:
+def test_where_option_selects_matching_samples(aigo: Run, quiz: Path) -> None:
     done = aigo("show", quiz, "--where", 'score < 0.5 and topic == "cities"')
     assert (done.code, ids(done.out)) == (0, ["1", "3"])
     assert ids(aigo("show", quiz, "--where", "error contains 'no answer'").out) == ["4"]
@@ -92,7 +92,7 @@ def test_samples_that_fulfil_a_condition(aigo: Run, quiz: Path) -> None:
     assert "no trial has a value for 'topci', expected a column of the dataset" in unknown.err
 
 
-def test_the_worst_by_the_mean_of_their_trials(aigo: Run, tmp_path: Path) -> None:
+def test_worst_samples_are_ordered_by_the_mean_over_trials(aigo: Run, tmp_path: Path) -> None:
     def trials(sample_id: int, *values: object) -> Json:
         return sample(
             *(
@@ -107,7 +107,7 @@ def test_the_worst_by_the_mean_of_their_trials(aigo: Run, tmp_path: Path) -> Non
     assert ids(aigo("show", path, "--worst", 9).out) == ["2", "3", "0"]
 
 
-def test_more_samples_are_told(aigo: Run, quiz: Path) -> None:
+def test_omitted_samples_are_reported(aigo: Run, quiz: Path) -> None:
     done = aigo("show", quiz, "-n", 2)
 
     assert ids(done.out) == ["0", "1"]
@@ -116,7 +116,7 @@ def test_more_samples_are_told(aigo: Run, quiz: Path) -> None:
     assert len(ids(aigo("show", quiz, "-n", 0).out)) == 5
 
 
-def test_agents_images_and_long_texts(aigo: Run, tmp_path: Path) -> None:
+def test_show_prints_tool_calls_images_and_truncated_texts(aigo: Run, tmp_path: Path) -> None:
     items = [
         message("user", "x" * 3_000, {"type": "input_image", "image_url": PIXEL}),
         {"type": "reasoning", "id": "", "content": [{"type": "reasoning_text", "text": "hm"}], "summary": []},
@@ -137,7 +137,7 @@ def test_agents_images_and_long_texts(aigo: Run, tmp_path: Path) -> None:
     assert full.out.count("x") >= 3_000 > done.out.count("x")
 
 
-def test_a_damaged_result_is_shown_as_far_as_it_goes(aigo: Run, tmp_path: Path) -> None:
+def test_damaged_result_is_partially_displayed(aigo: Run, tmp_path: Path) -> None:
     log = json.dumps(result([question(number, "a", "a") for number in range(3)]), sort_keys=True)
     (tmp_path / "cut.tasklog.json").write_text(log[: log.index('"sample_id": 2')])
 
@@ -156,7 +156,9 @@ def test_a_damaged_result_is_shown_as_far_as_it_goes(aigo: Run, tmp_path: Path) 
         (["notes.json"], "notes.json: error: found a list, expected a result log"),
     ],
 )
-def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) -> None:
+def test_invalid_show_arguments_exit_with_2(
+    aigo: Run, quiz: Path, arguments: list[str], message: str
+) -> None:
     (quiz.parent / "notes.json").write_text("[]")
 
     done = aigo("show", *arguments)
@@ -165,8 +167,8 @@ def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) ->
     assert message in done.err
 
 
-def test_no_hostile_text_steers_the_terminal(aigo: Run, tmp_path: Path) -> None:
-    """In every field of a sample that a stranger fills."""
+def test_show_escapes_control_characters(aigo: Run, tmp_path: Path) -> None:
+    """Check every untrusted field of a sample."""
     samples = [
         sample(
             trial(
@@ -192,7 +194,7 @@ def test_no_hostile_text_steers_the_terminal(aigo: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("num_failed", [0, 2])
-def test_a_run_on_a_terminal_ends_with_the_next_commands(
+def test_run_on_a_terminal_prints_suggested_next_commands(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, num_failed: int
 ) -> None:
     place = Path("my out/quiz.tasklog.json")

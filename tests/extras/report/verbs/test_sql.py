@@ -1,4 +1,4 @@
-"""`aigo-bridge sql` as it is called."""
+"""Command line of `aigo-bridge sql`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def quiz(tmp_path: Path) -> Path:
     return write_result(tmp_path / "out" / "quiz.tasklog.json", result(samples))
 
 
-def test_results_in_out_are_asked_and_shown(aigo: Run, quiz: Path) -> None:
+def test_sql_queries_results_in_the_default_folder(aigo: Run, quiz: Path) -> None:
     done = aigo(
         "sql",
         "select answer, count(*) as n, avg(sample) as mean from trials group by answer order by n, answer",
@@ -36,7 +36,7 @@ def test_results_in_out_are_asked_and_shown(aigo: Run, quiz: Path) -> None:
     ]
 
 
-def test_more_rows_are_told(aigo: Run, quiz: Path) -> None:
+def test_omitted_rows_are_reported(aigo: Run, quiz: Path) -> None:
     done = aigo("sql", "select sample_id from samples order by 1", quiz, "--rows", 2)
 
     assert done.out.split() == ["sample_id", "0", "1"]
@@ -45,7 +45,7 @@ def test_more_rows_are_told(aigo: Run, quiz: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".xlsx"])
-def test_rows_go_to_a_file(aigo: Run, quiz: Path, tmp_path: Path, suffix: str) -> None:
+def test_query_rows_are_written_to_a_file(aigo: Run, quiz: Path, tmp_path: Path, suffix: str) -> None:
     query = "select '=1' as text, sum(sample) as total, [1, 2] as list, 1.50 as price from samples"
 
     done = aigo("sql", query, quiz, "-o", f"t{suffix}")
@@ -57,7 +57,7 @@ def test_rows_go_to_a_file(aigo: Run, quiz: Path, tmp_path: Path, suffix: str) -
         assert json.loads((tmp_path / "t.jsonl").read_text())["total"] == 6
 
 
-def test_the_schema_is_printed(aigo: Run) -> None:
+def test_schema_option_prints_the_tables(aigo: Run) -> None:
     done = aigo("sql", "--schema")
 
     assert done.code == 0
@@ -75,14 +75,14 @@ def test_the_schema_is_printed(aigo: Run) -> None:
         (["drop table samples"], "found DROP, expected one SELECT"),
     ],
 )
-def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) -> None:
+def test_invalid_sql_arguments_exit_with_2(aigo: Run, quiz: Path, arguments: list[str], message: str) -> None:
     done = aigo("sql", *arguments)
 
     assert done.code == 2
     assert message in done.err
 
 
-def test_no_hostile_text_steers_the_terminal(aigo: Run, tmp_path: Path) -> None:
+def test_sql_output_escapes_control_characters(aigo: Run, tmp_path: Path) -> None:
     samples = [sample(trial(text, [message("assistant", text)], data={text: text})) for text in HOSTILE]
     (tmp_path / "h.tasklog.json").write_text(json.dumps(result(samples)))
 

@@ -1,4 +1,4 @@
-"""`aigo-bridge table` as it is called."""
+"""Command line of `aigo-bridge table`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def quiz(tmp_path: Path) -> Path:
     return write_result(tmp_path / "quiz.tasklog.json", result(samples, [metric({"accuracy": 1.0})]))
 
 
-def test_trials_unless_another_table_is_named(aigo: Run, quiz: Path, tmp_path: Path) -> None:
+def test_table_writes_trials_by_default(aigo: Run, quiz: Path, tmp_path: Path) -> None:
     done = aigo("table", quiz, "-o", "t.csv")
 
     assert (done.code, done.out, done.err) == (0, "t.csv: 3 rows\n", "")
@@ -29,7 +29,7 @@ def test_trials_unless_another_table_is_named(aigo: Run, quiz: Path, tmp_path: P
     assert json.loads((tmp_path / "m.jsonl").read_text())["scored"] == 3
 
 
-def test_a_workbook_has_all_tables_but_events(aigo: Run, quiz: Path, tmp_path: Path) -> None:
+def test_workbook_contains_all_tables_except_events(aigo: Run, quiz: Path, tmp_path: Path) -> None:
     assert aigo("table", quiz, quiz.parent, "-o", "t.xlsx").out == "t.xlsx: 11 rows\n"
 
     with zipfile.ZipFile(tmp_path / "t.xlsx") as archive:
@@ -40,7 +40,7 @@ def test_a_workbook_has_all_tables_but_events(aigo: Run, quiz: Path, tmp_path: P
     assert "events" not in book
 
 
-def test_tasks_of_an_evaluation_without_a_result_are_told(aigo: Run, quiz: Path, tmp_path: Path) -> None:
+def test_tasks_without_a_result_are_reported(aigo: Run, quiz: Path, tmp_path: Path) -> None:
     entries = [{"key": "quiz", "result": "quiz.tasklog.json"}, {"key": "gone", "result": None}]
     (tmp_path / "evaluation.json").write_text(json.dumps({"results": entries}))
 
@@ -63,7 +63,9 @@ def test_tasks_of_an_evaluation_without_a_result_are_told(aigo: Run, quiz: Path,
         (["quiz.tasklog.json"], "Missing option"),
     ],
 )
-def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) -> None:
+def test_invalid_table_arguments_exit_with_2(
+    aigo: Run, quiz: Path, arguments: list[str], message: str
+) -> None:
     done = aigo("table", *arguments)
 
     assert done.code == 2
@@ -71,7 +73,7 @@ def test_wrong_use(aigo: Run, quiz: Path, arguments: list[str], message: str) ->
 
 
 @pytest.mark.slow
-def test_missing_packages_are_named_with_what_installs_them(quiz: Path, tmp_path: Path) -> None:
+def test_missing_table_packages_are_reported_with_the_install_command(quiz: Path, tmp_path: Path) -> None:
     source = str(quiz)
     lines, sheet, parquet, sql = verbs_without(
         tmp_path,

@@ -1,4 +1,4 @@
-"""`aigo-bridge view` as a command: it says where it is, ends by ctrl-C, and leaves nothing behind."""
+"""`aigo-bridge view` command: printed address, exit on ctrl-C and cleanup."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from aigo_report.viewing.library import PREFIX
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
-def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
-    tmp_path: Path, number: int, code: int
-) -> None:
+def test_view_serves_until_interrupted_and_leaves_no_files(tmp_path: Path, number: int, code: int) -> None:
     private = tmp_path / "tmp"
     private.mkdir()
     (tmp_path / "out").mkdir()
@@ -58,7 +56,7 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the CPU time of another process from /proc")
-def test_the_address_is_printed_within_a_second_whatever_is_in_the_folder(tmp_path: Path) -> None:
+def test_view_prints_the_address_within_a_second_for_500_results(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     for number in range(500):
         write_result(tmp_path / "out" / f"{number}.tasklog.json", result([question(0, "a", "a")]))
@@ -74,7 +72,7 @@ def test_the_address_is_printed_within_a_second_whatever_is_in_the_folder(tmp_pa
         process.wait(60)
 
 
-def test_a_port_that_is_taken_and_a_folder_that_is_none_are_told(aigo: Run, tmp_path: Path) -> None:
+def test_used_port_and_missing_folder_are_reported(aigo: Run, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -1,4 +1,4 @@
-"""What there is to look at in a folder, whatever lies in it."""
+"""Entries that `view` lists for a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def names(root: Path) -> dict[str, str]:
     return {entry.name: entry.engine or entry.kind for entry in Folder(root).listing().entries.values()}
 
 
-def test_everything_that_can_be_looked_at_is_known_by_its_name_or_its_content(tmp_path: Path) -> None:
+def test_listed_files_are_recognized_by_name_or_content(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / ".hidden").mkdir()
     for name in (
@@ -49,7 +49,7 @@ def test_everything_that_can_be_looked_at_is_known_by_its_name_or_its_content(tm
     }
 
 
-def test_links_are_followed_within_the_folder_and_in_circles_once(tmp_path: Path) -> None:
+def test_symlinks_are_only_followed_within_the_folder(tmp_path: Path) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     (inside / "a").mkdir(parents=True)
     outside.mkdir()
@@ -67,7 +67,7 @@ def test_links_are_followed_within_the_folder_and_in_circles_once(tmp_path: Path
     assert listing.links == ("c", "d.tasklog.json")
 
 
-def test_a_name_is_no_pattern_and_may_have_any_bytes(tmp_path: Path) -> None:
+def test_file_names_may_contain_any_bytes_and_are_not_patterns(tmp_path: Path) -> None:
     (tmp_path / "[ab].json").write_bytes(LOG)
     (tmp_path / "a.json").write_text("{}")
     strange = os.fsdecode(b"\xff\n<b>.tasklog.json")
@@ -75,7 +75,7 @@ def test_a_name_is_no_pattern_and_may_have_any_bytes(tmp_path: Path) -> None:
     assert names(tmp_path) == {"[ab].json": "inspect", strange: "result"}
 
 
-def test_a_folder_beyond_all_bounds_is_cut_and_says_so(
+def test_listing_of_a_huge_folder_is_truncated_and_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
@@ -85,9 +85,7 @@ def test_a_folder_beyond_all_bounds_is_cut_and_says_so(
     assert (len(listing.entries), listing.cut) == (3, True)
 
 
-def test_a_run_that_goes_on_is_known_by_what_its_engine_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_in_progress_has_the_state_of_its_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = RunState("1", alive=True)
     monkeypatch.setattr(module, "_run_state", lambda engine, path: state if engine == "inspect" else None)
     (tmp_path / "a.json").write_bytes(LOG)
@@ -95,7 +93,7 @@ def test_a_run_that_goes_on_is_known_by_what_its_engine_says(
     assert entry.run == state
 
 
-def test_a_result_that_was_written_here_says_at_once_what_it_is(tmp_path: Path) -> None:
+def test_result_written_by_aigo_bridge_has_a_summary_in_the_listing(tmp_path: Path) -> None:
     content = result([question(0, "a", "a")], [metric({"accuracy": 0.1 + 0.2})], title="Quiz")
     write_result(tmp_path / "foreign.tasklog.json", content)
     log = TaskResultLog.model_validate(content)
@@ -109,7 +107,7 @@ def test_a_result_that_was_written_here_says_at_once_what_it_is(tmp_path: Path) 
     assert heads["own.tasklog.json"]["metrics"] == [["exact", "accuracy", "0.30000000000000004"]]
 
 
-def test_a_stamp_changes_with_the_file(tmp_path: Path) -> None:
+def test_stamp_changes_when_the_file_is_replaced(tmp_path: Path) -> None:
     file = tmp_path / "a"
     assert stamp_at(file) is None
     file.write_text("a")

@@ -1,4 +1,4 @@
-"""What was prepared is kept while it is current; what ends a process that reads ends nothing else."""
+"""Cache of prepared entries, and isolation of reader processes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def quiz(path: Path, accuracy: float) -> Path:
 
 
 def looked_at(library: Library, name: str) -> Any:
-    """What is prepared of an entry now."""
+    """Return the current work and prepared content of an entry."""
     (entry,) = [entry for entry in library._folder.listing().entries.values() if entry.name == name]
     work = library.work(entry)
     return work, work.future.result(60)
 
 
-def test_what_a_page_is_of_is_made_once_and_anew_when_the_file_changes(library: Library) -> None:
+def test_entry_is_prepared_once_and_again_when_its_file_changes(library: Library) -> None:
     log = quiz(library.root / "a.tasklog.json", 1.0)
     first, prepared = looked_at(library, "a.tasklog.json")
     assert looked_at(library, "a.tasklog.json")[0] is first
@@ -43,14 +43,12 @@ def test_what_a_page_is_of_is_made_once_and_anew_when_the_file_changes(library: 
         work, prepared = looked_at(library, "a.tasklog.json")
         assert work is not first
         folders.append(prepared.folder)
-    # The last two are kept, for pages that are about to change.
+    # The last two are kept for pages that still show the previous version.
     assert [folder.exists() for folder in folders] == [False, False, True, True]
     assert library.prepared(folders[0].name.split("-")[0], first.number) is None
 
 
-def test_beyond_its_bounds_what_was_looked_at_longest_ago_goes(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_least_recently_viewed_entry_is_deleted(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_PREPARED", 2)
     folders = {}
     for name in "abc":
@@ -60,7 +58,7 @@ def test_beyond_its_bounds_what_was_looked_at_longest_ago_goes(
     assert looked_at(library, "a.tasklog.json")[1].problem is None
 
 
-def test_a_file_that_ends_the_process_that_reads_it_ends_nothing_else(
+def test_file_that_kills_its_reader_does_not_affect_others(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiz(library.root / "a.tasklog.json", 1.0)
@@ -74,7 +72,7 @@ def test_a_file_that_ends_the_process_that_reads_it_ends_nothing_else(
     assert looked_at(library, "b.tasklog.json")[1].problem is None
 
 
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_closed_library_deletes_its_private_folder(tmp_path: Path) -> None:
     quiz(tmp_path / "a.tasklog.json", 1.0)
     library = Library(tmp_path)
     (entry,) = library.listing().entries.values()

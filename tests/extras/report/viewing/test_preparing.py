@@ -1,4 +1,4 @@
-"""What is written for a page: of logs of engines too, from the folder alone, and never into it."""
+"""Page data for results and engine logs, read only from the folder and stored outside it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GOLDEN = REPOSITORY / "tests" / "golden"
 
 
 def prepared(root: Path, name: str, private: Path) -> tuple[PageData, Any]:
-    """What is written of an entry, and its summary."""
+    """Return the prepared content of an entry and its summary."""
     (entry,) = [entry for entry in Folder(root).listing().entries.values() if entry.name == name]
     made = prepare(entry, root, private)
     summary = private / preparing.SUMMARY
@@ -39,7 +39,7 @@ def snapshot(folder: Path) -> dict[str, int]:
     return {str(path): path.lstat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_a_log_of_inspect_is_imported_beside_the_folder(tmp_path: Path) -> None:
+def test_inspect_log_is_imported_outside_the_viewed_folder(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "[logs]").mkdir(parents=True)
     (root / "[logs]" / "a.eval").write_bytes((GOLDEN / "inspect" / "0.3.50.eval").read_bytes())
@@ -56,7 +56,7 @@ def test_a_log_of_inspect_is_imported_beside_the_folder(tmp_path: Path) -> None:
     assert not made.is_current
 
 
-def test_results_of_lighteval_are_read_with_their_details_if_these_are_in_the_folder(tmp_path: Path) -> None:
+def test_lighteval_details_are_only_read_within_the_folder(tmp_path: Path) -> None:
     root = tmp_path / "root"
     with zipfile.ZipFile(GOLDEN / "lighteval" / "0.13.0.zip") as archive:
         archive.extractall(root)
@@ -66,13 +66,13 @@ def test_results_of_lighteval_are_read_with_their_details_if_these_are_in_the_fo
     assert made.problem is None
     assert sum(one["counts"]["samples"] for one in summary["results"]) > 0
 
-    # The same file, looked at in a narrower folder: its details lie outside.
+    # In a narrower folder, the details of the same file are outside.
     narrow = results.parent
     made, summary = prepared(narrow, results.name, tmp_path / "narrow")
     assert sum(one["counts"]["samples"] for one in summary["results"]) == 0
 
 
-def test_a_log_that_became_a_link_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
+def test_log_replaced_by_an_outside_symlink_is_not_read(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside.eval"
     root.mkdir()
     log = root / "a.eval"
@@ -89,7 +89,7 @@ def test_a_log_that_became_a_link_out_of_the_folder_is_not_read(tmp_path: Path) 
     assert not made.blocks
 
 
-def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_unreadable_file_is_reported_with_the_reason(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "a.eval").write_bytes(b"PK\x03\x04 nothing")
@@ -104,7 +104,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert "expected the summary of an evaluation" in made.problem
 
 
-def test_a_file_that_never_rests_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constantly_changing_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = write_result(
         tmp_path / "a.tasklog.json", result([question(0, "a", "a")], [metric({"accuracy": 1.0})])
     )
@@ -121,7 +121,7 @@ def test_a_file_that_never_rests_is_refused(tmp_path: Path, monkeypatch: pytest.
     assert made.problem == "the file changes while it is read"
 
 
-def test_the_process_s_secrets_are_in_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_secrets_are_not_in_page_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "sk-" + "q9" * 20
     monkeypatch.setenv("SOME_API_KEY", secret)
     log = result([question(0, f"it is {secret}", "a")], [], title=secret)

@@ -1,4 +1,4 @@
-"""The server behind `aigo-bridge view`, by real HTTP: whoever may not ask is refused, and what is answered is right."""
+"""HTTP server of `aigo-bridge view`: access control and responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = "not for anybody's eyes"
 
 
 def quiz(path: Path, answers: str, accuracy: float) -> Path:
-    """A result of one question for each letter, whose right answer is `a`."""
+    """Write a result with one question for each letter. The right answer is `a`."""
     samples = [question(number, letter, "a") for number, letter in enumerate(answers)]
     return write_result(path, result(samples, [metric({"accuracy": accuracy})]))
 
@@ -67,7 +67,7 @@ def reader(server: ViewServer) -> Reader:
 
 
 def rows_of(reader: Reader, entry: str) -> list[dict[str, Any]]:
-    """All rows of an entry's first result."""
+    """Return all rows of an entry's first result."""
     reply = reader.get(f"data/entry/{entry}")
     blocks = [
         reader.get(f"data/block/{entry}/{reply.headers['X-Number']}/{name}")
@@ -77,7 +77,7 @@ def rows_of(reader: Reader, entry: str) -> list[dict[str, Any]]:
     return [row for block in blocks for row in block.json]
 
 
-# Who may ask
+# Access control
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def rows_of(reader: Reader, entry: str) -> list[dict[str, Any]]:
         {"Transfer_Encoding": "chunked"},
     ],
 )
-def test_a_request_of_anybody_else_is_refused(reader: Reader, headers: dict[str, str]) -> None:
+def test_foreign_request_is_rejected(reader: Reader, headers: dict[str, str]) -> None:
     for path in ("", "data/folder"):
         reply = reader.ask(
             reader.base + path, **{name: text.format(port=reader.port) for name, text in headers.items()}
@@ -116,7 +116,7 @@ def test_a_request_of_anybody_else_is_refused(reader: Reader, headers: dict[str,
     "headers",
     [{"Host": "localhost:{port}"}, {"Origin": "http://127.0.0.1:{port}"}, {"Sec_Fetch_Site": "same-origin"}],
 )
-def test_its_own_pages_are_answered(reader: Reader, headers: dict[str, str]) -> None:
+def test_same_origin_request_is_answered(reader: Reader, headers: dict[str, str]) -> None:
     named = {name: text.format(port=reader.port) for name, text in headers.items()}
     assert reader.ask(f"{reader.base}data/folder", **named).status == 200
 
@@ -125,18 +125,18 @@ def test_its_own_pages_are_answered(reader: Reader, headers: dict[str, str]) -> 
     "query",
     ["", "?token=", "?token=wrong", "?token={token}x", "?token={token}&token={token}", "?Token={token}"],
 )
-def test_a_wrong_token_opens_nothing(server: ViewServer, query: str) -> None:
+def test_wrong_token_is_rejected(server: ViewServer, query: str) -> None:
     reply = Reader(server.guard.port).ask("/" + query.format(token=server.guard.token))
     assert reply.status == 403
     assert "Set-Cookie" not in reply.headers
 
 
-def test_the_token_under_another_name_of_the_machine_opens_nothing(server: ViewServer) -> None:
+def test_token_with_another_host_name_is_rejected(server: ViewServer) -> None:
     reply = Reader(server.guard.port).ask(f"/?token={server.guard.token}", Host="evil.example")
     assert (reply.status, "Set-Cookie" in reply.headers) == (403, False)
 
 
-def test_the_token_is_left_behind_and_the_cookie_stays_here(server: ViewServer) -> None:
+def test_token_is_exchanged_for_a_strict_cookie(server: ViewServer) -> None:
     reply = Reader(server.guard.port).ask(f"/?token={server.guard.token}", Sec_Fetch_Site="cross-site")
     cookie = reply.headers["Set-Cookie"]
     assert server.guard.token not in cookie + reply.body.decode()
@@ -148,7 +148,7 @@ def test_the_token_is_left_behind_and_the_cookie_stays_here(server: ViewServer) 
     assert reply.headers["Referrer-Policy"] == "no-referrer"
 
 
-def test_every_answer_says_what_browsers_may_do_with_it(reader: Reader) -> None:
+def test_every_response_has_security_headers(reader: Reader) -> None:
     for path in ("", "data/folder", "data/entry/0000000000000000", "nothing"):
         headers = reader.get(path).headers
         policy = headers["Content-Security-Policy"]
@@ -165,12 +165,12 @@ def test_every_answer_says_what_browsers_may_do_with_it(reader: Reader) -> None:
 @pytest.mark.parametrize(
     "method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"]
 )
-def test_nothing_but_reading_is_answered(reader: Reader, method: str) -> None:
+def test_writing_methods_are_rejected(reader: Reader, method: str) -> None:
     reply = reader.ask(f"{reader.base}data/folder", method)
     assert (reply.status, reply.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_head_is_get_without_the_body(reader: Reader) -> None:
+def test_head_response_equals_get_without_body(reader: Reader) -> None:
     get, head = (reader.ask(f"{reader.base}data/folder", method) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (200, b"")
     assert head.headers["Content-Length"] == get.headers["Content-Length"]
@@ -196,13 +196,13 @@ def test_head_is_get_without_the_body(reader: Reader) -> None:
         "DATA/FOLDER",
     ],
 )
-def test_no_address_leads_to_a_file(reader: Reader, path: str) -> None:
+def test_path_traversal_is_rejected(reader: Reader, path: str) -> None:
     reply = reader.ask(reader.base + path)
     assert reply.status in (403, 404)
     assert b"root:" not in reply.body
 
 
-def test_an_address_in_full_and_garbage_are_refused(reader: Reader) -> None:
+def test_absolute_address_and_malformed_requests_are_rejected(reader: Reader) -> None:
     for line in (
         b"GET http://127.0.0.1/ HTTP/1.1",
         b"GET",
@@ -220,15 +220,15 @@ def test_an_address_in_full_and_garbage_are_refused(reader: Reader) -> None:
             except TimeoutError:
                 pytest.fail("the connection stays open without an answer")
             except OSError:
-                pass  # whoever is refused before all of a line was read finds it reset, at any of these steps
+                pass  # the server may reset a rejected connection at any of these steps
         assert b" 200 " not in reply.split(b"\r\n")[0]
         assert b"Traceback" not in reply
 
 
-# What is answered
+# Responses
 
 
-def test_the_folder_is_listed_without_what_lies_outside(reader: Reader) -> None:
+def test_folder_listing_excludes_outside_files(reader: Reader) -> None:
     entries = reader.entries()
     assert {name: entry["kind"] for name, entry in entries.items()} == {
         "broken.tasklog.json": "result",
@@ -241,7 +241,7 @@ def test_the_folder_is_listed_without_what_lies_outside(reader: Reader) -> None:
     assert reader.get("data/folder").json["links"] == ["away", "link.tasklog.json"]
 
 
-def test_an_entry_has_the_numbers_of_its_result_and_every_sample(reader: Reader) -> None:
+def test_entry_contains_metrics_and_all_samples(reader: Reader) -> None:
     entry = reader.entries()["two.tasklog.json"]["id"]
     reply = reader.get(f"data/entry/{entry}")
     (found,) = reply.json["results"]
@@ -255,19 +255,19 @@ def test_an_entry_has_the_numbers_of_its_result_and_every_sample(reader: Reader)
     assert reader.get(f"data/entry/{entry}", If_None_Match=reply.headers["ETag"]).status == 304
 
 
-def test_an_evaluation_leads_to_no_result_elsewhere(reader: Reader) -> None:
+def test_evaluation_does_not_open_results_outside_the_folder(reader: Reader) -> None:
     reply = reader.get(f"data/entry/{reader.entries()['run/evaluation.json']['id']}")
     first, stray = reply.json["results"]
     assert first["metrics"][0]["values"][0]["text"] == "0.30000000000000004"
     assert (stray["status"], SECRET in reply.body.decode()) == ("missing", False)
 
 
-def test_a_damaged_result_says_so(reader: Reader) -> None:
+def test_damaged_result_has_the_status_unreadable(reader: Reader) -> None:
     reply = reader.get(f"data/entry/{reader.entries()['broken.tasklog.json']['id']}")
     assert reply.json["results"][0]["status"] == "unreadable"
 
 
-def test_two_results_are_compared(reader: Reader) -> None:
+def test_compare_endpoint_returns_the_comparison_of_two_results(reader: Reader) -> None:
     entries = reader.entries()
     one, two = (entries[name]["id"] for name in ("one.tasklog.json", "two.tasklog.json"))
 
@@ -281,7 +281,7 @@ def test_two_results_are_compared(reader: Reader) -> None:
     assert reader.get(f"data/compare/{one}.0/0000000000000000.0").status == 404
 
 
-def test_fifty_readers_at_once_have_the_same_answer(reader: Reader) -> None:
+def test_fifty_concurrent_readers_get_equal_answers(reader: Reader) -> None:
     entries = reader.entries()
     wanted = [
         (entries[f"{name}.tasklog.json"]["id"], answers)
@@ -293,8 +293,8 @@ def test_fifty_readers_at_once_have_the_same_answer(reader: Reader) -> None:
             assert [row["a"] for row in rows.result()] == list(answers)
 
 
-def test_a_result_that_changes_is_refused_or_right(tmp_path: Path) -> None:
-    """Its answers are all `a` in one version and all `b` in the other."""
+def test_changing_result_is_consistent_or_rejected(tmp_path: Path) -> None:
+    """All answers are `a` in one version and `b` in the other."""
     log = tmp_path / "quiz.tasklog.json"
     versions = [
         quiz(tmp_path / f"{letter}.json", letter * 40, float(letter == "a")).read_bytes() for letter in "ab"
@@ -306,7 +306,7 @@ def test_a_result_that_changes_is_refused_or_right(tmp_path: Path) -> None:
         seen = set()
         for number in range(8):
             reply = reader.get(f"data/entry/{entry}")
-            # Once in place, once as a whole.
+            # Rewrite in place, then replace the file.
             if number % 2:
                 log.write_bytes(versions[number // 2 % 2])
             else:
@@ -319,7 +319,7 @@ def test_a_result_that_changes_is_refused_or_right(tmp_path: Path) -> None:
             block = reader.get(f"data/block/{entry}/{reply.headers['X-Number']}/{shown['rows'][0]}")
             assert block.status == 410
             seen.add(shown["metrics"][0]["values"][0]["text"])
-        # When it has come to rest, it is shown as it is.
+        # The unchanged result is displayed completely.
         assert {row["a"] for row in rows_of(reader, entry)} == {"b"}
         log.unlink()
         reply = reader.get(f"data/entry/{entry}")
@@ -335,7 +335,7 @@ def test_a_result_that_changes_is_refused_or_right(tmp_path: Path) -> None:
 
 @contextmanager
 def idle(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """Connections that say nothing."""
+    """Open connections that send nothing."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
@@ -352,8 +352,8 @@ def is_closed(connection: socket.socket) -> bool:
         return False
 
 
-def test_idle_sockets_of_others_do_not_block_it(folder: Path) -> None:
-    """They take more places than there are: the oldest of them makes room."""
+def test_idle_connections_do_not_block_the_server(folder: Path) -> None:
+    """More connections than allowed are open. The oldest is closed."""
     with serving(folder) as server, idle(server.server_address[1], MOST_CONNECTIONS + 30):
         start = time.monotonic()
         for _ in range(3):
@@ -361,10 +361,10 @@ def test_idle_sockets_of_others_do_not_block_it(folder: Path) -> None:
         assert time.monotonic() - start < STRANGER_SECONDS
 
 
-def test_a_connection_without_the_token_ends_after_a_few_seconds(
+def test_unauthenticated_connection_is_closed_after_a_timeout(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one that sends a byte now and then, or that asks without a cookie; one with the cookie stays."""
+    """Slow connections and requests without a cookie are closed too. A connection with the cookie stays open."""
     monkeypatch.setattr(view_server, "STRANGER_SECONDS", 1.0)
     with serving(folder) as server, idle(server.server_address[1], 3) as (silent, slow, asking):
         reader = reader_of(server.guard.address)
@@ -389,7 +389,7 @@ def test_a_connection_without_the_token_ends_after_a_few_seconds(
         own.close()
 
 
-def test_a_port_that_is_taken_is_told(server: ViewServer, tmp_path: Path) -> None:
+def test_used_port_is_reported(server: ViewServer, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"port {server.guard.port} cannot be used: Address already in use"):
         ViewServer(tmp_path, server.guard.port)
     with pytest.raises(UsageError, match="the folder does not exist"):

@@ -1,4 +1,4 @@
-"""Logs of four runs: two tasks, two models, a name that no path can have."""
+"""Logs of four runs: two tasks and two models, one with a name that is not a valid path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.lakes import make_log
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A folder of them."""
+    """Return a folder with the logs."""
     folder = tmp_path / "logs"
     make_log(folder / "a.eval", run="run-a")
     make_log(folder / "b.eval", run="run-b", samples=3)

@@ -1,4 +1,4 @@
-"""A lake after `kill -9` at any step of an import or a compaction: readers find whole results, and the next run makes up for the rest."""
+"""Lake after `kill -9` at any step of an import or compaction: readers find complete results, and the next run repairs the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def crashes(action: str, lake: Path, logs: Path, *, first: int = 0, stride: int = 1) -> list[Any]:
-    """What a reader finds after each crash, and after the undisturbed run at the end."""
+    """Return the lake content after each crash and after a final complete run."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.lake_crashes", action, lake, logs, str(first), str(stride)],
         cwd=REPOSITORY,
@@ -34,7 +34,7 @@ def crashes(action: str, lake: Path, logs: Path, *, first: int = 0, stride: int 
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Two logs of one run, the second one better, and one of another run."""
+    """Return two logs of one run, the second with more samples, and a log of another run."""
     folder = tmp_path / "logs"
     make_log(folder / "a.eval", run="run-a", samples=1)
     make_log(folder / "b.eval", run="run-a", samples=2)
@@ -42,7 +42,7 @@ def logs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_import_that_is_killed_at_any_step_is_whole_after_the_next_one(logs: Path, tmp_path: Path) -> None:
+def test_killed_import_is_completed_by_the_next_import(logs: Path, tmp_path: Path) -> None:
     lake, whole = tmp_path / "lake", tmp_path / "whole"
     found = crashes("import", lake, logs, stride=3)
     imported(whole, logs)
@@ -54,10 +54,10 @@ def test_an_import_that_is_killed_at_any_step_is_whole_after_the_next_one(logs: 
     assert contents(lake) == contents(whole)
 
 
-def test_an_import_that_is_killed_between_two_tables_is_made_up_for(logs: Path, tmp_path: Path) -> None:
+def test_import_killed_between_tables_is_repaired_by_the_next_import(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported(lake, logs / "a.eval")
-    # Data files of two logs, the table `logs`, then the other tables: the run is killed at each of these, then at each deletion.
+    # The run is killed at each data file of the two logs, the table `logs`, each other table and each deletion.
     found = crashes("import", lake, logs, first=11)
     assert [one["problems"] for one in found] == [[]] * len(found)
     assert [one["results"] for one in found] == sorted(one["results"] for one in found)
@@ -65,7 +65,7 @@ def test_an_import_that_is_killed_between_two_tables_is_made_up_for(logs: Path, 
     assert contents(lake) == contents(tmp_path / "whole")
 
 
-def test_a_compaction_that_is_killed_loses_and_doubles_nothing(logs: Path, tmp_path: Path) -> None:
+def test_killed_compaction_neither_loses_nor_duplicates_rows(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported(lake, logs)
     before = contents(lake)

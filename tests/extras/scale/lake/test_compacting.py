@@ -1,4 +1,4 @@
-"""A compacted lake has the rows that it had, in few files; files that others may use stay for a day."""
+"""Lake compaction: equal rows in fewer files, and unused files that are kept for a day."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from aigo_scale.lake.tables import TABLES, open_lake
 from aigo_scale.lake.verifying import problems_of
 
 
-def test_rows_stay_and_files_become_few(logs: Path, tmp_path: Path) -> None:
+def test_compaction_keeps_rows_and_reduces_files(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported(lake, logs)
     before = contents(lake)
     done = compact(open_lake(lake))
     assert contents(lake) == before
-    # A file for each table with rows and each of three models, and one of `logs`.
+    # One file for each table with rows and each of three models, and one for `logs`.
     assert (done.results, done.after) == (4, 3 * sum(bool(found) for found in before.values()) + 1)
     assert done.before > done.after
     assert compact(open_lake(lake)).before == done.after
@@ -32,7 +32,7 @@ def test_rows_stay_and_files_become_few(logs: Path, tmp_path: Path) -> None:
     assert list(problems_of(open_lake(lake))) == []
 
 
-def test_a_better_log_replaces_rows_in_a_compacted_file(logs: Path, tmp_path: Path) -> None:
+def test_more_complete_log_replaces_rows_of_a_compacted_file(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported(lake, logs)
     compact(open_lake(lake))
@@ -47,7 +47,7 @@ def test_a_better_log_replaces_rows_in_a_compacted_file(logs: Path, tmp_path: Pa
     assert list(problems_of(open_lake(lake))) == []
 
 
-def test_only_files_that_were_not_needed_for_a_day_are_deleted(
+def test_only_files_unused_for_a_day_are_deleted(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
@@ -89,7 +89,7 @@ def test_missing_and_changed_files_are_reported(logs: Path, tmp_path: Path) -> N
     }
 
 
-def test_doubled_and_missing_rows_are_reported(logs: Path, tmp_path: Path) -> None:
+def test_duplicate_and_missing_rows_are_reported(logs: Path, tmp_path: Path) -> None:
     from deltalake import DeltaTable, write_deltalake
 
     lake = tmp_path / "lake"

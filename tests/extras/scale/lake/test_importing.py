@@ -1,4 +1,4 @@
-"""Logs in a lake: each one once, after whatever crash, with the rows that it has as a result."""
+"""Lake import: each log once, with the same rows as in a result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from aigo_scale.lake.tables import TABLES, open_lake, part_name
 from aigo_scale.lake.verifying import problems_of
 
 
-def test_rows_and_result_logs_equal_those_of_an_import_into_a_folder(logs: Path, tmp_path: Path) -> None:
+def test_lake_import_equals_an_import_into_a_folder(logs: Path, tmp_path: Path) -> None:
     tally, reports = imported(tmp_path / "lake", logs)
     assert (tally.imported, tally.worst, len(reports)) == (4, 0, 4)
     import_logs([logs], tmp_path / "out", jobs=1)
@@ -43,7 +43,7 @@ def test_rows_and_result_logs_equal_those_of_an_import_into_a_folder(logs: Path,
     assert len(rows(tmp_path / "lake", "scores")) == 9
 
 
-def test_a_log_is_added_once(logs: Path, tmp_path: Path) -> None:
+def test_repeated_import_adds_a_log_once(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     (logs / "copy.eval").write_bytes((logs / "a.eval").read_bytes())
     first, reports = imported(lake, logs)
@@ -54,7 +54,7 @@ def test_a_log_is_added_once(logs: Path, tmp_path: Path) -> None:
     assert len(rows(lake, "results")) == 4
 
 
-def test_a_better_log_of_a_run_replaces_the_earlier_one_in_any_order(tmp_path: Path) -> None:
+def test_more_complete_log_of_a_run_wins_in_any_order(tmp_path: Path) -> None:
     better = make_log(tmp_path / "logs" / "better.eval", run="run", samples=3)
     worse = make_log(tmp_path / "logs" / "worse.eval", run="run", samples=1)
     other = make_log(tmp_path / "logs" / "other.eval", run="other")
@@ -71,7 +71,7 @@ def test_a_better_log_of_a_run_replaces_the_earlier_one_in_any_order(tmp_path: P
         assert imported(lake, *order)[0].known == 2
 
 
-def test_an_attempt_that_a_later_one_supersedes_does_not_count(tmp_path: Path) -> None:
+def test_superseded_attempt_is_not_counted(tmp_path: Path) -> None:
     for number, samples in enumerate((3, 2)):
         spec = {"eval_id": f"attempt-{number}", "created": f"2026-01-0{number + 1}T00:00:00+00:00"}
         make_log(tmp_path / "logs" / f"{number}.eval", run="run", samples=samples, **spec)
@@ -81,7 +81,7 @@ def test_an_attempt_that_a_later_one_supersedes_does_not_count(tmp_path: Path) -
     assert len(rows(lake, "samples")) == 2
 
 
-def test_two_imports_at_the_same_time_add_each_log_once(
+def test_concurrent_imports_add_each_log_once(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
@@ -103,7 +103,7 @@ def test_invalid_and_damaged_logs_do_not_affect_others(logs: Path, tmp_path: Pat
     (logs / "notes.json").write_text("{}")
     (logs / "cut.eval").write_bytes((logs / "b.eval").read_bytes()[:200])
     tally, reports = imported(tmp_path / "lake", logs)
-    # What was left of the cut one is in the lake.
+    # The readable part of the truncated log is in the lake.
     assert (tally.imported, tally.no_logs, tally.failed, tally.worst) == (5, 1, 0, 3)
     assert [report.log for report in reports if report.exit_code] == [str(logs / "cut.eval")]
     with pytest.raises(UsageError, match="no logs at"):
@@ -119,7 +119,7 @@ def test_salvaged_logs_are_counted_as_imported(logs: Path, tmp_path: Path) -> No
     assert len(rows(tmp_path / "lake", "samples")) == 2
 
 
-def test_other_folders_and_old_lakes_are_refused(logs: Path, tmp_path: Path) -> None:
+def test_other_folders_and_old_lakes_are_rejected(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not a lake: found other files"):
@@ -136,7 +136,7 @@ def test_other_folders_and_old_lakes_are_refused(logs: Path, tmp_path: Path) -> 
         imported(tmp_path / "a[1]", logs)
 
 
-def test_a_lake_with_other_columns_is_refused(logs: Path, tmp_path: Path) -> None:
+def test_lake_with_unknown_columns_is_rejected(logs: Path, tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
     imported(tmp_path / "lake", logs / "a.eval")
@@ -147,7 +147,7 @@ def test_a_lake_with_other_columns_is_refused(logs: Path, tmp_path: Path) -> Non
         imported(tmp_path / "lake", logs)
 
 
-def test_a_lake_of_an_earlier_release_gets_new_columns(
+def test_lake_of_an_earlier_release_gets_new_columns(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
@@ -172,13 +172,13 @@ def without_title(row: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in row.items() if name != "title"}
 
 
-def test_several_processes_write_what_one_does(logs: Path, tmp_path: Path) -> None:
+def test_parallel_import_equals_a_sequential_import(logs: Path, tmp_path: Path) -> None:
     assert imported(tmp_path / "two", logs, jobs=2)[0] == imported(tmp_path / "one", logs)[0]
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert imported(tmp_path / "two", logs, jobs=2)[0].known == 4
 
 
-def test_logs_of_runs_in_progress_are_left_for_later(tmp_path: Path) -> None:
+def test_logs_of_runs_in_progress_are_skipped(tmp_path: Path) -> None:
     log = make_log(tmp_path / "logs" / "a.eval", run="run", status="started")
     tally, _ = imported(tmp_path / "lake", log, finished_only=True)
     assert (tally.imported, tally.unfinished) == (0, 1)
@@ -186,7 +186,7 @@ def test_logs_of_runs_in_progress_are_left_for_later(tmp_path: Path) -> None:
     assert imported(tmp_path / "lake", log, finished_only=True)[0].imported == 1
 
 
-def test_only_the_partitions_that_are_meant_are_opened(logs: Path, tmp_path: Path) -> None:
+def test_only_selected_partitions_are_opened(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     imported(lake, logs)
     for result in load_state(open_lake(lake)).results(PartitionSelection(model="m%2Fone")):
@@ -203,12 +203,12 @@ def test_only_the_partitions_that_are_meant_are_opened(logs: Path, tmp_path: Pat
         assert list(answer.rows) == [{"model": "odd/=% né", "n": 2}]
 
 
-def test_a_wrong_option_is_refused_before_anything_is_made(logs: Path, tmp_path: Path) -> None:
+def test_invalid_option_is_rejected_before_the_lake_is_created(logs: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pattern"):
         importing.import_into(str(tmp_path / "lake"), [], ImportOptions(patterns=("(",)), lambda _: None)
     assert not (tmp_path / "lake").exists()
 
 
-def test_all_tables_can_be_named(tmp_path: Path, logs: Path) -> None:
+def test_lake_contains_all_tables(tmp_path: Path, logs: Path) -> None:
     imported(tmp_path / "lake", logs)
     assert {path.name for path in (tmp_path / "lake").iterdir()} == {*TABLES, "logs"}

@@ -1,4 +1,4 @@
-"""A large log by ranges of samples is what it is as a whole, or is imported as that."""
+"""Import of a large log by sample ranges equals the import of the whole log."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "inspect"
 
 @pytest.fixture
 def cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have small logs be cut as large ones are."""
+    """Lower the size limit so that small logs are imported by ranges."""
     monkeypatch.setattr(ranges, "LARGE", 1)
     monkeypatch.setattr(ranges, "RANGE_BYTES", 300)
 
 
 def content(lake: Path, folder: Path) -> tuple[dict[str, list[str]], dict[str, bytes], list[Any]]:
-    """All rows, all result logs, and what the lake says of the logs."""
+    """Return all rows, result logs and the `logs` table of a lake."""
     tables = contents(lake)
-    # Which lines are in which range is no matter of the result.
+    # The assignment of lines to ranges does not matter.
     tables["evidence"] = sorted(row["line"] for row in rows(lake, "evidence"))
     folder.mkdir()
     logs = {path.name: path.read_bytes() for path in LakeReader(lake).write_logs(folder)}
@@ -44,7 +44,7 @@ def files(lake: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_ranges_are_the_log_as_it_is_as_a_whole(tmp_path: Path, cut: None, jobs: int) -> None:
+def test_import_by_ranges_equals_an_import_of_the_whole_log(tmp_path: Path, cut: None, jobs: int) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for path in GOLDEN.glob("*.eval"):
@@ -67,7 +67,7 @@ def test_ranges_are_the_log_as_it_is_as_a_whole(tmp_path: Path, cut: None, jobs:
     assert list(problems_of(open_lake(tmp_path / "lake"))) == []
 
 
-def test_a_log_with_a_part_that_cannot_be_read_is_imported_as_a_whole(tmp_path: Path, cut: None) -> None:
+def test_log_with_an_unreadable_part_is_imported_as_a_whole(tmp_path: Path, cut: None) -> None:
     log, lake = make_log(tmp_path / "logs" / "a.eval", run="run-a", samples=6), tmp_path / "lake"
     with zipfile.ZipFile(log) as archive:
         place = archive.getinfo("samples/s4_epoch_1.json").header_offset
@@ -81,7 +81,7 @@ def test_a_log_with_a_part_that_cannot_be_read_is_imported_as_a_whole(tmp_path: 
     assert list(problems_of(open_lake(lake))) == []
 
 
-def test_a_log_that_changes_between_two_ranges_is_imported_as_it_is_then(
+def test_log_changed_during_a_range_import_is_imported_again(
     tmp_path: Path, cut: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, lake = make_log(tmp_path / "logs" / "a.eval", run="run-a", samples=6), tmp_path / "lake"

@@ -1,4 +1,4 @@
-"""Benchmarks in shards, whatever the engine: begun once, gone on with, merged as what they are."""
+"""Sharded benchmarks of any engine: start, resume and merge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aigo_scale.sharding.shard_matching import find_shards
 
 @dataclass
 class Lines:
-    """An engine whose benchmarks answer with the numbers of their samples, one on a line."""
+    """Engine whose benchmarks write one sample number per line."""
 
     parts: Sequence[BenchmarkPart] = (
         BenchmarkPart("a", "d1", 5, 1, {"": "m"}),
@@ -33,7 +33,7 @@ class Lines:
     def run(
         self, request: BenchmarkRun, shard: Shard, begin: Callable[[Sequence[BenchmarkPart]], bool]
     ) -> list[PartRun]:
-        """Write the numbers of the shard's samples, up to the one that fails the run."""
+        """Write the sample numbers of the shard up to the failing one."""
         if not begin(self.parts):
             return []
         self.num_runs += 1
@@ -56,7 +56,7 @@ class Lines:
     def merge(
         self, request: BenchmarkRun, logs: Callable[[Sequence[BenchmarkPart]], Sequence[PartLogs]]
     ) -> list[Outcome]:
-        """Give the lines of all shards as the name of the task."""
+        """Return the lines of all shards as the task name."""
         self.seen = list(logs([replace(part, models={}) for part in self.parts]))
         texts = ["".join(log.path.read_text() for log in part.logs) for part in self.seen]
         return [Outcome(task=text.replace("\n", " "), status="success", error=None) for text in texts]
@@ -111,7 +111,7 @@ def test_a_partial_merge_lists_the_missing_shards(tmp_path: Path) -> None:
     assert engine.seen[0].missing == "shards 1, 3 of 3 not there"
 
 
-def test_other_benchmarks_are_refused_all_at_once(tmp_path: Path) -> None:
+def test_all_benchmark_differences_are_reported_together(tmp_path: Path) -> None:
     run_benchmark_shard(ENGINE, Lines(), request_to(tmp_path / "s"), Shard(1, 1))
     shards = find_shards([tmp_path / "s"])
     others = Lines(parts=(BenchmarkPart("a", "dx", 5, 1), BenchmarkPart("b", "d", 1, 1)))
@@ -125,7 +125,7 @@ def test_other_benchmarks_are_refused_all_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_shards_are_named_as_what_they_are(tmp_path: Path) -> None:
+def test_shards_of_another_kind_are_rejected(tmp_path: Path) -> None:
     run_benchmark_shard(ENGINE, Lines(), request_to(tmp_path / "s"), Shard(1, 1))
     shards = find_shards([tmp_path / "s"])
     refuse_other_kind(shards, f"{ENGINE.name}:lines")

@@ -1,4 +1,4 @@
-"""Shards merged: the task is asked for where it is needed, held against the shards, and nothing is left half done."""
+"""Shard merging: the task is required only for code, compared with the shards, and no partial output is left."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def merged(
     return merge(find_shards([shards], partial=partial), ENGINE, out, origin)
 
 
-def test_without_code_the_logs_are_enough_and_no_file_of_the_task_is_read(tmp_path: Path) -> None:
+def test_shards_without_code_are_merged_from_logs_alone(tmp_path: Path) -> None:
     origin = write_task(tmp_path / "task")
     shards = run_parts(origin, tmp_path / "shards", 3)
     (expected,) = run_whole(origin, tmp_path / "whole").results
@@ -75,7 +75,7 @@ def test_without_code_the_logs_are_enough_and_no_file_of_the_task_is_read(tmp_pa
         ),
     ],
 )  # fmt: skip
-def test_where_code_is_needed_the_user_names_the_task(
+def test_merge_that_needs_code_requires_the_task_path(
     scorer: dict[str, Any], parts: dict[str, Any], why: str, tmp_path: Path
 ) -> None:
     origin = write_task(tmp_path / "task", scorer, **parts)
@@ -91,7 +91,7 @@ def test_where_code_is_needed_the_user_names_the_task(
     assert outcome.counts == expected.counts
 
 
-def test_scores_of_all_samples_that_differ_from_call_to_call_are_refused(tmp_path: Path) -> None:
+def test_nondeterministic_dataset_scorer_is_rejected_in_a_merge(tmp_path: Path) -> None:
     origin = write_task(tmp_path / "task", CHANCE)
     shards = run_parts(origin, tmp_path / "shards", 2)
     with pytest.raises(EvidenceError, match="is not deterministic"):
@@ -106,7 +106,7 @@ def test_scores_of_all_samples_that_differ_from_call_to_call_are_refused(tmp_pat
         ({"num_samples": 4}, "differ from the shards", Code.SHARDS_APART),
     ],
 )
-def test_another_task_than_that_of_the_shards_is_refused(
+def test_merge_with_another_task_is_rejected(
     given: dict[str, Any], message: str, code: Code, tmp_path: Path
 ) -> None:
     origin = write_task(tmp_path / "task", ALL)
@@ -118,7 +118,7 @@ def test_another_task_than_that_of_the_shards_is_refused(
     assert caught.value.code == code
 
 
-def test_a_part_has_the_denominator_of_the_whole(tmp_path: Path) -> None:
+def test_partial_merge_keeps_the_planned_sample_count(tmp_path: Path) -> None:
     shards = run_parts(write_task(tmp_path / "task", rows=9), tmp_path / "shards", 3)
     (shards / "shard-2-of-3" / FILE).unlink()
     (outcome,) = merged(shards, tmp_path / "merged", partial=True).outcomes
@@ -133,7 +133,7 @@ def test_a_part_has_the_denominator_of_the_whole(tmp_path: Path) -> None:
     assert frame.evidence.failures.num_total == 6
 
 
-def test_one_merge_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+def test_concurrent_merge_into_a_folder_is_rejected(tmp_path: Path) -> None:
     shards = run_parts(write_task(tmp_path / "task"), tmp_path / "shards", 2)
     out = tmp_path / "merged"
     out.mkdir()
@@ -144,8 +144,8 @@ def test_one_merge_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == [LOCK]
 
 
-def test_a_log_of_other_rows_than_its_manifest_says_is_refused(tmp_path: Path) -> None:
-    """Logs that were exchanged, with manifests that fit their bytes."""
+def test_log_with_rows_of_another_shard_is_rejected(tmp_path: Path) -> None:
+    """The logs are swapped, and the manifests have matching checksums."""
     shards = run_parts(write_task(tmp_path / "task", rows=6), tmp_path / "shards", 2)
     first, second = sorted(shards.iterdir())
     (one,), (other,) = first.glob("*.echo.json"), second.glob("*.echo.json")
@@ -156,7 +156,7 @@ def test_a_log_of_other_rows_than_its_manifest_says_is_refused(tmp_path: Path) -
         merged(shards, tmp_path / "merged")
 
 
-def test_a_log_with_fewer_samples_than_its_shard_had_writes_nothing(tmp_path: Path) -> None:
+def test_log_with_missing_samples_is_rejected_without_output(tmp_path: Path) -> None:
     shards = run_parts(write_task(tmp_path / "task", rows=6), tmp_path / "shards", 2)
     first = shards / "shard-1-of-2"
     (log,) = first.glob("*.echo.json")
@@ -169,7 +169,7 @@ def test_a_log_with_fewer_samples_than_its_shard_had_writes_nothing(tmp_path: Pa
     assert not list((tmp_path / "merged").glob("*.json"))
 
 
-def test_a_run_file_does_not_match_shards_of_a_single_task(tmp_path: Path) -> None:
+def test_run_file_for_shards_of_a_single_task_is_rejected(tmp_path: Path) -> None:
     shards = run_parts(write_task(tmp_path / "task", ALL), tmp_path / "shards", 2)
     (tmp_path / "run.yaml").write_text("evaluation: {}\n")
     with pytest.raises(UsageError, match="shards of a task by itself"):
@@ -177,7 +177,7 @@ def test_a_run_file_does_not_match_shards_of_a_single_task(tmp_path: Path) -> No
 
 
 def test_an_uncalled_model_is_not_a_model_of_the_task(tmp_path: Path) -> None:
-    """A task that evaluates its dataset, run with `--model` in vain."""
+    """The task evaluates its dataset and ignores `--model`."""
     origin = write_task(tmp_path / "task", ALL)
     text = (tmp_path / "task" / "task.yaml").read_text()
     task = yaml.safe_load(text)

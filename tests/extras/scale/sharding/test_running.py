@@ -1,4 +1,4 @@
-"""A shard's folder is written once: it is gone on with, or left alone, and never overwritten."""
+"""Shard runs: a shard folder is resumed or kept, and never overwritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_shard_has_its_rows_and_says_of_what_it_is_a_part(tmp_path: Path) -> None:
+def test_shard_contains_its_rows_and_its_position_in_the_run(tmp_path: Path) -> None:
     outcome = run_part(write_task(tmp_path), tmp_path / "out", 2, 3)
     manifest = read_manifest(outcome.folder)
     (job,) = manifest.jobs
@@ -31,16 +31,16 @@ def test_a_shard_has_its_rows_and_says_of_what_it_is_a_part(tmp_path: Path) -> N
     log = json.loads((outcome.folder / str(job.log)).read_bytes())
     assert [trial["id"] for trial in log["trials"]] == [2, 3]
     assert log["plan"]["shard"] == [2, 3, 7]
-    assert not list(outcome.folder.glob("*.tasklog.json"))  # numbers over a part are those of nothing
+    assert not list(outcome.folder.glob("*.tasklog.json"))  # metrics of a single shard are not meaningful
 
 
-def test_a_shard_without_rows_is_complete_and_has_no_log(tmp_path: Path) -> None:
+def test_shard_without_rows_is_complete_without_a_log(tmp_path: Path) -> None:
     outcome = run_part(write_task(tmp_path, rows=1), tmp_path / "out", 1, 3)
     assert outcome.manifest.status == "complete"
     assert outcome.manifest.jobs[0].log is None
 
 
-def test_a_shard_that_is_there_is_not_run_again(tmp_path: Path) -> None:
+def test_existing_shard_is_not_run_again(tmp_path: Path) -> None:
     origin = write_task(tmp_path)
     folder = run_part(origin, tmp_path / "out", 1, 3).folder
     before = contents(folder)
@@ -50,7 +50,7 @@ def test_a_shard_that_is_there_is_not_run_again(tmp_path: Path) -> None:
     assert contents(folder) == before
 
 
-def test_data_that_changed_are_another_run(tmp_path: Path) -> None:
+def test_shard_with_changed_data_is_not_resumed(tmp_path: Path) -> None:
     folder = run_part(write_task(tmp_path), tmp_path / "out", 1, 3).folder
     before = contents(folder)
     with pytest.raises(
@@ -60,7 +60,7 @@ def test_data_that_changed_are_another_run(tmp_path: Path) -> None:
     assert contents(folder) == before
 
 
-def test_one_process_at_a_time_runs_a_shard(tmp_path: Path) -> None:
+def test_concurrent_run_of_a_shard_is_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "out" / "shard-1-of-3"
     folder.mkdir(parents=True)
     with (folder / LOCK).open("w") as lock:
@@ -70,7 +70,7 @@ def test_one_process_at_a_time_runs_a_shard(tmp_path: Path) -> None:
     assert not (folder / FILE).exists()
 
 
-def test_rows_that_are_not_there_yet_are_refused(tmp_path: Path) -> None:
+def test_shards_of_a_task_on_another_task_result_are_rejected(tmp_path: Path) -> None:
     write_task(tmp_path)
     data = {
         "key": "second", "display_name": "Second", "description": "",
@@ -93,6 +93,6 @@ def test_rows_that_are_not_there_yet_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_folders_of_all_shards_stand_side_by_side(tmp_path: Path) -> None:
+def test_shard_folder_names_sort_by_number(tmp_path: Path) -> None:
     out = run_parts(write_task(tmp_path, rows=3), tmp_path / "out", 10)
     assert [path.name for path in sorted(out.iterdir())][:2] == ["shard-01-of-10", "shard-02-of-10"]

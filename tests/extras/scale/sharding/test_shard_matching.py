@@ -1,4 +1,4 @@
-"""What does not belong together is not merged, and every reason is told."""
+"""Shards that do not match are not merged, and all reasons are reported."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def problems(*places: Path, partial: bool = False) -> str:
     )
 
 
-def test_shards_are_found_below_their_folder_or_one_by_one(shards: Path) -> None:
+def test_shards_are_found_by_parent_folder_or_individually(shards: Path) -> None:
     below = find_shards([shards])
     single = find_shards(sorted(shards.iterdir(), reverse=True))
     assert [one.shard.number for one in below.found] == [1, 2, 3]
     assert below == single
-    assert find_shards([shards, shards / "shard-2-of-3"]) == below  # named twice, it is there once
+    assert find_shards([shards, shards / "shard-2-of-3"]) == below  # a shard named twice counts once
     assert below.is_whole
 
 
-def test_missing_and_doubled_shards_are_named_together(shards: Path, tmp_path: Path) -> None:
+def test_missing_and_duplicate_shards_are_reported_together(shards: Path, tmp_path: Path) -> None:
     shutil.copytree(shards / "shard-1-of-3", tmp_path / "copy")
     shutil.rmtree(shards / "shard-2-of-3")
     with pytest.raises(EvidenceError) as caught:
@@ -61,19 +61,19 @@ def test_missing_and_doubled_shards_are_named_together(shards: Path, tmp_path: P
     assert "shard 1 is there 2 times" in told
 
 
-def test_repeated_shards_are_refused_also_with_partial(shards: Path, tmp_path: Path) -> None:
+def test_duplicate_shards_are_rejected_with_partial(shards: Path, tmp_path: Path) -> None:
     shutil.copytree(shards / "shard-1-of-3", tmp_path / "copy")
     assert "shard 1 is there 2 times" in problems(shards, tmp_path / "copy", partial=True)
 
 
-def test_a_part_says_what_is_missing(shards: Path) -> None:
+def test_partial_shards_list_the_missing_numbers(shards: Path) -> None:
     shutil.rmtree(shards / "shard-2-of-3")
     part = find_shards([shards], partial=True)
     assert part.missing == (2,)
     assert not part.is_whole
 
 
-def test_shards_of_other_numbers_tasks_data_or_models_do_not_belong(shards: Path, tmp_path: Path) -> None:
+def test_shards_of_another_run_are_rejected_with_the_difference(shards: Path, tmp_path: Path) -> None:
     origin = write_task(tmp_path / "other", rows=8)
     (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "x"}\n')
     run_part(origin, tmp_path / "data", 1, 3)
@@ -86,7 +86,7 @@ def test_shards_of_other_numbers_tasks_data_or_models_do_not_belong(shards: Path
     assert "the model was" in problems(shards, tmp_path / "model")
 
 
-def test_a_model_of_the_same_name_with_another_content_is_another(shards: Path) -> None:
+def test_model_with_the_same_name_but_changed_content_is_rejected(shards: Path) -> None:
     edit_job(shards / "shard-3-of-3", fingerprints={"": "0" * 64})
     assert "the model, echo, had another content" in problems(shards)
 
@@ -100,7 +100,9 @@ def test_a_model_of_the_same_name_with_another_content_is_another(shards: Path) 
         ({"jobs": []}, "it has no 'said'"),
     ],
 )
-def test_other_versions_and_settings_do_not_belong(shards: Path, fields: dict[str, Any], told: str) -> None:
+def test_shards_with_other_versions_or_settings_are_rejected(
+    shards: Path, fields: dict[str, Any], told: str
+) -> None:
     edit(shards / "shard-2-of-3", **fields)
     assert told in problems(shards)
     assert told in problems(shards, partial=True)
@@ -118,7 +120,7 @@ def test_a_truncated_or_missing_log_is_reported(shards: Path) -> None:
     assert "cannot be read" in told
 
 
-def test_a_shard_that_was_killed_is_not_merged(shards: Path) -> None:
+def test_killed_shard_is_not_merged(shards: Path) -> None:
     edit(shards / "shard-2-of-3", status="started")
     told = problems(shards)
     assert "shard 2 of 3 is incomplete" in told
@@ -126,14 +128,14 @@ def test_a_shard_that_was_killed_is_not_merged(shards: Path) -> None:
     assert find_shards([shards], partial=True).missing == (2,)
 
 
-def test_a_shard_that_was_stopped_is_a_part(shards: Path) -> None:
+def test_stopped_shard_is_only_merged_with_partial(shards: Path) -> None:
     edit(shards / "shard-2-of-3", status="stopped")
     edit_job(shards / "shard-2-of-3", error="interrupted")
     assert "shard 2 of 3 ended early (interrupted)" in problems(shards)
     assert find_shards([shards], partial=True).stopped == (2,)
 
 
-def test_a_part_of_nothing_is_refused(shards: Path) -> None:
+def test_partial_merge_without_a_complete_shard_is_rejected(shards: Path) -> None:
     for folder in shards.iterdir():
         edit(folder, status="started")
     assert "no shard is complete" in problems(shards, partial=True)
@@ -156,7 +158,7 @@ def test_a_damaged_manifest_is_reported(shards: Path, fields: dict[str, Any], to
     assert told in problems(shards)
 
 
-def test_a_manifest_may_not_lead_out_of_its_folder(shards: Path, tmp_path: Path) -> None:
+def test_manifest_with_a_path_outside_its_folder_is_rejected(shards: Path, tmp_path: Path) -> None:
     edit_job(shards / "shard-1-of-3", log="../../task/task.yaml")
     assert "which is not in its folder" in problems(shards)
 
@@ -175,7 +177,7 @@ def test_a_folder_without_shards_is_reported(tmp_path: Path) -> None:
         find_shards([tmp_path / "gone"])
 
 
-def test_a_link_to_another_file_is_not_a_log(shards: Path, tmp_path: Path) -> None:
+def test_symlink_instead_of_a_shard_log_is_rejected(shards: Path, tmp_path: Path) -> None:
     folder = shards / "shard-1-of-3"
     (log,) = folder.glob("*.echo.json")
     log.rename(tmp_path / "elsewhere.json")
@@ -184,7 +186,7 @@ def test_a_link_to_another_file_is_not_a_log(shards: Path, tmp_path: Path) -> No
         find_shards([shards])
 
 
-def test_numbers_are_named_in_ranges() -> None:
+def test_shard_numbers_are_formatted_as_ranges() -> None:
     assert shard_numbers([3]) == "shard 3"
     assert shard_numbers([1, 2, 3, 7, 9, 10]) == "shards 1–3, 7, 9–10"
     assert shard_numbers(list(range(1, 200, 2))).endswith("and 80 more ranges")

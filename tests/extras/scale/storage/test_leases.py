@@ -1,4 +1,4 @@
-"""One process at a time writes into a folder; what a killed one leaves is nobody's after a while."""
+"""Leases: one process at a time writes to a folder, and leases of killed processes expire."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aigo_scale.storage.leases import LEASE, Lease, lease_seconds
 FOLDER = parse(f"s3://{BUCKET}/out")
 
 
-def test_two_at_a_time_are_refused(s3: S3) -> None:
+def test_second_lease_on_a_folder_is_rejected(s3: S3) -> None:
     notes: list[str] = []
     first = Lease(FOLDER)
     first.get(notes.append)
@@ -34,8 +34,8 @@ def test_two_at_a_time_are_refused(s3: S3) -> None:
     assert s3.names() == []
 
 
-def test_a_killed_one_is_waited_for_and_swept(s3: S3) -> None:
-    Lease(FOLDER).renew()  # … and is never heard of again
+def test_lease_of_a_killed_process_expires_and_is_deleted(s3: S3) -> None:
+    Lease(FOLDER).renew()  # this process never renews its lease
     notes: list[str] = []
     later = Lease(FOLDER)
     later.get(notes.append)
@@ -52,7 +52,7 @@ def test_a_concurrent_writer_is_detected(s3: S3) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "1e9"])
-def test_seconds_are_bounded(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_lease_seconds_outside_the_limits_are_rejected(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("AIGO_BRIDGE_LEASE_SECONDS", text)
     with pytest.raises(UsageError, match="expected 1 to 3600") as caught:
         lease_seconds()

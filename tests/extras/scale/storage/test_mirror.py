@@ -1,4 +1,4 @@
-"""Places in a storage as folders here: what is taken, what is put, what is refused."""
+"""Local copies of storage folders: downloads, uploads and rejected objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aigo_scale.storage.mirror import LARGEST, StorageMirror
 
 @pytest.fixture
 def mirror() -> Iterator[StorageMirror]:
-    """That of one command."""
+    """Return the mirror of one command."""
     own = StorageMirror()
     yield own
     own.close()
@@ -28,7 +28,7 @@ def at(key: str) -> Address:
     return parse(f"s3://{BUCKET}/{key}")
 
 
-def test_written_files_are_uploaded_in_order_and_nothing_else(s3: S3, mirror: StorageMirror) -> None:
+def test_only_written_files_are_uploaded_in_order(s3: S3, mirror: StorageMirror) -> None:
     s3.put("in/rows.jsonl", "{}\n")
     s3.put("out/old", "old")
     mirror.take_folder(at("in"))
@@ -55,7 +55,7 @@ def test_written_files_are_uploaded_in_order_and_nothing_else(s3: S3, mirror: St
     assert (s3.get("out/a"), s3.get("in/rows.jsonl")) == (b"anew", b"{}\n")
 
 
-def test_a_file_that_is_being_written_waits(
+def test_file_being_written_is_uploaded_later(
     s3: S3, mirror: StorageMirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = mirror.path(at("out"))
@@ -79,28 +79,28 @@ def test_a_file_that_is_being_written_waits(
 
 
 @pytest.mark.parametrize("key", ["task/../../outside", "task//x", "task/./x"])
-def test_a_key_that_is_not_a_path_is_refused(s3: S3, mirror: StorageMirror, key: str) -> None:
+def test_object_key_outside_its_folder_is_rejected(s3: S3, mirror: StorageMirror, key: str) -> None:
     s3.put(key, "x")
     with pytest.raises(StorageError, match="is not a path in its folder"):
         mirror.take_folder(at("task"))
     assert not (mirror.folder / "outside").exists()
 
 
-def test_an_object_that_is_a_folder_too_is_refused(s3: S3, mirror: StorageMirror) -> None:
+def test_object_that_is_also_a_folder_is_rejected(s3: S3, mirror: StorageMirror) -> None:
     s3.put("task/x", "x")
     s3.put("task/x/y", "y")
     with pytest.raises(StorageError, match=r"and a folder|cannot be read"):
         mirror.take_folder(at("task"))
 
 
-def test_bytes_are_bounded(s3: S3, mirror: StorageMirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_size_is_limited(s3: S3, mirror: StorageMirror, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LARGEST.variable, "0.001")
     s3.put("task/large", b"x" * 2000)
     with pytest.raises(StorageError, match=f"set the environment variable {LARGEST.variable}"):
         mirror.take_folder(at("task"))
 
 
-def test_copies_are_shown_as_addresses(mirror: StorageMirror) -> None:
+def test_local_copies_are_displayed_as_storage_addresses(mirror: StorageMirror) -> None:
     path = mirror.path(at("a/task.yaml"))
     assert address_of(path) == display_path(str(path)) == f"s3://{BUCKET}/a/task.yaml"
     assert address_of("/tmp/a") is None
@@ -109,7 +109,7 @@ def test_copies_are_shown_as_addresses(mirror: StorageMirror) -> None:
     assert mirror.address(path) == at("a/task.yaml")
 
 
-def test_files_that_are_not_uploaded_are_kept(
+def test_files_not_uploaded_are_kept_locally(
     s3: S3, mirror: StorageMirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -124,7 +124,7 @@ def test_files_that_are_not_uploaded_are_kept(
 
 
 @pytest.mark.parametrize("path", ["s3://bucket/x", "s3:/bucket/x", "gs://b", "http://x/y"])
-def test_an_address_is_refused_where_paths_are_taken(path: str) -> None:
+def test_storage_address_is_rejected_for_local_paths(path: str) -> None:
     with pytest.raises(ValueError, match=r"out: found .*, expected a path of this machine"):
         refuse_address(path, "out")
     refuse_address("./s3:/x", "out")

@@ -1,4 +1,4 @@
-"""Objects are put whole or not at all, and what fails for a moment is tried again: against S3's own protocol."""
+"""Storage objects over the S3 protocol: atomic uploads and retries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aigo_scale.storage import objects
 from aigo_scale.storage.objects import find, look, put, put_bytes, remove, take
 
 
-def test_an_object_comes_back_as_it_was_put(s3: S3, tmp_path: Path) -> None:
+def test_object_content_survives_upload_and_download(s3: S3, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(range(256)) * 100)
     address = parse(f"s3://{BUCKET}/a/b")
     put(address, tmp_path / "file")
@@ -22,11 +22,11 @@ def test_an_object_comes_back_as_it_was_put(s3: S3, tmp_path: Path) -> None:
     assert taken.size == 25600
     assert taken.modified > 1e9
     remove(address)
-    remove(address)  # gone is gone
+    remove(address)  # deleting a missing object is not an error
     assert look(address) is None
 
 
-def test_a_large_file_appears_when_its_last_part_is_there(s3: S3, tmp_path: Path) -> None:
+def test_multipart_upload_is_visible_only_when_complete(s3: S3, tmp_path: Path) -> None:
     content = b"0123456789abcdef" * (40 << 16)  # 40 MiB: three parts
     (tmp_path / "large").write_bytes(content)
     begun: list[list[str]] = []
@@ -47,7 +47,7 @@ def _with_endpoint(address: str, work: Callable[[], object]) -> None:
         work()
 
 
-def test_a_folder_is_listed_without_reading_it(s3: S3) -> None:
+def test_folder_is_listed_without_downloading_objects(s3: S3) -> None:
     for key in ("x/one", "x/below/two", "xy/other", "x/empty/"):
         s3.put(key, b"" if key.endswith("/") else b"12")
     asked: list[str] = []
@@ -113,13 +113,15 @@ def test_exhausted_retries_end_with_the_reason(s3: S3, monkeypatch: pytest.Monke
 
 
 def failing_at(number: int) -> Callable[[str, str, int], str | None]:
-    """A fault of one request."""
+    """Return a fault for one request."""
     return lambda method, path, count: "error" if count == number else None
 
 
 @pytest.mark.parametrize("depth", [1, 2, None])
 @pytest.mark.parametrize("where", ["folder", "folder/*.json", "fol*/*", "fol*/**"])
-def test_a_failed_listing_is_not_an_empty_folder(s3: S3, where: str, depth: int | None) -> None:
+def test_failed_listing_raises_instead_of_returning_an_empty_folder(
+    s3: S3, where: str, depth: int | None
+) -> None:
     for name in ("folder/a.json", "folder/b.json", "folder/in/c.json", "other/d.json"):
         s3.put(name, "{}")
     whole = find(parse(f"s3://{BUCKET}/{where}"), depth=depth)

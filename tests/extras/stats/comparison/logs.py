@@ -1,4 +1,4 @@
-"""Result logs for the tests of this folder, written by hand."""
+"""Helpers that write result logs for the tests in this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.bridge.results.logs import FRAME
 def trial(
     number: int, name: Any, row: dict[str, Any], values: dict[str, Any] | None, answer: str = ""
 ) -> dict[str, Any]:
-    """One trial; without values it failed."""
+    """Return a trial. Without values, it failed."""
     message = {
         "type": "message",
         "id": "",
@@ -37,7 +37,7 @@ def trial(
 
 
 def _declared(values: dict[str, Any]) -> dict[str, Any]:
-    """The score `right` is true or false, as its scorer returns it: that declares a proportion."""
+    """Return boolean values for the score `right`, which declares a proportion."""
     right = values.get("right")
     return {**values, "right": bool(right)} if isinstance(right, float) and right in (0.0, 1.0) else values
 
@@ -50,7 +50,7 @@ def sample(
     answer: str = "",
     excluded: bool = False,
 ) -> dict[str, Any]:
-    """A sample with one trial."""
+    """Return a sample with one trial."""
     row = {"question": f"q{name}"} if row is None else row
     records = [{"action": "exclude", "rule_key": "rule"}] if excluded else None
     return {
@@ -65,7 +65,7 @@ def sample(
 
 
 def repeated(name: Any, scores: Sequence[float | None], row: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A sample with a right/wrong score in each of several trials, `None` where one failed."""
+    """Return a sample with a right/wrong score per trial, or `None` for a failed trial."""
     row = {"question": f"q{name}"} if row is None else row
     present = [score for score in scores if score is not None]
     mean = [{"scorer_key": "judge", "values": {"right": sum(present) / len(present)}}] if present else []
@@ -88,12 +88,12 @@ def log(
     metrics: Sequence[tuple[dict[str, Any], dict[str, float]]],
     **frame: Any,
 ) -> Path:
-    """A log of a task with one scorer, `judge`.
+    """Write a log of a task with the scorer `judge`.
 
     Args:
-        path: where it is written.
-        samples: as the functions above make them.
-        metrics: each as the task defines it, and the values that stand in the result.
+        path: Output file.
+        samples: Samples from the functions above.
+        metrics: Metric definitions of the task and their values in the result.
         frame: fields of the log in place of the usual ones; `task`: of its definition.
     """
     content = orjson.loads(orjson.dumps(FRAME))

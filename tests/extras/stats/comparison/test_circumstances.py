@@ -1,4 +1,4 @@
-"""One difference between two runs is one line, however many fields show it."""
+"""One difference between two runs is one line, even if several fields show it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _lines(folder: Path, change: Callable[[Json], None]) -> list[str]:
 
 
 @pytest.mark.parametrize(("change", "expected"), CASES.values(), ids=CASES)
-def test_one_difference_is_one_line(
+def test_one_difference_between_runs_is_one_line(
     tmp_path: Path, change: Callable[[Json], None], expected: list[str]
 ) -> None:
     lines = _lines(tmp_path, change)
@@ -128,7 +128,7 @@ def test_imported_logs_differ_only_in_their_settings(
     assert [f"{one.kind}: {one.base} → {one.new}" for one in divergences(*both)] == expected
 
 
-def test_two_differences_are_two_lines(tmp_path: Path) -> None:
+def test_two_differences_between_runs_are_two_lines(tmp_path: Path) -> None:
     def change(log: Json) -> None:
         _engine(log)
         log["specification"]["evaluated_entity"]["display_name"] = "other/model"
@@ -144,7 +144,7 @@ def test_two_equal_changes_of_different_fields_are_two_lines(tmp_path: Path) -> 
     assert len(_lines(tmp_path, change)) == 2
 
 
-def test_models_of_one_name_differ_by_their_settings(tmp_path: Path) -> None:
+def test_models_with_equal_names_are_distinguished_by_settings(tmp_path: Path) -> None:
     def change(log: Json) -> None:
         log["specification"]["evaluated_entity"]["config"]["model_key"] = "some/other"
 
@@ -165,7 +165,7 @@ def _pair(folder: Path, *, other_rows: bool) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("other_rows", [True, False])
-def test_by_id_is_offered_if_ids_agree_and_rows_differ(aigo: Run, tmp_path: Path, other_rows: bool) -> None:
+def test_by_id_is_suggested_if_ids_match_but_rows_differ(aigo: Run, tmp_path: Path, other_rows: bool) -> None:
     files = _pair(tmp_path, other_rows=other_rows)
     hint = "4 samples have the same id and another row; --by-id pairs them by id"
     assert (hint in aigo("compare", *files).out) == other_rows

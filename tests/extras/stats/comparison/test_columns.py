@@ -1,4 +1,4 @@
-"""Results as columns: usage over trials, and samples that are damaged."""
+"""Results as columns: usage over trials and damaged samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aigo_bridge.errors import EvidenceError
 from aigo_stats.comparison.columns import read_columns
 
 
-def test_usage_is_added_up_over_trials_and_unknown_where_one_says_nothing(tmp_path: Path) -> None:
+def test_usage_is_summed_over_trials_and_unknown_if_one_is_missing(tmp_path: Path) -> None:
     samples = [repeated(number, [1.0, 0.0]) for number in range(3)]
     for position, tokens in ((0, (7, 5)), (1, (7, None)), (2, ("many", 1))):
         for trial, count in zip(samples[position]["trials"], tokens, strict=True):
@@ -36,7 +36,7 @@ def test_usage_is_added_up_over_trials_and_unknown_where_one_says_nothing(tmp_pa
         {"trials": [{"index": 0, "sample": {"data": "row"}}]},
     ],
 )
-def test_a_damaged_sample_is_named(tmp_path: Path, damage: dict[str, Any]) -> None:
+def test_damaged_sample_is_reported_with_its_position(tmp_path: Path, damage: dict[str, Any]) -> None:
     samples = [sample(0, {"right": 1.0}), {**sample(1, {"right": 1.0}), **damage}]
 
     with pytest.raises(EvidenceError, match=r"a\.json: evidence\.samples\[1\]"):

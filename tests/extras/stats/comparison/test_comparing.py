@@ -1,4 +1,4 @@
-"""Two results side by side: pairs, differences by hand, flips, what else differs."""
+"""Comparison of two results: pairing, hand-computed differences, flips and other differences."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def difference_of(comparison: Comparison) -> PairedDifference:
     return metric.difference
 
 
-def test_right_and_wrong_by_hand(tmp_path: Path) -> None:
-    """Of 20 samples one is gained and six are lost: -5/20, and 2 · (1 + 7)/2⁷ = 0.125."""
+def test_difference_of_right_wrong_scores_equals_hand_computation(tmp_path: Path) -> None:
+    """One of 20 samples is gained and six are lost: -5/20, and 2 · (1 + 7)/2⁷ = 0.125."""
     base = rights(tmp_path / "a.json", [1.0] * 12 + [0.0] * 8)
     new = rights(tmp_path / "b.json", [1.0] * 6 + [0.0] * 6 + [1.0] + [0.0] * 7)
 
@@ -54,7 +54,7 @@ def test_right_and_wrong_by_hand(tmp_path: Path) -> None:
     assert answers(base, [6, 12]) == {6: "a1.0", 12: "a0.0"}
 
 
-def test_renumbered_and_shuffled_rows_find_their_partners(tmp_path: Path) -> None:
+def test_renumbered_and_shuffled_rows_are_paired(tmp_path: Path) -> None:
     rows = [{"question": f"q{number}"} for number in range(12)]
     base = [sample(number, {"right": float(number < 6)}, row) for number, row in enumerate(rows)]
     new = [sample(100 - number, {"right": float(number < 6)}, row) for number, row in enumerate(rows)][::-1]
@@ -68,8 +68,8 @@ def test_renumbered_and_shuffled_rows_find_their_partners(tmp_path: Path) -> Non
     assert difference_of(comparison).p_value == 1.0
 
 
-def test_ids_that_mean_other_rows_are_not_paired(tmp_path: Path) -> None:
-    """The rows were shuffled and numbered anew: by ids alone the difference would be another one."""
+def test_equal_ids_of_different_rows_are_not_paired(tmp_path: Path) -> None:
+    """The rows are shuffled and renumbered. Pairing by id results in another difference."""
     rows = [{"question": f"q{number}"} for number in range(10)]
     metrics = [(MEAN, {"accuracy": 0.5})]
     base = [sample(number, {"right": float(number % 2)}, row) for number, row in enumerate(rows)]
@@ -114,7 +114,7 @@ def test_unmatched_samples_are_counted_with_reasons(tmp_path: Path) -> None:
     }
 
 
-def test_a_sample_that_failed_in_one_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_sample_failed_in_one_result_is_excluded_and_counted(tmp_path: Path) -> None:
     base = [sample(number, {"right": 1.0}) for number in range(12)]
     new = [sample(number, {"right": 1.0} if number else None) for number in range(12)]
     metrics = [(MEAN, {"accuracy": 1.0})]
@@ -145,7 +145,7 @@ def test_scores_over_trials_are_compared_by_sample(tmp_path: Path) -> None:
     assert (difference.estimate.low, difference.estimate.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_other_differences_are_listed(tmp_path: Path) -> None:
+def test_configuration_differences_between_results_are_listed(tmp_path: Path) -> None:
     base = rights(
         tmp_path / "a.json", [1.0] * 10, app_version="aigo-bridge 1", specification={"config": {"shots": 1}}
     )
@@ -169,7 +169,7 @@ def test_other_differences_are_listed(tmp_path: Path) -> None:
     ) in found
 
 
-def test_numbers_that_one_result_has_not_are_named(tmp_path: Path) -> None:
+def test_metric_missing_in_one_result_is_reported(tmp_path: Path) -> None:
     base = rights(tmp_path / "a.json", [1.0] * 10)
     new = log(tmp_path / "b.json", [sample(number, {"right": 1.0}) for number in range(10)], [])
 
@@ -178,7 +178,7 @@ def test_numbers_that_one_result_has_not_are_named(tmp_path: Path) -> None:
     assert metric.difference == NoInterval("new does not have this metric")
 
 
-def test_text_scores_are_not_compared_and_say_why(tmp_path: Path) -> None:
+def test_text_scores_are_not_compared_with_a_reason(tmp_path: Path) -> None:
     files = [
         log(
             tmp_path / f"{name}.json",
@@ -213,8 +213,8 @@ def test_precision_is_compared_sample_by_sample(tmp_path: Path) -> None:
     assert difference.test == "t"
 
 
-def test_standard_deviations_are_compared_by_leaving_pairs_out(tmp_path: Path) -> None:
-    """The error is that of the jackknife over pairs: samples that pull both results the same way cancel out."""
+def test_standard_deviations_are_compared_by_jackknife_over_pairs(tmp_path: Path) -> None:
+    """In the jackknife over pairs, effects of a sample that are equal in both results cancel out."""
     metric = {"type": "std_dev", "field": "points", "name": "spread"}
     random = np.random.default_rng(11)
     base = random.exponential(size=120)
@@ -240,7 +240,7 @@ def test_standard_deviations_are_compared_by_leaving_pairs_out(tmp_path: Path) -
     assert difference.num_pairs == 120
 
 
-def test_on_few_pairs_a_number_that_needs_many_is_not_compared(tmp_path: Path) -> None:
+def test_standard_deviations_are_not_compared_on_few_pairs(tmp_path: Path) -> None:
     metric = {"type": "std_dev", "field": "points", "name": "spread"}
     values = [float(number % 7) for number in range(40)]
     files = [
@@ -258,7 +258,7 @@ def test_on_few_pairs_a_number_that_needs_many_is_not_compared(tmp_path: Path) -
     assert "5 pairs are too few" in metric_of_both.difference.reason
 
 
-def test_a_breakdown_has_each_value_and_refuses_too_many(tmp_path: Path) -> None:
+def test_breakdown_lists_each_value_and_rejects_too_many(tmp_path: Path) -> None:
     files = []
     for name, right in (("a", 0.0), ("b", 1.0)):
         samples = [
@@ -279,7 +279,7 @@ def test_a_breakdown_has_each_value_and_refuses_too_many(tmp_path: Path) -> None
         compared(*files, kept=("n",), by="n")
 
 
-def test_one_trial_and_three_are_compared_by_sample_with_a_note(tmp_path: Path) -> None:
+def test_different_trial_counts_are_compared_by_sample_with_a_note(tmp_path: Path) -> None:
     single = [[float(number % 2)] for number in range(20)]
     several = [[float(number % 2), 1.0, 1.0] for number in range(20)]
     files = [
@@ -304,7 +304,7 @@ def test_one_trial_and_three_are_compared_by_sample_with_a_note(tmp_path: Path) 
     assert difference.p_value == pytest.approx(2 / 2**10)
 
 
-def test_null_and_nan_leave_a_pair_out_and_are_counted(tmp_path: Path) -> None:
+def test_pairs_with_null_or_nan_scores_are_excluded_and_counted(tmp_path: Path) -> None:
     base = [sample(number, {"right": 1.0}) for number in range(12)]
     new = [sample(number, {"right": None if number < 2 else 1.0}) for number in range(12)]
     new[2]["trials"][0]["scores"][0]["metadata"] = {"not_finite": {"right": "nan"}}

@@ -1,4 +1,4 @@
-"""Numbers of a result with their intervals, denominators and bounds."""
+"""Metrics of a result with their intervals, denominators and bounds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def reason(metric: MetricEstimate) -> str:
     return metric.estimate.reason
 
 
-def test_a_share_has_wilsons_interval(tmp_path: Path) -> None:
+def test_proportion_has_a_wilson_interval(tmp_path: Path) -> None:
     samples = [sample(number, {"right": float(number < 15)}) for number in range(20)]
 
     (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 0.75})]))
@@ -47,7 +47,7 @@ def test_a_share_has_wilsons_interval(tmp_path: Path) -> None:
     assert accuracy.bounds == (0.75, 0.75)
 
 
-def test_samples_outside_the_metric_are_counted_and_bounded(tmp_path: Path) -> None:
+def test_unscored_samples_are_counted_and_bound_the_metric(tmp_path: Path) -> None:
     samples = [
         *(sample(number, {"right": 1.0}) for number in range(6)),
         *(sample(number, {"right": 0.0}) for number in range(6, 8)),
@@ -63,7 +63,7 @@ def test_samples_outside_the_metric_are_counted_and_bounded(tmp_path: Path) -> N
     assert accuracy.bounds == (6 / 10, 8 / 10)
 
 
-def test_trials_of_a_sample_are_one_sample(tmp_path: Path) -> None:
+def test_trials_of_a_sample_count_as_one_independent_sample(tmp_path: Path) -> None:
     samples = [
         repeated(number, [1.0, 1.0, 0.0, 1.0, 1.0] if number % 2 else [0.0] * 5) for number in range(30)
     ]
@@ -75,7 +75,7 @@ def test_trials_of_a_sample_are_one_sample(tmp_path: Path) -> None:
     assert accuracy.estimate.method == "Wilson, effective n"
 
 
-def test_samples_of_a_group_belong_together(tmp_path: Path) -> None:
+def test_samples_of_a_group_are_clustered(tmp_path: Path) -> None:
     samples = [
         sample(number, {"right": float(number // 4 % 2)}, {"document": number // 4}) for number in range(100)
     ]
@@ -89,7 +89,7 @@ def test_samples_of_a_group_belong_together(tmp_path: Path) -> None:
     assert grouped.estimate.standard_error == pytest.approx(2 * alone.estimate.standard_error, rel=0.03)
 
 
-def test_rows_of_one_sample_belong_together(tmp_path: Path) -> None:
+def test_rows_of_one_sample_are_clustered(tmp_path: Path) -> None:
     samples = [
         sample(f"s{number // 5}#{number % 5}", {"right": float(number // 5 % 2)}) for number in range(150)
     ]
@@ -111,7 +111,7 @@ def test_rows_of_one_sample_belong_together(tmp_path: Path) -> None:
     assert rows.estimate.standard_error == pytest.approx(math.sqrt(0.25 / 29))
 
 
-def test_every_kind_of_metric_has_an_interval_or_a_reason(tmp_path: Path) -> None:
+def test_every_metric_type_has_an_interval_or_a_reason(tmp_path: Path) -> None:
     rows = [
         {
             "right": 1.0,
@@ -154,7 +154,7 @@ def test_every_kind_of_metric_has_an_interval_or_a_reason(tmp_path: Path) -> Non
     assert found["a_precision"].estimate == wilson(20, 40)
 
 
-def test_a_number_that_the_samples_do_not_give_has_no_interval(tmp_path: Path) -> None:
+def test_metric_that_does_not_match_its_samples_has_no_interval(tmp_path: Path) -> None:
     samples = [sample(number, {"right": 1.0}) for number in range(20)]
 
     (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 0.9})]))
@@ -171,7 +171,9 @@ def test_a_number_that_the_samples_do_not_give_has_no_interval(tmp_path: Path) -
         ([0.25] * 12, "all samples have the same score"),
     ],
 )
-def test_odd_scores_have_a_reason(tmp_path: Path, values: list[Any], expected: str) -> None:
+def test_invalid_scores_have_no_interval_with_a_reason(
+    tmp_path: Path, values: list[Any], expected: str
+) -> None:
     samples = [sample(number, {"right": value}) for number, value in enumerate(values)]
 
     (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 0.25})]))
@@ -195,11 +197,11 @@ def test_a_result_without_samples_gives_a_reason(tmp_path: Path) -> None:
     assert reason(accuracy) == "the result has no samples"
 
 
-def test_all_failed_leaves_no_number_to_estimate(tmp_path: Path) -> None:
+def test_result_with_only_failed_samples_has_no_estimates(tmp_path: Path) -> None:
     assert estimated(log(tmp_path / "a.json", [sample(0, None), sample(1, None)], [])) == []
 
 
-def test_marks_of_inspect_are_read_as_its_accuracy_reads_them(tmp_path: Path) -> None:
+def test_inspect_grades_are_converted_like_inspect_accuracy(tmp_path: Path) -> None:
     samples = [sample(number, {"includes": mark}) for number, mark in enumerate("CCCI" * 5)]
     metric = {"type": "accuracy", "key": "accuracy"}
 
@@ -210,7 +212,7 @@ def test_marks_of_inspect_are_read_as_its_accuracy_reads_them(tmp_path: Path) ->
     assert accuracy.estimate == wilson(15, 20)
 
 
-def test_letters_of_another_tool_are_labels(tmp_path: Path) -> None:
+def test_letter_grades_of_another_tool_are_not_numbers(tmp_path: Path) -> None:
     samples = [sample(number, {"includes": mark}) for number, mark in enumerate("CCCI" * 5)]
     metric = {"type": "accuracy", "key": "accuracy"}
 
@@ -219,7 +221,7 @@ def test_letters_of_another_tool_are_labels(tmp_path: Path) -> None:
     assert reason(accuracy) == "the score 'C' is not a number"
 
 
-def test_without_scipy_shares_have_their_interval_and_means_say_what_is_missing(
+def test_without_scipy_only_proportions_have_intervals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "scipy.special", None)
@@ -235,8 +237,8 @@ def test_without_scipy_shares_have_their_interval_and_means_say_what_is_missing(
     assert "scipy, which is not installed; run: pip install" in reason(mark)
 
 
-def test_bounds_of_precision_recall_and_f1_of_a_class(tmp_path: Path) -> None:
-    """3 hits, 1 called wrongly, 2 missed, 4 else; of 2 failed samples each may be a hit, or count against the class."""
+def test_bounds_of_class_metrics_account_for_failed_samples(tmp_path: Path) -> None:
+    """3 hits, 1 false positive, 2 misses and 4 others. Each of 2 failed samples may be a hit or an error of the class."""
     rows = [("a", "a")] * 3 + [("b", "a")] + [("a", "b")] * 2 + [("b", "b")] * 4
     samples = [sample(number, {"true": true, "pred": pred}) for number, (true, pred) in enumerate(rows)]
     metric = {"type": "multiclass-classification", "field_gt": "true", "field_pred": "pred"}
@@ -264,7 +266,7 @@ def test_bounds_of_precision_recall_and_f1_of_a_class(tmp_path: Path) -> None:
 
 @pytest.fixture
 def at_least() -> Iterator[None]:
-    """A type of metric that no module of the bridge knows."""
+    """Metric type that aigo-bridge does not know."""
     register(AT_LEAST)
     yield
     del METRICS["at_least"], METRIC_TYPES[AtLeastMetric]
@@ -273,10 +275,10 @@ def at_least() -> Iterator[None]:
 
 @pytest.mark.usefixtures("at_least")
 @pytest.mark.parametrize("listed", [True, False])
-def test_a_new_type_of_metric_has_a_reason(
+def test_unknown_metric_type_has_no_interval_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: bool
 ) -> None:
-    """Also where it is a scorer's usual metric, which no task lists."""
+    """This includes the default metric of a scorer, which the task does not list."""
     metric = {"type": "at_least", "field": "right", "name": "reached"}
     samples = [sample(number, {"right": float(number < 15)}) for number in range(20)]
     scorers = {"scorers": [{"key": "judge", "type": "string_equals"}]}

@@ -1,4 +1,4 @@
-"""Metrics of other tools are known by name and definition, whatever value they have."""
+"""Metrics of other tools are recognized by name and definition, not by value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aigo_stats.statistics.ratios import Ratio
 def result(
     path: Path, field: str, values: list[Any], numbers: dict[str, float], kind: str, **config: Any
 ) -> Path:
-    """A result of another tool: one scorer, named as its score, with one metric."""
+    """Write a result of another tool with one scorer, named like its score, and one metric."""
     samples = [sample(place, {field: value}) for place, value in enumerate(values)]
     scorer = {"key": "judge", "type": field, "metrics": [{"key": kind, "type": kind}]}
     return log(
@@ -39,8 +39,8 @@ def numbers_of(path: Path) -> dict[str, Quantity]:
 
 
 @pytest.mark.parametrize("tool", ["lighteval", "lm_eval"])
-def test_a_standard_error_that_equals_the_mean_is_one(tmp_path: Path, tool: str) -> None:
-    """Of an all-wrong run both are 0."""
+def test_standard_error_equal_to_the_mean_is_recognized(tmp_path: Path, tool: str) -> None:
+    """Both are 0 if all answers are wrong."""
     path = result(tmp_path / "a.json", "em", [0.0] * 12, {"em": 0.0, "em_stderr": 0.0}, "mean", **{tool: {}})
 
     (number,) = estimates(read_columns(path))
@@ -60,7 +60,7 @@ def test_means_and_their_standard_errors_are_recomputed(tmp_path: Path) -> None:
     assert isinstance(numbers["acc_stderr"].content, PointValue)
 
 
-def test_a_metric_of_another_formula_is_not_a_mean_that_it_equals(tmp_path: Path) -> None:
+def test_metric_equal_to_the_mean_by_chance_is_not_treated_as_a_mean(tmp_path: Path) -> None:
     path = result(tmp_path / "a.json", "f1", [1.0] * 12, {"f1": 1.0}, "corpus_f1", lighteval={})
 
     content = numbers_of(path)["f1"].content
@@ -68,8 +68,8 @@ def test_a_metric_of_another_formula_is_not_a_mean_that_it_equals(tmp_path: Path
     assert content == NoInterval("how 'corpus_f1' is computed is not known here")
 
 
-def test_a_mean_is_of_its_own_score_and_of_no_other_that_has_the_value(tmp_path: Path) -> None:
-    """The other score of the scorer has that mean; the metric's own has another."""
+def test_mean_is_matched_to_its_own_score_and_not_by_value(tmp_path: Path) -> None:
+    """Another score of the scorer has the mean that the metric reports."""
     samples = [sample(place, {"a": float(place % 2), "b": 1.0}) for place in range(12)]
     metric = {"key": "m", "type": "mean", "score": "a", "package": "inspect_ai"}
     task = {"scorers": [{"key": "judge", "type": "judge", "metrics": [metric]}]}

@@ -1,4 +1,4 @@
-"""Scores beside people's labels: agreement, confusion and the corrected mean, by hand."""
+"""Scores compared with human labels: agreement, confusion and hand-computed corrected mean."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aigo_stats.statistics.prediction import error_limits
 
 
 def quality(path: Path, rows: list[tuple[Any, Any]]) -> JudgeQuality:
-    """Of samples with a score and a label each; a sample without a score failed."""
+    """Return the judge quality of samples with a score and a label. A sample without a score failed."""
     samples = [
         sample(number, None if score is None else {"right": score}, {"q": number, "human": label})
         for number, (score, label) in enumerate(rows)
@@ -25,8 +25,8 @@ def quality(path: Path, rows: list[tuple[Any, Any]]) -> JudgeQuality:
     return only
 
 
-def test_right_and_wrong_by_hand(tmp_path: Path) -> None:
-    """Of 40 labelled the judge calls 4 right that are wrong, 1 wrong that is right; 60 more it has to itself."""
+def test_judge_quality_of_right_wrong_labels_equals_hand_computation(tmp_path: Path) -> None:
+    """Of 40 labeled samples, the judge has 4 false positives and 1 false negative. 60 samples have no label."""
     labelled = [(1.0, 1)] * 20 + [(1.0, 0)] * 4 + [(0.0, 1)] + [(0.0, 0)] * 15
     rows = [*labelled, *[(1.0, None)] * 45, *[(0.0, "")] * 15, (None, 1)]
 
@@ -46,7 +46,7 @@ def test_right_and_wrong_by_hand(tmp_path: Path) -> None:
     assert judge.estimate.low == pytest.approx(0.675 - math.hypot(0.75 - share.low, high - 3 / 40))
 
 
-def test_labels_of_files_that_know_text_alone_are_numbers(tmp_path: Path) -> None:
+def test_text_labels_of_csv_files_are_converted_to_numbers(tmp_path: Path) -> None:
     judge = quality(tmp_path, [(1.0, "true"), (0.0, "False"), (1.0, "1"), (0.0, " 0.0 ")] * 5 + [(1.0, None)])
 
     assert isinstance(judge.agreement, Agreement)
@@ -54,7 +54,7 @@ def test_labels_of_files_that_know_text_alone_are_numbers(tmp_path: Path) -> Non
     assert judge.corrected_mean == 1.0
 
 
-def test_names_agree_and_have_no_mean(tmp_path: Path) -> None:
+def test_text_labels_have_agreement_but_no_mean(tmp_path: Path) -> None:
     judge = quality(tmp_path, [("good", "good"), ("bad", "good"), ("bad", "bad"), ("fair", "fair")])
 
     assert isinstance(judge.agreement, Agreement)
@@ -82,7 +82,7 @@ def test_incomparable_scores_and_labels_give_a_reason(
     assert isinstance(judge.estimate, NoInterval)
 
 
-def test_where_all_are_labelled_their_mean_is_the_answer(tmp_path: Path) -> None:
+def test_fully_labelled_samples_need_no_corrected_mean(tmp_path: Path) -> None:
     judge = quality(tmp_path, [(1.0, 1), (1.0, 0)] * 10)
 
     assert judge.corrected_mean == judge.labelled_mean == 0.5

@@ -1,4 +1,4 @@
-"""Precision, recall, F1 and their averages over samples, against scikit-learn's definitions by hand."""
+"""Precision, recall, F1 and their averages, hand-computed from scikit-learn's definitions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pairs() -> LabelPairs:
         ("c", "f1_score", 0.0),
     ],
 )
-def test_of_a_class(label: str, kind: str, value: float) -> None:
+def test_class_ratio_equals_the_definition(label: str, kind: str, value: float) -> None:
     ratio = class_ratio(pairs(), label, kind)
     assert isinstance(ratio, Ratio)
     assert ratio.value == pytest.approx(value, rel=1e-12)
@@ -79,13 +79,13 @@ def test_averages_count_an_undefined_class_as_zero(kind: str, value: float) -> N
     assert accuracy(pairs()).value == 3 / 6
 
 
-def test_only_samples_with_both_labels_count_wherever_they_stand() -> None:
+def test_only_samples_with_both_labels_are_counted() -> None:
     some = label_pairs(MULTICLASS, present(["a", "b", "a"], [1, 4, 9]), present(["b", "a", "a"], [4, 5, 9]))
     assert some.positions.tolist() == [4, 9]
     assert accuracy(some).value == 1.0
 
 
-def test_other_labels_than_the_two_are_left_out() -> None:
+def test_labels_outside_a_binary_classification_are_excluded() -> None:
     metric = BinaryClassificationMetric(
         type="binary-classification",
         field_gt="truth",
@@ -98,7 +98,7 @@ def test_other_labels_than_the_two_are_left_out() -> None:
     assert accuracy(both).value == pytest.approx(2 / 3)
 
 
-def test_no_samples_and_too_many_classes() -> None:
+def test_empty_labels_and_too_many_classes_are_handled() -> None:
     empty = label_pairs(MULTICLASS, present([]), present([]))
     assert (len(empty.positions), empty.classes) == (0, ())
     many = [f"class-{number}" for number in range(MOST_CLASSES + 1)]

@@ -1,4 +1,4 @@
-"""Numbers of samples with several labels each: counts of them have intervals, lists of them a reason."""
+"""Metrics of samples with several labels: counts have intervals, and lists have a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F1 = {"type": "f1_score", TP: "tp", FP: "fp", FN: "fn"}
 
 
 def counted(path: Path, counts: list[tuple[int, int, int] | None]) -> ResultColumns:
-    """A result of true positives, false positives and false negatives of each sample; `None`: it failed."""
+    """Write a result with true positives, false positives and false negatives per sample, or `None` for a failed sample."""
     samples = [
         sample(number, None if each is None else dict(zip(("tp", "fp", "fn"), each, strict=True)))
         for number, each in enumerate(counts)
@@ -48,8 +48,8 @@ COUNTS: list[tuple[int, int, int] | None] = [
 ]
 
 
-def test_the_samples_are_what_is_independent_not_their_labels(tmp_path: Path) -> None:
-    """Cochran's standard error of a ratio, and Wilson's interval with as many samples as are as uncertain."""
+def test_count_metrics_treat_samples_as_independent_units(tmp_path: Path) -> None:
+    """Compare with Cochran's standard error of a ratio and Wilson's interval for the effective sample size."""
     metric = by_name(counted(tmp_path / "a.json", COUNTS))["recall"]
 
     table = np.array(COUNTS, dtype=float)
@@ -71,8 +71,8 @@ def test_the_samples_are_what_is_independent_not_their_labels(tmp_path: Path) ->
     )
 
 
-def test_f1_is_that_of_all_labels(tmp_path: Path) -> None:
-    """The delta method on F* carries over: of F1 = 2 TP / (2 TP + FP + FN)."""
+def test_f1_error_is_computed_over_all_labels(tmp_path: Path) -> None:
+    """Compare with the delta method for F1 = 2 TP / (2 TP + FP + FN)."""
     metric = by_name(counted(tmp_path / "a.json", COUNTS))["f1_score"]
 
     table = np.array(COUNTS, dtype=float)
@@ -85,8 +85,8 @@ def test_f1_is_that_of_all_labels(tmp_path: Path) -> None:
     assert metric.estimate.low < value < metric.estimate.high
 
 
-def test_a_sample_that_failed_is_counted_and_leaves_no_bounds(tmp_path: Path) -> None:
-    """How many labels it would have had is not known."""
+def test_failed_sample_is_counted_and_removes_bounds(tmp_path: Path) -> None:
+    """The number of labels of a failed sample is unknown."""
     metric = by_name(counted(tmp_path / "a.json", [*COUNTS, None]))["precision"]
 
     assert metric.denominator is not None
@@ -94,14 +94,14 @@ def test_a_sample_that_failed_is_counted_and_leaves_no_bounds(tmp_path: Path) ->
     assert metric.bounds is None
 
 
-def test_nothing_called_positive_has_a_reason(tmp_path: Path) -> None:
+def test_precision_without_predicted_positives_has_a_reason(tmp_path: Path) -> None:
     metric = by_name(counted(tmp_path / "a.json", [(0, 0, 1)] * 40))["precision"]
 
     assert metric.estimate == NoInterval("0.0 replaces an undefined ratio: the denominator is zero")
 
 
-def test_a_difference_is_that_of_the_pairs(tmp_path: Path) -> None:
-    """On the 39 samples that both have, with what each adds to the two ratios."""
+def test_difference_of_count_metrics_is_computed_over_pairs(tmp_path: Path) -> None:
+    """The 39 paired samples contribute to both ratios."""
     others: list[tuple[int, int, int] | None] = [
         (1 + number % 3, 0, int(number % 5 == 0)) for number in range(39)
     ]
@@ -129,7 +129,7 @@ def test_a_difference_is_that_of_the_pairs(tmp_path: Path) -> None:
 
 
 def several(path: Path, human: Any = "x") -> ResultColumns:
-    """Samples whose score is a list of labels, as another tool's log may have it."""
+    """Write samples whose score is a list of labels, as in logs of other tools."""
     samples = [
         sample(
             number,
@@ -146,7 +146,7 @@ def several(path: Path, human: Any = "x") -> ResultColumns:
     return read_columns(log(path, samples, metrics), ["human"])
 
 
-def test_a_list_of_labels_is_one_label_and_no_number(tmp_path: Path) -> None:
+def test_list_score_is_a_label_and_not_a_number(tmp_path: Path) -> None:
     metrics = by_name(several(tmp_path / "a.json"))
 
     assert metrics["said_mean"].estimate == NoInterval("the score ['x'] is not a number")
@@ -154,7 +154,7 @@ def test_a_list_of_labels_is_one_label_and_no_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("human", "whose"), [("x", "scores"), (["x"], "labels")])
-def test_agreement_with_people_is_of_single_labels(tmp_path: Path, human: Any, whose: str) -> None:
+def test_agreement_is_only_defined_for_single_labels(tmp_path: Path, human: Any, whose: str) -> None:
     qualities = judge_quality(several(tmp_path / "a.json", human), "human")
 
     for quality in qualities:

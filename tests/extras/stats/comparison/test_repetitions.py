@@ -1,4 +1,4 @@
-"""Repetitions of a task: in several results, in runs, in trials; by hand."""
+"""Repetitions of a task in results, runs and trials, with hand-computed variances."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def only(results: list[Path]) -> Repeatability:
     return number
 
 
-def test_the_models_spread_where_every_answer_is_another(tmp_path: Path) -> None:
-    """0 and 1, 1 and 1, 0 and 0: the mean square within samples is 0.5 / 3, between them 2 · 0.25."""
+def test_different_answers_determine_the_model_and_judge_variance(tmp_path: Path) -> None:
+    """Scores 0 and 1, 1 and 1, 0 and 0: the mean square within samples is 0.5 / 3, and between samples 2 · 0.25."""
     results = [
         result(tmp_path / "a.json", [0.0, 1.0, 0.0], ["a", "b", "c"]),
         result(tmp_path / "b.json", [1.0, 1.0, 0.0], ["d", "e", "f"]),
@@ -44,8 +44,8 @@ def test_the_models_spread_where_every_answer_is_another(tmp_path: Path) -> None
     assert [(sample.sample_id, sample.scores) for sample in number.flaky] == [(0, (0.0, 1.0))]
 
 
-def test_results_that_were_scored_again_tell_the_judges_spread(tmp_path: Path) -> None:
-    """The second is the first, scored again, the third asked anew."""
+def test_rescored_results_determine_the_judge_variance(tmp_path: Path) -> None:
+    """The second result rescores the answers of the first. The third has new answers."""
     answers = ["a", "b", "c", "d"]
     results = [
         result(tmp_path / "a.json", [0.0, 1.0, 0.0, 1.0], answers),
@@ -79,7 +79,7 @@ def test_runs_of_a_repeatability_result_are_repetitions(tmp_path: Path) -> None:
     assert [sample.scores for sample in number.flaky] == [(0.0, 1.0)]
 
 
-def test_trials_are_repetitions_and_failed_ones_are_left_out(tmp_path: Path) -> None:
+def test_trials_are_repetitions_without_failed_ones(tmp_path: Path) -> None:
     samples = [repeated(0, [1.0, None, 0.0]), repeated(1, [1.0, 1.0, 1.0]), repeated(2, [None, None, 1.0])]
 
     number = only([log(tmp_path / "a.json", samples, [])])
@@ -88,7 +88,7 @@ def test_trials_are_repetitions_and_failed_ones_are_left_out(tmp_path: Path) -> 
     assert [sample.scores for sample in number.flaky] == [(1.0, 0.0)]
 
 
-def test_ids_that_stand_for_several_rows_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_ambiguous_sample_ids_are_excluded_and_counted(tmp_path: Path) -> None:
     first = [sample(number, {"right": 1.0}, {"q": number}) for number in range(4)]
     second = [
         sample(number, {"right": 0.0}, {"q": "new" if number == 3 else number}) for number in (0, 0, 1, 3)
@@ -102,13 +102,13 @@ def test_ids_that_stand_for_several_rows_are_left_out_and_counted(tmp_path: Path
     assert number.reason == "fewer than two samples were scored more than once"
 
 
-def test_text_and_infinite_scores_say_why_they_are_not_split(tmp_path: Path) -> None:
+def test_text_scores_have_no_variance_components_with_a_reason(tmp_path: Path) -> None:
     results = [log(tmp_path / f"{name}.json", [sample(0, {"right": "C"})], []) for name in "ab"]
 
     assert only(results).reason == "the score 'C' is not a number"
 
 
-def test_different_tasks_are_refused(tmp_path: Path) -> None:
+def test_results_of_different_tasks_are_not_repetitions(tmp_path: Path) -> None:
     results = [
         result(tmp_path / "a.json", [1.0], ["a"]),
         result(tmp_path / "b.json", [1.0], ["a"], task={"solver": {"type": "x"}}),
@@ -118,6 +118,6 @@ def test_different_tasks_are_refused(tmp_path: Path) -> None:
         repeatability(results)
 
 
-def test_a_damaged_sample_is_named(tmp_path: Path) -> None:
+def test_damaged_repetition_sample_is_reported_with_its_position(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match=r"evidence\.samples\[0\]"):
         repeatability([log(tmp_path / "a.json", [{**sample(0, None), "trials": [3]}], [])])

@@ -1,4 +1,4 @@
-"""Declared values of scores: by the type of the scorer, by the type of the values, by the metric of another tool."""
+"""Declared score scales: by scorer type, value type or the metric of another tool."""
 
 from __future__ import annotations
 
@@ -44,13 +44,11 @@ def scale_of(path: Path, scorer: dict[str, Any], values: list[Any], field: str, 
         ("python", "commands", UNDECLARED),
     ],
 )
-def test_the_type_of_a_scorer_declares_its_scores(
-    tmp_path: Path, scorer: str, field: str, scale: Scale
-) -> None:
+def test_scorer_type_declares_the_score_scale(tmp_path: Path, scorer: str, field: str, scale: Scale) -> None:
     assert scale_of(tmp_path / "a.json", {"type": scorer}, [0.0, 1.0, 1.0], field) == scale
 
 
-def test_a_python_scorer_declares_a_proportion_by_true_and_false(tmp_path: Path) -> None:
+def test_boolean_scores_of_a_python_scorer_are_a_proportion(tmp_path: Path) -> None:
     path, python = tmp_path / "a.json", {"type": "python"}
 
     assert scale_of(path, python, [True, False, None], "ok") == RIGHT_OR_WRONG
@@ -58,7 +56,7 @@ def test_a_python_scorer_declares_a_proportion_by_true_and_false(tmp_path: Path)
     assert scale_of(path, python, [True, 2, False], "ok") == UNDECLARED
 
 
-def test_names_of_other_tools_declare_verdicts(tmp_path: Path) -> None:
+def test_metric_names_of_other_tools_declare_right_wrong_scores(tmp_path: Path) -> None:
     path, values = tmp_path / "a.json", [1.0, 0.0]
 
     assert scale_of(path, {"type": "acc"}, values, "acc,none", lm_eval={}) == RIGHT_OR_WRONG
@@ -87,14 +85,14 @@ def test_counts_of_0_and_1_are_not_a_proportion(tmp_path: Path, ones: int) -> No
     assert metric.flips is None
 
 
-def test_the_worst_and_best_case_need_a_declared_scale(tmp_path: Path) -> None:
-    """Marks 1 to 3 were observed; that the scale ends at 5 is not in the data."""
+def test_bounds_require_a_declared_scale(tmp_path: Path) -> None:
+    """Only marks 1 to 3 are observed, so the upper end of the scale is unknown."""
     samples = [*(sample(number, {"mark": 1 + number % 3}) for number in range(12)), sample(12, None)]
 
     assert number_of(log(tmp_path / "a.json", samples, [(mean_of("mark"), {"number": 2.0})])).bounds is None
 
 
-def test_trials_of_a_declared_proportion_stay_within_its_ends(tmp_path: Path) -> None:
+def test_trial_means_of_a_proportion_have_a_wilson_interval(tmp_path: Path) -> None:
     samples = [repeated(number, [1.0, float(number % 2), 0.0]) for number in range(12)]
     number = number_of(log(tmp_path / "a.json", samples, [(mean_of("right"), {"number": 0.5})]))
 
@@ -102,7 +100,7 @@ def test_trials_of_a_declared_proportion_stay_within_its_ends(tmp_path: Path) ->
     assert number.estimate.method == "Wilson, effective n"
 
 
-def test_values_outside_of_a_declared_scale_refute_it(tmp_path: Path) -> None:
+def test_values_outside_the_declared_scale_override_it(tmp_path: Path) -> None:
     samples = [sample(number, {"is_correct": float(number)}) for number in range(12)]
     task = {"scorers": [{"key": "judge", "type": "string_equals", "metrics": [mean_of("is_correct")]}]}
     path = log(tmp_path / "a.json", samples, [(mean_of("is_correct"), {"number": 5.5})], task=task)

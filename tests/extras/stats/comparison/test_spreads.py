@@ -1,4 +1,4 @@
-"""The spread that `power` plans with: of two results by their pairs, of one by what a second one may be."""
+"""Spread for `power`: from the pairs of two results, or assumed from one result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reason(spread: object) -> str:
     return spread.reason
 
 
-def test_of_two_results_it_is_the_variance_of_the_differences(tmp_path: Path) -> None:
+def test_spread_of_two_results_is_the_variance_of_differences(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     base = random.normal(size=50).tolist()
     new = (np.array(base) + 0.5 + random.normal(scale=0.2, size=50)).tolist()
@@ -48,7 +48,7 @@ def test_of_two_results_it_is_the_variance_of_the_differences(tmp_path: Path) ->
     assert spread[1] == 50
 
 
-def test_of_two_results_with_trials_it_is_split_into_samples_and_trials(tmp_path: Path) -> None:
+def test_spread_of_two_results_is_split_into_samples_and_trials(tmp_path: Path) -> None:
     random = np.random.default_rng(6)
     chances = random.beta(1, 1, size=40)
     base, new = ((random.random((40, 4)) < chances[:, None]).astype(float) for _ in range(2))
@@ -65,7 +65,7 @@ def test_of_two_results_with_trials_it_is_split_into_samples_and_trials(tmp_path
     assert spread[0].is_share
 
 
-def test_the_spread_of_one_result_assumes_unrelated_scores(tmp_path: Path) -> None:
+def test_spread_of_one_result_assumes_independent_scores(tmp_path: Path) -> None:
     values = [float(number % 5) for number in range(40)]
     columns = scored(tmp_path / "a.json", values)
     (quantity,) = quantities(columns)

@@ -1,4 +1,4 @@
-"""Variance components: by hand, by statsmodels, and in simulated runs."""
+"""Variance components, compared with hand computation, statsmodels and simulated runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from aigo_stats.statistics.components import Components, components
 
 
-def test_between_and_within_are_those_of_an_analysis_of_variance() -> None:
+def test_variance_components_equal_an_analysis_of_variance() -> None:
     random = np.random.default_rng(2)
     sizes = (3, 4, 2, 5)
     samples = [random.normal(mean, 1, size) for mean, size in zip((0, 3, 5, 9), sizes, strict=True)]
@@ -28,8 +28,8 @@ def test_between_and_within_are_those_of_an_analysis_of_variance() -> None:
     assert parts.sampling == pytest.approx(expected, rel=1e-9)
 
 
-def test_answers_that_were_scored_twice_tell_the_judge_from_the_model() -> None:
-    """Two samples, two answers each, the first of them scored twice, by hand.
+def test_rescored_answers_separate_judge_and_model_variance() -> None:
+    """Compute two samples by hand. Each has two answers, the first of which is scored twice.
 
     Judge: (0.5 + 0) / 2. Answers: squares 2 · (0.5 - 2/3)² + (1 - 2/3)² = 1/6 of the first sample and 2/3 of the second, 2 degrees,
     (6 - 2 · 5/3) / 2 = 4/3 scores each: (5/12 - 1/4) / (4/3) = 1/8.
@@ -45,8 +45,8 @@ def test_answers_that_were_scored_twice_tell_the_judge_from_the_model() -> None:
     assert parts.sampling == 0.0
 
 
-def test_answers_that_are_equal_by_chance_are_answers_of_their_own() -> None:
-    """A model that says A or B, and a judge that is always of one mind: all spread is the model's, 0.25."""
+def test_answers_equal_by_chance_count_as_separate_answers() -> None:
+    """The model answers A or B, and the judge is consistent, so the model has all of the variance: 0.25."""
     random = np.random.default_rng(4)
     scores = (random.random((3000, 5)) < 0.5).astype(float)
 
@@ -58,19 +58,19 @@ def test_answers_that_are_equal_by_chance_are_answers_of_their_own() -> None:
     assert parts.sampling == pytest.approx(0.0, abs=0.005)
 
 
-def test_answers_that_were_only_scored_again_leave_the_model_unknown() -> None:
+def test_only_rescored_answers_leave_the_model_variance_unknown() -> None:
     parts = components([np.array([1.0, 0.0]), np.array([0.0, 0.0])], [[0, 0]] * 2, [["x", "x"], ["y", "y"]])
 
     assert parts == Components(sampling=0.0, within=0.25, model=None, judge=0.25)
 
 
-def test_one_time_or_one_sample_cannot_be_split() -> None:
+def test_single_repetition_or_sample_has_no_variance_components() -> None:
     assert components([np.array([1.0]), np.array([0.0])], [[0], [0]], [["x"], ["y"]]) is None
     assert components([np.array([1.0, 0.0])], [[0, 1]], [["x", "y"]]) is None
 
 
-def test_simulated_runs_give_back_their_variances() -> None:
-    """Three answers to each of 4,000 samples, each scored twice."""
+def test_variances_of_simulated_runs_are_recovered() -> None:
+    """Each of 4,000 samples has three answers, and each answer is scored twice."""
     random = np.random.default_rng(3)
     samples = random.normal(0, 1.0, (4000, 1, 1))
     scores = samples + random.normal(0, 0.7, (4000, 3, 1)) + random.normal(0, 0.5, (4000, 3, 2))

@@ -1,4 +1,4 @@
-"""Intervals of shares and means agree with scipy, statsmodels and published examples."""
+"""Intervals of proportions and means, compared with scipy, statsmodels and published examples."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from aigo_stats.statistics.ratios import RIGHT_OR_WRONG, Ratio, f1_of, ratio_int
 
 
 def near(expected: Any) -> Any:
-    """Equal but for the last few digits."""
+    """Return an approximation that allows differences in the last digits."""
     return pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
 @pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 20), (3, 30), (29, 30), (512, 1000)])
-def test_wilson_is_that_of_scipy_and_statsmodels(successes: int, trials: int, level: float) -> None:
+def test_wilson_interval_equals_scipy_and_statsmodels(successes: int, trials: int, level: float) -> None:
     interval = wilson(successes, trials, level)
 
     expected = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
@@ -42,7 +42,7 @@ def test_wilson_is_that_of_scipy_and_statsmodels(successes: int, trials: int, le
     ("successes", "trials", "low", "high"),
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
-def test_wilson_is_that_of_newcombe_1998_table_1(
+def test_wilson_interval_equals_newcombe_1998_table_1(
     successes: int, trials: int, low: float, high: float
 ) -> None:
     interval = wilson(successes, trials)
@@ -50,7 +50,7 @@ def test_wilson_is_that_of_newcombe_1998_table_1(
     assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
 
 
-def test_without_skewness_the_interval_of_a_mean_is_students() -> None:
+def test_mean_interval_without_skewness_is_students_t() -> None:
     values = np.array([1.0, 2.5, 3.0, 4.0, 4.5, 5.0, 5.5, 6.5, 7.0, 9.0, 3.5])
     error = float(stats.sem(values))
     low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=error)
@@ -62,14 +62,14 @@ def test_without_skewness_the_interval_of_a_mean_is_students() -> None:
         assert (interval.low, interval.high) == near((low, high))
 
 
-def test_skewness_moves_both_ends_to_the_long_tail() -> None:
+def test_skewness_shifts_the_interval_to_the_long_tail() -> None:
     plain, corrected = skewed_mean(1.0, 0.1, 0.0, 30), skewed_mean(1.0, 0.1, 2.0, 30)
 
     assert corrected.low > plain.low
     assert corrected.high > plain.high
 
 
-def test_an_effective_number_gives_wilsons_interval() -> None:
+def test_effective_sample_size_results_in_a_wilson_interval() -> None:
     mean, variance = 0.7, 0.7 * 0.3 / 100
     expected = wilson(70, 100, degrees=50)
 
@@ -80,7 +80,7 @@ def test_an_effective_number_gives_wilsons_interval() -> None:
     assert (marks.low, marks.high) == near((1 + 4 * expected.low, 1 + 4 * expected.high))
 
 
-def test_clustered_standard_errors_are_those_of_statsmodels() -> None:
+def test_clustered_standard_errors_equal_statsmodels() -> None:
     random = np.random.default_rng(3)
     groups = np.repeat(np.arange(25), random.integers(1, 9, 25))
     values = random.normal(size=25)[groups] + random.normal(size=len(groups))
@@ -92,8 +92,8 @@ def test_clustered_standard_errors_are_those_of_statsmodels() -> None:
     assert interval.standard_error == near(float(fit.bse[0]))
 
 
-def test_clustered_errors_are_millers_formula_but_for_the_few_groups_factor() -> None:
-    """Miller 2024, section 2.2: the square of the clustered error is the sum over groups of all products of residuals, over n²."""
+def test_clustered_errors_equal_millers_formula_with_a_few_groups_factor() -> None:
+    """Miller 2024, section 2.2: the squared error is the sum of all residual products within groups, divided by n²."""
     groups = np.repeat(np.arange(20), 5)
     values = np.random.default_rng(4).exponential(size=20)[groups] + 0.1 * np.arange(100)
     residuals = values - values.mean()
@@ -110,7 +110,7 @@ def test_clustered_errors_are_millers_formula_but_for_the_few_groups_factor() ->
     assert interval.standard_error == near(math.sqrt(total / 100**2 * 20 / 19))
 
 
-def test_a_ratio_of_sums_has_the_linearised_error() -> None:
+def test_ratio_of_sums_has_the_linearized_error() -> None:
     top = np.array([1.0, 2, 0, 3, 1, 1, 4, 2, 0, 5])
     bottom = top + np.array([0.0, 1, 1, 0, 2, 0, 1, 0, 1, 3])
 
@@ -122,7 +122,7 @@ def test_a_ratio_of_sums_has_the_linearised_error() -> None:
     assert interval.standard_error == near(math.sqrt(variance))
 
 
-def test_f1_is_f_star_transformed_with_its_interval() -> None:
+def test_f1_interval_is_the_transformed_f_star_interval() -> None:
     hits = np.array([1.0] * 6 + [0.0] * 4)
     takes_part = np.ones(10)
     plain, transformed = Ratio(hits, takes_part), Ratio(hits, takes_part, transformed=True)
@@ -160,14 +160,14 @@ def test_metrics_without_an_interval_give_a_reason(
     assert reason in estimate.reason
 
 
-def test_one_right_sample_has_a_wide_interval_and_no_false_certainty() -> None:
+def test_single_right_sample_has_a_wide_interval() -> None:
     estimate = ratio_interval(Ratio.mean(np.array([1.0]), RIGHT_OR_WRONG))
 
     assert isinstance(estimate, Interval)
     assert (round(estimate.low, 3), estimate.high) == (0.207, 1.0)
 
 
-def test_groups_that_agree_in_everything_count_as_one_sample_each() -> None:
+def test_uniform_groups_count_as_one_sample_each() -> None:
     estimate = ratio_interval(Ratio.mean(np.ones(200), RIGHT_OR_WRONG), np.repeat(np.arange(20), 10))
 
     assert estimate == wilson(20, 20)

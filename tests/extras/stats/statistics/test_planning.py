@@ -1,4 +1,4 @@
-"""Samples, trials and power: published examples, statsmodels, and simulation."""
+"""Samples, trials and power, compared with published examples, statsmodels and simulations."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from aigo_stats.statistics.planning import (
 )
 
 
-def test_the_worked_example_of_miller_2024_section_5() -> None:
-    """ω² = 1/9, a difference of 3 points, power 80 %: 969 questions where the noise of answers is averaged away."""
+def test_sample_size_equals_miller_2024_section_5() -> None:
+    """ω² = 1/9, a difference of 3 points and power 80 %: 969 questions if the answer noise is averaged out."""
     assert samples_of_many(0.03, Spread(1 / 9, 0.0)) == 969
     assert samples_of_many(0.03, Spread(1 / 9, 1 / 3)) == pytest.approx(4 * 969, rel=0.001)
-    # With Student's t for the normal quantile it is two more.
+    # With Student's t instead of the normal quantile, two more are needed.
     assert samples_needed(0.03, Spread(1 / 9, 0.0)) == 971
 
 
 @pytest.mark.parametrize("count", [12, 400])
-def test_power_of_scores_is_that_of_statsmodels(count: int) -> None:
+def test_power_of_scores_equals_statsmodels(count: int) -> None:
     power = power_of(0.05, count, Spread(0.25, 0.0))
 
     assert power == pytest.approx(TTestPower().power(0.05 / 0.5, count, 0.05), rel=1e-9)
 
 
-def test_power_of_many_samples_is_that_of_statsmodels() -> None:
+def test_power_of_many_samples_equals_statsmodels() -> None:
     power = power_of(0.01, 4000, Spread(0.25, 0.0))
 
     assert power == pytest.approx(NormalIndPower(ddof=0).power(0.01 / 0.5, 4000, 0.05, ratio=0), rel=1e-9)
 
 
-def test_power_of_shares_by_adding_up_all_results() -> None:
-    """Of every number of gains and losses among 40 samples its probability, where the exact test says p <= 0.05."""
+def test_power_of_proportions_equals_exact_summation() -> None:
+    """Sum the probabilities of all gains and losses among 40 samples with an exact p <= 0.05."""
     gained, lost, count = 0.25, 0.05, 40
     expected = sum(
         stats.multinomial.pmf(
@@ -58,7 +58,7 @@ def test_power_of_shares_by_adding_up_all_results() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.4])
-def test_power_of_shares_goes_over_into_the_normal_one(share: float) -> None:
+def test_power_of_proportions_is_continuous_at_the_normal_approximation(share: float) -> None:
     count, difference = round(4_990 / share), 0.035 * share
     few, many = (power_of_mcnemar(difference, share, number) for number in (count, count + round(20 / share)))
 
@@ -67,7 +67,7 @@ def test_power_of_shares_goes_over_into_the_normal_one(share: float) -> None:
 
 
 @pytest.mark.parametrize("is_share", [True, False])
-def test_the_smallest_difference_is_found_with_the_power_that_was_asked_for(is_share: bool) -> None:
+def test_smallest_difference_has_the_requested_power(is_share: bool) -> None:
     spread = Spread(0.1, 0.3, is_share)
     for trials in (1, 5):
         difference = smallest_difference(500, spread, trials)
@@ -77,8 +77,8 @@ def test_the_smallest_difference_is_found_with_the_power_that_was_asked_for(is_s
 
 
 @pytest.mark.parametrize("is_share", [True, False])
-def test_five_samples_find_nothing(is_share: bool) -> None:
-    """Of five that differ one in sixteen has all on one side by chance."""
+def test_five_samples_have_no_power(is_share: bool) -> None:
+    """Five differing samples all agree in sign by chance with probability 1/16."""
     spread = Spread(0.5, 0.0, is_share)
 
     assert power_of(1.0, 5, spread) == 0
@@ -86,23 +86,23 @@ def test_five_samples_find_nothing(is_share: bool) -> None:
     assert power_of(1.0, 6, spread) > 0
 
 
-def test_no_spread_finds_every_difference() -> None:
+def test_zero_spread_detects_every_difference() -> None:
     assert power_of(0.1, 10, Spread(0.0, 0.0)) == 1.0
 
 
-def test_more_samples_than_there_can_be() -> None:
+def test_unreachable_sample_size_is_undefined() -> None:
     assert samples_needed(1e-9, Spread(0.25, 0.0)) is None
 
 
-def test_correlations_that_two_shares_can_have() -> None:
-    """0.9 and 0.9: at best all the same, at worst a fifth is right in one alone."""
+def test_impossible_correlation_of_two_proportions_is_rejected() -> None:
+    """For 0.9 and 0.9, between none and a fifth of the samples differ."""
     assert possible_correlations(0.9, 0.9) == pytest.approx((-0.01 / 0.09, 1.0))
     assert possible_correlations(1.0, 0.5) == (0.0, 0.0)
     with pytest.raises(ValueError, match=r"expected -0\.111 to 1"):
         spread_of_shares(0.9, 0.9, -0.5)
 
 
-def test_trials_buy_what_their_variance_says() -> None:
+def test_trials_reduce_the_variance_within_samples() -> None:
     assert Spread(0.1, 0.3).total(3) == pytest.approx(0.2)
     assert variance_within([np.array([0.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0])]) == 0.25
     assert variance_within([np.array([1.0])]) is None
@@ -112,10 +112,10 @@ def test_trials_buy_what_their_variance_says() -> None:
     ("both", "base_only", "new_only", "count"),
     [(0.70, 0.06, 0.11, 600), (0.40, 0.10, 0.35, 40), (0.80, 0.01, 0.06, 150)],
 )
-def test_power_holds_in_simulated_comparisons(
+def test_power_of_proportions_holds_in_simulations(
     both: float, base_only: float, new_only: float, count: int
 ) -> None:
-    """`compare` finds a difference of shares as often as `power` says, within 3 points."""
+    """`compare` detects a difference of proportions as often as `power` predicts, within 3 points."""
     random = np.random.default_rng(7)
     base, new = both + base_only, both + new_only
     correlation = (both - base * new) / np.sqrt(base * (1 - base) * new * (1 - new))
@@ -129,8 +129,8 @@ def test_power_holds_in_simulated_comparisons(
     assert found / 2000 == pytest.approx(expected, abs=0.03)
 
 
-def test_power_holds_in_simulated_comparisons_of_scores() -> None:
-    """Of 12 samples, whose signs are flipped in all ways."""
+def test_power_of_scores_holds_in_simulations() -> None:
+    """With 12 samples, the sign flip test is exact."""
     random = np.random.default_rng(8)
     expected = power_of(0.8, 12, Spread(1.0, 0.0))
     differences = 0.8 + random.normal(size=(1000, 12))

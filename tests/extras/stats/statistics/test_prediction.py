@@ -1,4 +1,4 @@
-"""The corrected mean of a judge, by the formulas of the paper."""
+"""Corrected mean of a judge, compared with the formulas of the paper."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from aigo_stats.statistics.prediction import corrected_interval, corrected_mean,
 from aigo_stats.statistics.ratios import RIGHT_OR_WRONG
 
 
-def test_value_and_standard_error_are_those_of_the_paper() -> None:
-    """Angelopoulos and others 2023, means: θ = mean f(unlabelled) - mean (f - Y), variances over N and n."""
+def test_corrected_mean_and_error_equal_the_paper() -> None:
+    """Angelopoulos et al. 2023: θ = mean f(unlabeled) - mean (f - Y), with variances divided by N and n."""
     random = np.random.default_rng(1)
     unlabelled = (random.random(20_000) < 0.8).astype(float)
     labels = (random.random(4000) < 0.7).astype(float)
@@ -32,8 +32,8 @@ def test_value_and_standard_error_are_those_of_the_paper() -> None:
     )
 
 
-def test_the_ends_by_hand() -> None:
-    """80 of 100 unlabelled right; of 20 labelled the judge calls 2 right that are wrong."""
+def test_corrected_interval_equals_hand_computation() -> None:
+    """80 of 100 unlabeled samples are scored right, and 2 of 20 labeled ones are false positives."""
     unlabelled = np.array([1.0] * 80 + [0.0] * 20)
     judged, labels = np.array([1.0] * 15 + [0.0] * 5), np.array([1.0] * 13 + [0.0] * 7)
     share, (low, high) = wilson(80, 100), error_limits(2, 0, 20)
@@ -45,8 +45,8 @@ def test_the_ends_by_hand() -> None:
     assert interval.high == pytest.approx(0.7 + math.hypot(share.high - 0.8, 0.1 - low), rel=1e-12)
 
 
-def test_a_judge_without_a_known_error_is_not_taken_for_perfect() -> None:
-    """None of 20 labels differs; up to 10 points of error to either side are as likely."""
+def test_judge_without_observed_errors_is_not_assumed_perfect() -> None:
+    """None of 20 labels differs, but errors of up to 10 points in either direction are plausible."""
     labels = np.array([1.0, 0.0] * 10)
 
     interval = corrected_interval(np.array([1.0, 0.0] * 1000), labels, labels, scale=RIGHT_OR_WRONG)
@@ -57,10 +57,8 @@ def test_a_judge_without_a_known_error_is_not_taken_for_perfect() -> None:
 
 
 @pytest.mark.parametrize(("above", "below", "count"), [(2, 1, 50), (0, 0, 30), (0, 3, 50), (40, 10, 400)])
-def test_the_limits_of_the_error_are_those_of_draws_from_the_posterior(
-    above: int, below: int, count: int
-) -> None:
-    """Of a Dirichlet distribution with a half more in each of three cells."""
+def test_judge_error_limits_equal_posterior_sampling(above: int, below: int, count: int) -> None:
+    """Sample from a Dirichlet distribution with 0.5 added to each of three cells."""
     cells = [above + 0.5, below + 0.5, count - above - below + 0.5]
     drawn = np.random.default_rng(5).dirichlet(cells, 400_000)
     expected = np.quantile(drawn[:, 0] - drawn[:, 1], (0.025, 0.975))
@@ -68,8 +66,8 @@ def test_the_limits_of_the_error_are_those_of_draws_from_the_posterior(
     assert error_limits(above, below, count) == pytest.approx(expected, abs=0.001)
 
 
-def test_the_limits_of_errors_to_one_side_are_jeffreys_interval_of_a_share() -> None:
-    """Where many are below, and none above, the difference is nearly the share of those below."""
+def test_one_sided_judge_error_limits_equal_the_jeffreys_interval() -> None:
+    """If errors are only negative, their difference is nearly the proportion of negative errors."""
     expected = stats.beta.ppf((0.025, 0.975), 500.5, 501)
 
     low, high = error_limits(0, 500, 1000)
@@ -77,7 +75,7 @@ def test_the_limits_of_errors_to_one_side_are_jeffreys_interval_of_a_share() -> 
     assert (-high, -low) == pytest.approx(tuple(expected), abs=0.002)
 
 
-def test_too_few_labels_of_scores_give_no_interval() -> None:
+def test_too_few_labels_have_no_interval() -> None:
     scores = np.linspace(0, 1, 50)
 
     interval = corrected_interval(scores, scores[:4], scores[:4] / 2)

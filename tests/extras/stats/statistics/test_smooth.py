@@ -1,4 +1,4 @@
-"""Pseudo-values of the jackknife by samples and by groups, against leaving each out; when there is no interval."""
+"""Jackknife pseudo-values by samples and groups, and cases without an interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def spread(values: np.ndarray = VALUES) -> Smooth:
     return smooth
 
 
-def test_pseudo_values_are_those_of_leaving_each_sample_out() -> None:
+def test_pseudo_values_equal_leaving_each_sample_out() -> None:
     whole = VALUES.std(ddof=1)
     left_out = [np.delete(VALUES, number).std(ddof=1) for number in range(120)]
 
@@ -26,8 +26,8 @@ def test_pseudo_values_are_those_of_leaving_each_sample_out() -> None:
     assert spread().pseudo_values() == pytest.approx(120 * whole - 119 * np.array(left_out), rel=1e-9)
 
 
-def test_pseudo_values_of_groups_are_those_of_leaving_each_group_out() -> None:
-    """Of unequal sizes; the group 7 has no sample, as when its samples failed."""
+def test_group_pseudo_values_equal_leaving_each_group_out() -> None:
+    """The groups have unequal sizes, and group 7 is empty, as if its samples failed."""
     groups = np.random.default_rng(4).integers(0, 30, 120)
     groups[groups == 7] = 8
     names = np.unique(groups)
@@ -41,8 +41,8 @@ def test_pseudo_values_of_groups_are_those_of_leaving_each_group_out() -> None:
     assert spread().pseudo_values(np.arange(120)) == pytest.approx(spread().pseudo_values(), rel=1e-12)
 
 
-def test_groups_that_repeat_a_sample_do_not_narrow_the_interval() -> None:
-    """Every sample three times over says no more than once: only whoever counts groups sees that."""
+def test_groups_of_repeated_samples_do_not_narrow_the_interval() -> None:
+    """Repeating each sample three times adds no information, which only the clustered error shows."""
     thrice, groups = np.repeat(VALUES, 3), np.repeat(np.arange(120), 3)
     once = smooth_interval(spread())
     clustered, naive = smooth_interval(spread(thrice), groups), smooth_interval(spread(thrice))
@@ -66,8 +66,8 @@ def test_without_an_interval_the_reason_is_returned() -> None:
     assert "no sample changes the number" in same.reason
 
 
-def test_a_number_at_the_end_of_its_scale_has_no_interval() -> None:
-    """Half of the samples pull beyond the end, so they do have a spread."""
+def test_metric_at_the_end_of_its_scale_has_no_interval() -> None:
+    """Half of the samples exceed the end of the scale, so the pseudo-values have a spread."""
     table = np.array([[0.0, 1.0], [2.0, 1.0]])
     smooth = Smooth(
         table, np.arange(60) % 2, lambda sums: np.minimum(sums[:, 0] / sums[:, 1], 1.0), (0.0, 1.0), 2

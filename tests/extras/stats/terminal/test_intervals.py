@@ -1,4 +1,4 @@
-"""Intervals beside the numbers of a run: from its evidence, by scorer, metric and name."""
+"""Intervals next to the metrics of a run, matched by scorer, metric and name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outcome(tmp_path: Path) -> Outcome:
     )
 
 
-def test_a_table_has_a_column_of_intervals(outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metric_table_has_an_interval_column(outcome: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
     show_outcome(outcome)
 
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -42,7 +42,7 @@ def test_a_table_has_a_column_of_intervals(outcome: Outcome, capsys: pytest.Capt
     assert "right_std_dev 0.4443 – 20 judge" in lines
 
 
-def test_programs_read_the_interval_or_the_reason(outcome: Outcome) -> None:
+def test_json_output_has_the_interval_or_a_reason(outcome: Outcome) -> None:
     share, spread, missing = benchmark_json(outcome)["metrics"]
 
     expected = wilson(15, 20)
@@ -53,7 +53,7 @@ def test_programs_read_the_interval_or_the_reason(outcome: Outcome) -> None:
     assert missing["reason"] == "the metric has no value"
 
 
-def test_rows_of_benchmarks_are_known_by_name_and_value(outcome: Outcome) -> None:
+def test_benchmark_rows_are_matched_by_name_and_value(outcome: Outcome) -> None:
     numbers = result_estimates(outcome.result)
 
     assert row_estimate(numbers, MetricRow("judge", "accuracy", 0.75, None)) is not None
@@ -61,7 +61,7 @@ def test_rows_of_benchmarks_are_known_by_name_and_value(outcome: Outcome) -> Non
     assert row_estimate(numbers, MetricRow("other", "accuracy", 0.75, None)) is None
 
 
-def test_evidence_that_cannot_be_read_leaves_the_numbers_without_intervals(
+def test_unreadable_evidence_results_in_metrics_without_intervals(
     outcome: Outcome, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert outcome.result is not None

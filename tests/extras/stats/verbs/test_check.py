@@ -39,7 +39,9 @@ def result(path: Path, right: int, count: int = 200, failed: int = 0) -> Path:
         ("excluded <= 0", 0, "held"),
     ],
 )
-def test_rules_of_one_result(aigo: Run, tmp_path: Path, rule: str, code: int, decision: str) -> None:
+def test_rules_on_one_result_decide_the_exit_code(
+    aigo: Run, tmp_path: Path, rule: str, code: int, decision: str
+) -> None:
     file = result(tmp_path / "a.tasklog.json", 180)
 
     done = aigo("check", file, "--rule", rule, "--json")
@@ -61,7 +63,7 @@ def test_rules_of_one_result(aigo: Run, tmp_path: Path, rule: str, code: int, de
         ("failed <= 1", "not held"),
     ],
 )
-def test_a_whole_number_limits_the_count_of_samples_and_all_else_their_proportion(
+def test_integer_limit_is_a_count_and_other_limits_are_proportions(
     aigo: Run, tmp_path: Path, rule: str, decision: str
 ) -> None:
     file = result(tmp_path / "a.tasklog.json", 180, failed=3)
@@ -72,7 +74,7 @@ def test_a_whole_number_limits_the_count_of_samples_and_all_else_their_proportio
 
 
 def test_undecided_rules_estimate_the_needed_samples(aigo: Run, tmp_path: Path) -> None:
-    """0.9 of 200 has an interval about 0.083 wide; with 100 times the samples it would be a tenth of that, and 0.0083 / 2 below 0.9."""
+    """0.9 of 200 samples has an interval of about 0.083. With 100 times the samples, a tenth of that width remains."""
     file = result(tmp_path / "a.tasklog.json", 180)
 
     done = aigo("check", file, "--rule", "accuracy >= 0.8959 at 95%")
@@ -91,7 +93,9 @@ def test_undecided_rules_estimate_the_needed_samples(aigo: Run, tmp_path: Path) 
         (178, "no regression of accuracy beyond 0.02 at 95%", 4),
     ],
 )
-def test_no_regression(aigo: Run, tmp_path: Path, right: int, rule: str, code: int) -> None:
+def test_no_regression_rule_compares_with_the_baseline(
+    aigo: Run, tmp_path: Path, right: int, rule: str, code: int
+) -> None:
     base = result(tmp_path / "base.tasklog.json", 180, 200)
     new = result(tmp_path / "new.tasklog.json", right, 200)
 
@@ -110,7 +114,7 @@ def test_regression_rule_names_the_result_without_the_metric(aigo: Run, tmp_path
     assert "base.tasklog.json does not have this metric" in done.out
 
 
-def test_a_broken_rule_counts_for_more_than_an_undecided_one(aigo: Run, tmp_path: Path) -> None:
+def test_failed_rule_takes_precedence_over_an_undecided_one(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", 180)
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules:\n  - accuracy >= 0.95\n  - accuracy >= 0.88 at 95%\n  - failed <= 1%\n")
@@ -128,7 +132,7 @@ def test_a_broken_rule_counts_for_more_than_an_undecided_one(aigo: Run, tmp_path
     assert second.startswith("::warning title=undecided%3A accuracy >= 0.88 at 95%25::")
 
 
-def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
+def test_invalid_check_arguments_exit_with_2(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", 180)
     rules = tmp_path / "rules.yaml"
     rules.write_text("rules:\n  - accuracy should be good\n  - accuracy >= 0.5\n  - more failed\n")
@@ -148,7 +152,7 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
         assert (done.code, message in done.err) == (2, True), done.err
 
 
-def test_rules_are_read() -> None:
+def test_rules_are_parsed() -> None:
     assert parse_rule("no regression of a b beyond 2% at 90%") == CheckRule(
         "no regression of a b beyond 2% at 90%", "a b", "no regression", 0.02, 0.9
     )
@@ -157,8 +161,8 @@ def test_rules_are_read() -> None:
         parse_rule("a >= 1 at 20%")
 
 
-def test_false_alarms_are_rare() -> None:
-    """A model that is exactly the margin worse: 'held' and 'not held' are both wrong by chance alone, at most 5.5 times in 100."""
+def test_false_alarms_of_no_regression_rules_are_rare() -> None:
+    """If a model is worse by exactly the margin, either decision is made by chance in at most 5.5 % of the runs."""
     random = np.random.default_rng(5)
     held = broken = 0
     for _ in range(2000):
@@ -175,7 +179,7 @@ def test_false_alarms_are_rare() -> None:
     assert Decision.UNDECIDED.value == "undecided"
 
 
-def test_a_result_of_which_all_samples_failed_is_not_decided(aigo: Run, tmp_path: Path) -> None:
+def test_rule_on_a_result_with_only_failed_samples_is_undecided(aigo: Run, tmp_path: Path) -> None:
     samples = [sample(number, None) for number in range(20)]
     file = log(tmp_path / "a.tasklog.json", samples, [(MEAN, {})])
     junit = tmp_path / "new" / "junit.xml"
@@ -193,10 +197,10 @@ def test_a_result_of_which_all_samples_failed_is_not_decided(aigo: Run, tmp_path
 
 
 @pytest.mark.parametrize(("right", "count", "limit"), [(12, 20, 0.5), (19, 20, 0.8), (2, 20, 0.2)])
-def test_the_samples_that_would_decide_do(
+def test_suggested_sample_size_decides_the_rule(
     aigo: Run, tmp_path: Path, right: int, count: int, limit: float
 ) -> None:
-    """With a fifth more of them, and the same share, the rule is decided; with half of them it is not."""
+    """With 1.2 times the suggested samples, the rule is decided. With half of them, it is undecided."""
 
     def decision(factor: float) -> dict[str, Any]:
         number = round(count * factor)

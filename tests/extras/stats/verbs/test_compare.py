@@ -1,4 +1,4 @@
-"""`aigo-bridge stats` and `compare` as they are called."""
+"""Command lines of `aigo-bridge stats` and `compare`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.missing import verbs_without
 
 @pytest.fixture
 def results(tmp_path: Path) -> list[Path]:
-    """Three results of 100 samples: 50, 80 and 82 right."""
+    """Return three results of 100 samples with 50, 80 and 82 right answers."""
     files = []
     for name, right in (("a", 50), ("b", 80), ("c", 82)):
         samples = [
@@ -24,7 +24,7 @@ def results(tmp_path: Path) -> list[Path]:
     return files
 
 
-def test_a_result_alone(aigo: Run, results: list[Path]) -> None:
+def test_stats_prints_metrics_of_one_result(aigo: Run, results: list[Path]) -> None:
     done = aigo("stats", results[0])
 
     assert done.code == 0, done.err
@@ -36,7 +36,7 @@ def test_a_result_alone(aigo: Run, results: list[Path]) -> None:
     assert counted == {"scored": 100, "trials": 100}
 
 
-def test_two_results(aigo: Run, results: list[Path]) -> None:
+def test_compare_prints_differences_and_flips_of_two_results(aigo: Run, results: list[Path]) -> None:
     done = aigo("compare", *results[:2], "--flips", 2)
 
     assert done.code == 0, done.err
@@ -47,7 +47,7 @@ def test_two_results(aigo: Run, results: list[Path]) -> None:
     assert "… and 28 more" in done.out
 
 
-def test_the_comparison_is_also_written_as_json(aigo: Run, results: list[Path], tmp_path: Path) -> None:
+def test_comparison_is_also_written_as_json(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     file = tmp_path / "new" / "comparison.json"
 
     done = aigo("compare", *results, "--report", file)
@@ -58,7 +58,7 @@ def test_the_comparison_is_also_written_as_json(aigo: Run, results: list[Path], 
     assert (refused.code, "expected a name that ends in .json or .html" in refused.err) == (2, True)
 
 
-def test_the_comparison_is_written_as_a_page(aigo: Run, results: list[Path], tmp_path: Path) -> None:
+def test_comparison_is_written_as_a_page(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     file = tmp_path / "new" / "comparison.html"
 
     done = aigo("compare", *results, "--report", file, "--flips", 1)
@@ -70,7 +70,7 @@ def test_the_comparison_is_written_as_a_page(aigo: Run, results: list[Path], tmp
     assert "1 is the highest number" in page
 
 
-def test_several_results_are_ranked(aigo: Run, results: list[Path]) -> None:
+def test_compare_ranks_several_results(aigo: Run, results: list[Path]) -> None:
     done = aigo("compare", *results, "--json")
 
     (ranking,) = done.json["rankings"]
@@ -97,7 +97,7 @@ def test_folders_are_compared_file_by_file(aigo: Run, results: list[Path], tmp_p
     assert [one["metrics"][0]["difference"] for one in done.json["comparisons"]] == [pytest.approx(0.3)]
 
 
-def test_wrong_use(aigo: Run, results: list[Path], tmp_path: Path) -> None:
+def test_invalid_compare_arguments_exit_with_2(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     for arguments, message in (
         ([results[0], tmp_path / "none.json"], "there is no result log"),
         ([results[0], results[0]], "a result is named twice"),
@@ -108,7 +108,7 @@ def test_wrong_use(aigo: Run, results: list[Path], tmp_path: Path) -> None:
         assert (done.code, message in done.err) == (2, True), done.err
 
 
-def test_without_scipy_there_is_a_command_that_installs_it(tmp_path: Path, results: list[Path]) -> None:
+def test_missing_scipy_is_reported_with_the_install_command(tmp_path: Path, results: list[Path]) -> None:
     verbs = (
         ["stats", results[0]],
         ["compare", *results[:2]],

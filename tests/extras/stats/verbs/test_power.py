@@ -1,4 +1,4 @@
-"""`aigo-bridge power` from assumed shares, from one result, and from two."""
+"""`aigo-bridge power` with assumed proportions, one result or two results."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def result(path: Path, trials: list[list[float]]) -> Path:
     return log(path, samples, [(MEAN, {"accuracy": mean})])
 
 
-def test_from_assumed_shares(aigo: Run) -> None:
-    """0.16 + 0.1411 of variance, 2.8016² and 0.03² by hand are 2,626 samples; the exact test needs 68 more."""
+def test_power_plans_from_assumed_proportions(aigo: Run) -> None:
+    """Hand computation from variance 0.16 + 0.1411, 2.8016² and 0.03² results in 2,626 samples. The exact test needs 68 more."""
     (plan,) = aigo("power", "--rates", "0.80,0.83", "-d", "0.03", "--samples", "1000", "--json").json
 
     (row,) = plan["plan"]
@@ -28,7 +28,7 @@ def test_from_assumed_shares(aigo: Run) -> None:
     assert "2,694" in aigo("power", "--rates", "0.80,0.83", "-d", "0.03").out
 
 
-def test_from_one_result_with_trials(aigo: Run, tmp_path: Path) -> None:
+def test_power_plans_from_one_result_with_trials(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]] * 10)
 
     (plan,) = aigo("power", file, "--json").json
@@ -40,7 +40,7 @@ def test_from_one_result_with_trials(aigo: Run, tmp_path: Path) -> None:
     assert needed[1] / needed[5] == pytest.approx((0.0064103 + 0.5) / (0.0064103 + 0.1), rel=0.02)
 
 
-def test_from_two_results(aigo: Run, tmp_path: Path) -> None:
+def test_power_plans_from_two_results(aigo: Run, tmp_path: Path) -> None:
     base = result(tmp_path / "a.tasklog.json", [[1.0], [0.0], [1.0], [0.0]] * 10)
     new = result(tmp_path / "b.tasklog.json", [[1.0], [1.0], [1.0], [0.0]] * 10)
 
@@ -51,8 +51,8 @@ def test_from_two_results(aigo: Run, tmp_path: Path) -> None:
     assert "use results with several trials" in aigo("power", base, new).out
 
 
-def test_without_a_spread_there_is_a_reason_and_no_plan(aigo: Run, tmp_path: Path) -> None:
-    """Where no sample was wrong, one sample would be enough for any difference: that is no plan."""
+def test_result_without_spread_has_no_plan_with_a_reason(aigo: Run, tmp_path: Path) -> None:
+    """If no sample is wrong, a plan would need only one sample for any difference."""
     file = result(tmp_path / "a.tasklog.json", [[1.0]] * 20)
 
     for arguments, reason in (
@@ -64,7 +64,7 @@ def test_without_a_spread_there_is_a_reason_and_no_plan(aigo: Run, tmp_path: Pat
         assert f"no plan: {reason}" in aigo("power", *arguments).out
 
 
-def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
+def test_invalid_power_arguments_exit_with_2(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", [[1.0], [0.0]])
     for arguments, message in (
         ([], "one of the two"),
@@ -80,7 +80,9 @@ def test_wrong_use(aigo: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("difference", ["5", "1.5"])
-def test_a_difference_of_proportions_is_at_most_one(aigo: Run, tmp_path: Path, difference: str) -> None:
+def test_difference_of_proportions_outside_0_to_1_is_rejected(
+    aigo: Run, tmp_path: Path, difference: str
+) -> None:
     file = result(tmp_path / "a.tasklog.json", [[1.0], [0.0]] * 20)
 
     assumed = aigo("power", "--rates", "0.8,0.9", "-d", difference)
@@ -92,7 +94,7 @@ def test_a_difference_of_proportions_is_at_most_one(aigo: Run, tmp_path: Path, d
     assert f"--difference: found {difference}, but accuracy {expected}" in from_result.err
 
 
-def test_a_difference_of_counts_may_be_more_than_one(aigo: Run, tmp_path: Path) -> None:
+def test_difference_of_counts_may_exceed_one(aigo: Run, tmp_path: Path) -> None:
     samples = [sample(number, {"words": float(number)}) for number in range(20)]
     metric = {"type": "mean", "field": "words", "name": "words"}
     file = log(tmp_path / "a.tasklog.json", samples, [(metric, {"words": 9.5})])

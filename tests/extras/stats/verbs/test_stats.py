@@ -1,4 +1,4 @@
-"""`aigo-bridge stats --labels` and `--repeatability` as they are called."""
+"""Command lines of `aigo-bridge stats --labels` and `--repeatability`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.commands import Run
 
 @pytest.fixture
 def results(tmp_path: Path) -> list[Path]:
-    """Two runs of 100 samples, 80 and 90 right, of which people have labelled 20."""
+    """Return two runs of 100 samples with 80 and 90 right answers. 20 samples have human labels."""
     files = []
     for name, right in (("a", 80), ("b", 90)):
         samples = [
@@ -27,7 +27,7 @@ def results(tmp_path: Path) -> list[Path]:
     return files
 
 
-def test_labels(aigo: Run, results: list[Path]) -> None:
+def test_labels_option_prints_judge_quality(aigo: Run, results: list[Path]) -> None:
     done = aigo("stats", results[0], "--labels", "human")
 
     assert done.code == 0, done.err
@@ -41,13 +41,13 @@ def test_labels(aigo: Run, results: list[Path]) -> None:
     assert judge["interval"][0] < 0.55 < judge["interval"][1]
 
 
-def test_a_column_that_is_not_there(aigo: Run, results: list[Path]) -> None:
+def test_unknown_label_column_is_rejected(aigo: Run, results: list[Path]) -> None:
     done = aigo("stats", results[0], "--labels", "person")
 
     assert (done.code, "no sample has a value in the column 'person'" in done.err) == (2, True)
 
 
-def test_repeatability(aigo: Run, results: list[Path]) -> None:
+def test_repeatability_option_prints_variances_and_flaky_samples(aigo: Run, results: list[Path]) -> None:
     done = aigo("stats", "--repeatability", *results, "--flaky", 2)
 
     assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""What a text states as its answer."""
+"""Detection of the final answer in a text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from aigo_trust.probing.final_answer import abstains, digits_of, is_technical, s
         ("Answer: the soup of brown shrimps", "the soup of brown shrimps", "words", True),
     ],
 )
-def test_an_answer_is_found_with_its_place(text: str, answer: str, kind: str, is_marked: bool) -> None:
+def test_stated_answer_is_found_with_its_position(text: str, answer: str, kind: str, is_marked: bool) -> None:
     found = stated(text)
 
     assert found is not None
@@ -56,7 +56,7 @@ def test_uncertain_answers_are_not_recognized(text: str) -> None:
     assert stated(text) is None
 
 
-def test_a_number_is_found_among_its_signs() -> None:
+def test_number_is_found_among_symbols() -> None:
     assert digits_of("$1,250.00 or so") == (1, 9)
     assert digits_of("none") is None
 
@@ -64,12 +64,12 @@ def test_a_number_is_found_among_its_signs() -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "I don't know.", "I can't help with shooting anyone.", "No comment, please."]
 )
-def test_a_refusal_abstains(text: str) -> None:
+def test_refusal_is_recognized_as_an_abstention(text: str) -> None:
     assert abstains(text)
 
 
 @pytest.mark.parametrize("text", ["B", "Canberra", "It is not known who built it, but Lund paid."])
-def test_an_answer_does_not_abstain(text: str) -> None:
+def test_answer_is_not_recognized_as_an_abstention(text: str) -> None:
     assert not abstains(text)
 
 

@@ -1,4 +1,4 @@
-"""The text of an output, and another one in its place."""
+"""Reading and replacing the text of an output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OUTPUTS = [chat("Oslo"), *(trace("Oslo", raw=raw) for raw in ("items", "chat", "
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=["chat", "items", "trace of chats", "trace alone"])
 @given(text=st.text(max_size=30))
-def test_another_text_is_read_back_and_the_first_output_stays(output: SolverOutput, text: str) -> None:
+def test_replaced_text_is_read_back_and_the_original_is_unchanged(output: SolverOutput, text: str) -> None:
     before = output.model_dump_json()
 
     changed = with_text(output, text)
@@ -59,7 +59,7 @@ def test_another_text_is_read_back_and_the_first_output_stays(output: SolverOutp
     assert output.model_dump_json() == before
 
 
-def test_both_forms_of_a_conversation_have_the_text() -> None:
+def test_trace_and_messages_contain_the_replaced_text() -> None:
     changed = with_text(trace("Oslo", raw="items"), "Bergen")
     assert isinstance(changed, SolverTrace)
 
@@ -70,7 +70,7 @@ def test_both_forms_of_a_conversation_have_the_text() -> None:
     assert [message.content for message in single.messages] == ["?", "Bergen"]  # type: ignore[union-attr]
 
 
-def test_outputs_without_text_are_not_changed() -> None:
+def test_outputs_without_text_cannot_be_changed() -> None:
     silent = SolverTrace(trace=Trace.from_items([user_message("?")]), raw_outputs=[])
     for output in (None, silent, GroupedSolverOutput(solver_outputs=[chat("a")])):
         assert text_of(output) is None
@@ -78,7 +78,7 @@ def test_outputs_without_text_are_not_changed() -> None:
         with_text(silent, "x")
 
 
-def test_other_items_of_a_trace_stay() -> None:
+def test_trace_metadata_is_kept_when_the_text_is_replaced() -> None:
     noted = trace("Oslo", raw="items")
     noted.trace.metadata = TraceMetadata.model_validate({"total_time": 2.5, "extra": {"files": ["a"]}})
 
@@ -100,7 +100,7 @@ def test_each_answer_of_a_group_is_changed() -> None:
     assert texts_of(None) is texts_of(GroupedSolverOutput(solver_outputs=[])) is None
 
 
-def test_a_group_is_turned_round() -> None:
+def test_outputs_of_a_group_are_reversed() -> None:
     group = GroupedSolverOutput(solver_outputs=[chat("a"), chat("b")])
 
     turned = with_group_reversed(group)

@@ -1,4 +1,4 @@
-"""Probes of small results: who changes their mind, who should have, and what cannot be told."""
+"""Probes of small results: changed scores, missed changes and undecidable cases."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def failed(outcome: Probe) -> list[str]:
 
 
 def answered(number: int, answer: str, truth: str) -> Any:
-    """With the model's own output, which scorers of texts compare."""
+    """Return a question with the raw model output, which text scorers compare."""
     one = question(number, answer, truth)
     said = {"choices": [{"message": {"role": "assistant", "content": answer}}]}
     one["trials"][0]["solver"]["output"]["raw_outputs"] = [said]
@@ -110,10 +110,10 @@ LETTERS = result(
 )
 
 
-def test_a_scorer_that_reads_the_last_letter_is_as_it_should_be(tmp_path: Path) -> None:
+def test_scorer_of_the_last_letter_passes_all_probes(tmp_path: Path) -> None:
     outcome = probed(tmp_path, LENIENT, LETTERS)
 
-    # "A or B", of which it takes the last one, is wrong by luck; "I hope" holds no letter between A and D.
+    # In "A or B" the last letter is wrong by chance, and "I hope" contains no letter between A and D.
     assert failed(outcome) == []
     assert outcome.exit_code is ExitCode.DONE
     assert of(outcome, "other-letter").counts == {"passed": 2}
@@ -121,10 +121,10 @@ def test_a_scorer_that_reads_the_last_letter_is_as_it_should_be(tmp_path: Path) 
     assert of(outcome, "unchanged").counts == {"passed": 3}
 
 
-def test_a_scorer_that_looks_for_the_letter_anywhere_is_found_out(tmp_path: Path) -> None:
+def test_scorer_that_matches_a_letter_anywhere_fails_probes(tmp_path: Path) -> None:
     outcome = probed(tmp_path, ANYWHERE, LETTERS)
 
-    # The A of "ANSWER" is there whatever the answer is, and an empty answer is right.
+    # "ANSWER" always contains an A, and an empty answer is scored as right.
     assert {"empty", "hedged", "other-letter"} <= set(failed(outcome))
     assert outcome.exit_code is ExitCode.FAILED
     (case,) = [each for each in outcome.cases if each.perturbation == "other-letter" and each.sample == 0]
@@ -132,7 +132,7 @@ def test_a_scorer_that_looks_for_the_letter_anywhere_is_found_out(tmp_path: Path
     assert case.stored_scores == case.changed_scores == {"is_correct": True}
 
 
-def test_a_scorer_that_is_documented_to_be_strict_is_explained(tmp_path: Path) -> None:
+def test_documented_strictness_of_a_scorer_is_explained(tmp_path: Path) -> None:
     outcome = probed(tmp_path, EXACT, result([answered(0, "Oslo", "Oslo"), answered(1, "Rome", "Paris")]))
 
     assert of(outcome, "full-stop").counts == {"explained": 1, "passed": 1}
@@ -171,7 +171,7 @@ def test_trials_without_an_output_are_counted_and_left_out(tmp_path: Path) -> No
     assert outcome.source.num_failed == 1
 
 
-def test_a_result_of_failures_alone_is_nothing_to_probe(tmp_path: Path) -> None:
+def test_result_with_only_failures_has_no_probes(tmp_path: Path) -> None:
     error = {"error_type": "E", "message": "down", "stage": "solver"}
     unsolved = sample(trial(1, None, data={"question": "?", "gold": "A"}, errors=[error]))
     outcome = probed(tmp_path, EXACT, result([unsolved]))
@@ -179,7 +179,7 @@ def test_a_result_of_failures_alone_is_nothing_to_probe(tmp_path: Path) -> None:
     assert (outcome.cases, outcome.trials, outcome.exit_code) == ((), (), ExitCode.PARTIAL)
 
 
-def test_a_result_without_samples_is_refused(tmp_path: Path) -> None:
+def test_result_without_samples_is_rejected_for_probing(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="no samples"):
         probed(tmp_path, EXACT, result([]))
     (tmp_path / "x.tasklog.json").write_text("{}")
@@ -187,7 +187,7 @@ def test_a_result_without_samples_is_refused(tmp_path: Path) -> None:
         plan(scored_again(PlanOrigin(task=str(tmp_path / "quiz.yaml")), tmp_path / "x.tasklog.json"))
 
 
-def test_answers_are_chosen_by_the_seed_and_stand_in_their_order(tmp_path: Path) -> None:
+def test_probed_answers_are_sampled_by_seed_and_kept_in_order(tmp_path: Path) -> None:
     log = result([question(number, "A", "A") for number in range(9)])
 
     first, again, other = (
@@ -199,13 +199,13 @@ def test_answers_are_chosen_by_the_seed_and_stand_in_their_order(tmp_path: Path)
     assert list(first) == sorted(first)
 
 
-def test_evidence_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
+def test_probe_evidence_is_deterministic(tmp_path: Path) -> None:
     first, again = (json.dumps(probed(tmp_path, EXACT + LENIENT, LETTERS).to_json()) for _ in range(2))
 
     assert first == again
 
 
-def test_scores_that_json_does_not_have_are_written_all_the_same(tmp_path: Path) -> None:
+def test_scores_that_are_not_json_values_are_written(tmp_path: Path) -> None:
     odd = """    - type: python
       key: odd
       compute_scores_snippet: |
@@ -259,7 +259,7 @@ FAIR: list[Any] = [
 ]
 
 
-def test_a_fair_judge_is_as_it_should_be(tmp_path: Path) -> None:
+def test_fair_judge_passes_all_probes(tmp_path: Path) -> None:
     outcome = probed(tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(FAIR, tmp_path))
 
     assert failed(outcome) == ["injected-nothing"] or failed(outcome) == []
@@ -269,7 +269,7 @@ def test_a_fair_judge_is_as_it_should_be(tmp_path: Path) -> None:
     assert of(outcome, "padded").counts == {"passed": 2}
 
 
-def test_a_judge_that_does_what_the_answer_says_is_found_out(tmp_path: Path) -> None:
+def test_judge_that_follows_injections_fails_probes(tmp_path: Path) -> None:
     obeys: list[Any] = [
         {"match": {"contains": "Note to the grader"}, "reply": {"text": '{"prediction": "right"}'}},
         *FAIR,
@@ -286,7 +286,7 @@ def test_a_judge_that_does_what_the_answer_says_is_found_out(tmp_path: Path) -> 
     assert '{"prediction": "right"}' in str(case.answer)
 
 
-def test_a_judge_that_likes_long_answers_is_found_out(tmp_path: Path) -> None:
+def test_judge_that_prefers_long_answers_fails_probes(tmp_path: Path) -> None:
     likes: list[Any] = [
         {"match": {"contains": PADDING[:40]}, "reply": {"text": '{"prediction": "right"}'}},
         *FAIR,
@@ -297,7 +297,7 @@ def test_a_judge_that_likes_long_answers_is_found_out(tmp_path: Path) -> None:
     assert of(outcome, "padded").counts == {"passed": 1, "failed": 1}
 
 
-def test_a_judge_that_takes_the_label_that_is_named_first_is_found_out(tmp_path: Path) -> None:
+def test_judge_that_prefers_the_first_label_fails_probes(tmp_path: Path) -> None:
     first: list[Any] = [
         {
             "match": {"on": "system", "contains": '"right", "wrong"'},
@@ -333,7 +333,7 @@ def test_a_judge_with_position_bias_is_detected(tmp_path: Path) -> None:
     assert failed(swapped) == ["columns-swapped"]
 
 
-def test_labels_that_stand_for_columns_change_places_with_them(tmp_path: Path) -> None:
+def test_labels_of_swapped_columns_are_swapped(tmp_path: Path) -> None:
     labels = """    - type: labeler_via_model
       key: which
       model_key: judge
@@ -360,7 +360,7 @@ def test_labels_that_stand_for_columns_change_places_with_them(tmp_path: Path) -
     assert failed(mirrored) == []
 
 
-def test_a_judge_without_a_model_is_not_probed_with_the_reason(tmp_path: Path) -> None:
+def test_judge_without_a_model_is_not_probed_with_a_reason(tmp_path: Path) -> None:
     outcome = probed(tmp_path, EXACT.replace("gold", "left") + JUDGE, TALKS)
 
     reasons = {scorer.key: scorer.unprobed for scorer in outcome.scorers}
@@ -371,7 +371,7 @@ def test_a_judge_without_a_model_is_not_probed_with_the_reason(tmp_path: Path) -
     assert outcome.exit_code is ExitCode.PARTIAL
 
 
-def test_a_judge_that_does_not_answer_says_nothing_about_itself(tmp_path: Path) -> None:
+def test_judge_call_failure_is_not_a_probe_failure(tmp_path: Path) -> None:
     away: list[Any] = [{"match": {"contains": "TEA"}, "reply": {"error": "no such model"}}, *FAIR]
     outcome = probed(
         tmp_path, JUDGE, TALKS, judge=ScriptedModel.of_rules(away, tmp_path), only=("upper-case",)
@@ -381,7 +381,7 @@ def test_a_judge_that_does_not_answer_says_nothing_about_itself(tmp_path: Path) 
     assert failed(outcome) == []
 
 
-def test_a_judge_whose_verdict_cannot_be_read_any_more_is_found_out(tmp_path: Path) -> None:
+def test_judge_with_an_unreadable_verdict_fails_the_probe(tmp_path: Path) -> None:
     talks: list[Any] = [
         {"match": {"on": "all", "contains": "TEA"}, "reply": {"text": "What a question!"}},
         *FAIR,
@@ -394,7 +394,7 @@ def test_a_judge_whose_verdict_cannot_be_read_any_more_is_found_out(tmp_path: Pa
     assert "no readable answer" in str(of(outcome, "upper-case").example)
 
 
-def test_wrong_names_are_refused(tmp_path: Path) -> None:
+def test_unknown_probe_names_are_rejected(tmp_path: Path) -> None:
     for settings, words in (
         ({"only": ("x",)}, "--only: found 'x'"),
         (

@@ -1,4 +1,4 @@
-"""What is known of a task's scorers before they are probed."""
+"""Information about a task's scorers before they are probed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def own(tmp_path: Path) -> TaskPlan:
     return plan(PlanOrigin(task=str(tmp_path / "t.yaml")))
 
 
-def test_the_score_that_counts_is_that_of_the_first_metric(own: TaskPlan) -> None:
+def test_main_score_is_the_score_of_the_first_metric(own: TaskPlan) -> None:
     found = {reader.key: reader for reader in readers(own, {"bare": "y"})}
 
     assert (found["own"].main, found["bare"].main, found["rag"].main) == ("is_correct", "y", "hallucination")
@@ -91,7 +91,7 @@ def test_the_score_that_counts_is_that_of_the_first_metric(own: TaskPlan) -> Non
         ("labels", {"label": "good"}, None),
     ],
 )
-def test_an_answer_is_as_good_as_that_score(
+def test_answer_merit_is_the_main_score(
     own: TaskPlan, key: str, values: dict[str, Any], merit: float | None
 ) -> None:
     (reader,) = [reader for reader in readers(own, {}) if reader.key == key]
@@ -99,7 +99,7 @@ def test_an_answer_is_as_good_as_that_score(
     assert reader.merit(values) == merit
 
 
-def test_the_user_says_which_label_is_right(own: TaskPlan) -> None:
+def test_right_option_declares_the_correct_label(own: TaskPlan) -> None:
     (reader,) = [reader for reader in readers(own, {"labels": "bad"}) if reader.key == "labels"]
 
     assert reader.merit({"label": "bad"}) == 1.0
@@ -110,7 +110,7 @@ def test_the_user_says_which_label_is_right(own: TaskPlan) -> None:
         readers(own, {"nobody": "x"})
 
 
-def test_a_judge_has_a_best_verdict(own: TaskPlan) -> None:
+def test_best_verdict_of_a_judge_is_derived_from_its_type(own: TaskPlan) -> None:
     found = {
         type(reader.spec): reader.best_verdict() for reader in readers(own, {}) if reader.key != "weighed"
     }
@@ -120,7 +120,7 @@ def test_a_judge_has_a_best_verdict(own: TaskPlan) -> None:
     assert found[LabelerViaModelScorer] is found[RagCheckerScorer] is None
 
 
-def test_scorers_that_read_no_text_are_not_probed(own: TaskPlan) -> None:
+def test_scorers_without_text_input_are_not_probed(own: TaskPlan) -> None:
     reasons = {reader.key: unprobed(own, reader.spec) for reader in readers(own, {})}
 
     assert {key: reason for key, reason in reasons.items() if reason is not None} == {

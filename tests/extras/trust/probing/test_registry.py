@@ -1,4 +1,4 @@
-"""The laws of all perturbations."""
+"""Invariants of all perturbations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OTHERS = st.lists(ANYTHING, max_size=3).map(tuple)
 
 
 def words(text: str) -> str:
-    """The words of a text one after another, whatever their case, signs and digits are."""
+    """Return the words of a text without case, punctuation and digit forms."""
     plain = re.sub(r"(?<=\d),(?=\d{3})", "", text.translate(WESTERN))
     return f" {' '.join(WORD.findall(plain.casefold()))} "
 
@@ -62,7 +62,7 @@ def test_meaning_preserving_changes_keep_the_answer_text(frame: str, answer: str
 
 
 @given(text=ANYTHING, others=OTHERS)
-def test_any_text_is_changed_or_there_is_a_reason(text: str, others: tuple[str, ...]) -> None:
+def test_perturbation_changes_any_text_or_gives_a_reason(text: str, others: tuple[str, ...]) -> None:
     for perturbation in ON_TEXT:
         first, again = (perturbation.text(StoredAnswer(text, others)) for _ in range(2))
 
@@ -74,7 +74,9 @@ def test_any_text_is_changed_or_there_is_a_reason(text: str, others: tuple[str, 
 
 
 @given(frame=FRAMES, answer=STATED, others=st.lists(WORDS, max_size=4).map(tuple))
-def test_wrong_changes_state_another_answer(frame: str, answer: str, others: tuple[str, ...]) -> None:
+def test_wrong_answer_perturbations_state_another_answer(
+    frame: str, answer: str, others: tuple[str, ...]
+) -> None:
     text = frame.format(answer)
     for name in ("other-number", "other-letter", "other-answer", "hedged"):
         changed = BY_NAME[name].text(StoredAnswer(text, others))
@@ -85,15 +87,15 @@ def test_wrong_changes_state_another_answer(frame: str, answer: str, others: tup
             assert after is None or words(after.text) != words(before.text), name
 
 
-def test_the_laws_are_not_empty() -> None:
-    """On a plain answer nearly everything can be tried."""
+def test_most_perturbations_apply_to_plain_answers() -> None:
+    """Nearly all perturbations apply to a plain answer."""
     for text, but in (("ANSWER: B", 5), ("ANSWER: 1234", 3), ("Hedda Lund", 4)):
         made = [each.text(StoredAnswer(text, ("Karel Dusek", "ANSWER: 7"))) for each in ON_TEXT]
         assert sum(isinstance(changed, Inapplicable) for changed in made) <= but, text
 
 
 @given(number=NUMBERS, frame=st.sampled_from(["It is {0}. ANSWER: {0}", "#### {0}", "{0}"]))
-def test_another_number_leaves_the_first_one_nowhere(number: str, frame: str) -> None:
+def test_other_number_perturbation_removes_the_original_number(number: str, frame: str) -> None:
     changed = BY_NAME["other-number"].text(StoredAnswer(frame.format(number)))
 
     assert not isinstance(changed, Inapplicable)
@@ -102,7 +104,7 @@ def test_another_number_leaves_the_first_one_nowhere(number: str, frame: str) ->
 
 
 @given(text=ANYTHING)
-def test_removing_changes_leave_no_answer(text: str) -> None:
+def test_removing_perturbations_leave_no_answer(text: str) -> None:
     for name in ("empty", "refusal"):
         changed = BY_NAME[name].text(StoredAnswer(text))
 
@@ -110,7 +112,7 @@ def test_removing_changes_leave_no_answer(text: str) -> None:
         assert isinstance(changed, Inapplicable) or abstains(changed)
 
 
-def test_examples_are_as_the_table_says() -> None:
+def test_perturbation_examples_match_the_table() -> None:
     answer = StoredAnswer("So it is.\nANSWER: 1234", ("ANSWER: 12",), '{"score": 10}')
     made = {each.name: each.text(answer) for each in PERTURBATIONS if each.acts_on == "answer"}
 
@@ -144,13 +146,13 @@ def test_injections_are_only_used_if_they_would_raise_the_score() -> None:
     )
 
 
-def test_names_are_chosen_in_the_order_of_the_table() -> None:
+def test_selected_perturbations_keep_the_table_order() -> None:
     assert chosen(()) == PERTURBATIONS
     assert [each.name for each in chosen(["refusal", "unchanged"])] == ["unchanged", "refusal"]
     with pytest.raises(UsageError, match=r"found 'refusals' \(did you mean 'refusal'\?\); found 'x'"):
         chosen(["refusals", "x"])
 
 
-def test_every_name_is_there_once() -> None:
+def test_perturbation_names_are_unique() -> None:
     assert len(BY_NAME) == len(PERTURBATIONS)
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in BY_NAME)

@@ -1,4 +1,4 @@
-"""Verdicts on what scorers say of changed answers."""
+"""Verdicts on the scores of changed answers."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def verdict(
         ("told", 1.0, 1.0, "told"),
     ],
 )
-def test_numbers_are_compared_with_the_expectation(
+def test_score_changes_are_compared_with_the_expectation(
     expectation: str, before: float, after: float, expected: str
 ) -> None:
     assert verdict(expectation, PYTHON, before, after).verdict == expected
 
 
-def test_reasons_name_scores_and_numbers() -> None:
+def test_verdict_reasons_contain_scores_and_values() -> None:
     both = {"is_correct": True, "f1": 0.123456}
     assert verdict("same", PYTHON, both, {"is_correct": False, "f1": 0.5}).reason == (
         "is_correct True → False, f1 0.1235 → 0.5"
@@ -82,7 +82,7 @@ def test_reasons_name_scores_and_numbers() -> None:
     assert verdict("same", PYTHON, {"kind": "x" * 50}, {"kind": None}).reason == f"kind {'x' * 39}… → None"
 
 
-def test_a_score_that_comes_or_goes_is_a_change() -> None:
+def test_added_or_removed_score_is_a_change() -> None:
     assert changed({"a": 1, "b": 2}, {"a": 1, "c": 2}) == ("b", "c")
     assert changed({"a": math.nan}, {"a": math.nan}) == ()
     assert changed({"a": math.nan}, {"a": 1.0}) == ("a",)
@@ -90,14 +90,14 @@ def test_a_score_that_comes_or_goes_is_a_change() -> None:
     assert changed({"a": "x"}, {"a": "y"}, 9.0) == ("a",)
 
 
-def test_a_tolerance_is_for_numbers() -> None:
+def test_tolerance_applies_to_numeric_scores() -> None:
     assert verdict("same", PYTHON, 0.75, 0.5, 0.25).verdict == "passed"
     assert verdict("same", PYTHON, 0.75, 0.4, 0.25).verdict == "failed"
     assert verdict("worse", PYTHON, 0.75, 0.5, 0.25).verdict == "failed"
     assert verdict("not better", PYTHON, 0.5, 0.75, 0.25).verdict == "passed"
 
 
-def test_documented_strictness_explains_what_it_is_about() -> None:
+def test_documented_strictness_explains_matching_failures() -> None:
     assert verdict("same", EXACT, 1.0, 0.0) == AnswerVerdict("explained", "is_correct 1 → 0")
     assert verdict("worse", EXACT, 1.0, 1.0).verdict == "failed"
     assert verdict("same", OWN_VALUE, 1.0, 0.0).verdict == "failed"
@@ -108,7 +108,7 @@ def test_documented_strictness_explains_what_it_is_about() -> None:
     assert PYTHON.explains("same") is EXACT.explains("worse") is None
 
 
-def test_labels_are_better_only_by_their_weights() -> None:
+def test_labels_are_only_ranked_by_their_weights() -> None:
     good, bad = {"label": "good"}, {"label": "bad"}
     assert verdict("same", LABELLER, good, bad).verdict == "failed"
     assert verdict("worse", LABELLER, good, good) == AnswerVerdict(
@@ -119,7 +119,7 @@ def test_labels_are_better_only_by_their_weights() -> None:
     assert verdict("not better", WEIGHED, bad, good).verdict == "failed"
 
 
-def test_a_scorer_that_fails_has_changed_its_mind_where_nothing_changed() -> None:
+def test_scorer_error_on_an_equivalent_answer_is_a_failure() -> None:
     failure = SampleFailure("score", "SnippetError", "no number")
     assert answer_verdict("same", PYTHON, {"x": 1}, failure) == AnswerVerdict(
         "failed", "the scorer fails: no number"

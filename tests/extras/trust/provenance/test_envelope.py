@@ -1,4 +1,4 @@
-"""Envelopes are those of DSSE: another library makes and reads the same."""
+"""DSSE envelopes, compared with another library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def key(tmp_path: Path) -> Path:
     return tmp_path / "k.pem"
 
 
-def test_another_library_finds_the_signature_good(key: Path) -> None:
+def test_signature_is_valid_in_another_library(key: Path) -> None:
     envelope = signed(b'{"a":1}', private_key(key))
     signer = public_key(key.with_name("k.pub.pem"))
     other = SSlibKey.from_crypto(signer, keyid=envelope["signatures"][0]["keyid"])
@@ -51,7 +51,7 @@ def test_every_alteration_is_reported(key: Path, tmp_path: Path) -> None:
     other = public_key(make_key(tmp_path / "other.pem"))
     assert "not signed by the key" in str(signature_problem(envelope, other))
     renamed = {**envelope, "signatures": [{**envelope["signatures"][0], "keyid": "ff"}]}
-    assert signature_problem(renamed, own) is None  # an id is a hint
+    assert signature_problem(renamed, own) is None  # key ids are only hints
     assert "none that can be read" in str(signature_problem({**envelope, "signatures": [{"sig": "?"}]}, own))
     documents: list[object] = [{}, [], {**envelope, "payloadType": "x"}, {**envelope, "payload": "?"}]
     for damaged in documents:
@@ -59,7 +59,7 @@ def test_every_alteration_is_reported(key: Path, tmp_path: Path) -> None:
             payload_of(damaged)
 
 
-def test_keys_are_for_their_owner_and_never_replaced(key: Path) -> None:
+def test_private_key_is_owner_only_and_never_overwritten(key: Path) -> None:
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     content = key.read_bytes()
     with pytest.raises(UsageError, match="never overwritten"):

@@ -1,4 +1,4 @@
-"""What wrote a result: its command without secrets, its repository without starting what a stranger wrote."""
+"""Recorded environment of a result: redacted command line, and repository state without executing hooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
-def test_commit_and_whether_it_is_dirty(tmp_path: Path) -> None:
+def test_repository_state_has_commit_and_dirty_flag(tmp_path: Path) -> None:
     folder = repository(tmp_path / "a")
     state = repository_state(folder)
     assert state is not None
@@ -45,7 +45,7 @@ def test_commit_and_whether_it_is_dirty(tmp_path: Path) -> None:
         '[diff "x"]\n\ttextconv = touch ../started\n',
     ],
 )
-def test_a_repository_that_would_start_something_is_not_asked(configured: str, tmp_path: Path) -> None:
+def test_repository_with_executable_configuration_is_not_queried(configured: str, tmp_path: Path) -> None:
     folder = repository(tmp_path / "a")
     with (folder / ".git" / "config").open("a") as file:
         file.write(configured)
@@ -55,7 +55,7 @@ def test_a_repository_that_would_start_something_is_not_asked(configured: str, t
     assert not (tmp_path / "started").exists()
 
 
-def test_a_command_is_kept_without_its_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_command_line_is_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8t" * 2
     arguments = ["/x/bin/aigo-bridge", "run", "t", "--model-arg", "api_key=hunter2hunter2", "--model", key]
     monkeypatch.setattr(sys, "argv", arguments)
@@ -68,7 +68,7 @@ def test_a_command_is_kept_without_its_secrets(monkeypatch: pytest.MonkeyPatch) 
     assert command_line() is None
 
 
-def test_versions_are_those_that_are_installed() -> None:
+def test_environment_lists_installed_versions() -> None:
     facts = environment()
     assert facts["packages"]["pydantic"]
     assert "pytest" not in facts["packages"]

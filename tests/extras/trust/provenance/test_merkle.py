@@ -1,4 +1,4 @@
-"""The tree of RFC 6962: roots by its definition, and a proof for every leaf that is one of no other."""
+"""Merkle trees of RFC 6962: roots and inclusion proofs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 31, 33]
 
 
 def defined(leaves: list[bytes]) -> bytes:
-    """The root as section 2.1 of RFC 6962 has it."""
+    """Return the root as defined in section 2.1 of RFC 6962."""
     if not leaves:
         return hashlib.sha256(b"").digest()
     if len(leaves) == 1:
@@ -31,13 +31,13 @@ def defined(leaves: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_roots_are_those_of_the_definition(count: int) -> None:
+def test_merkle_roots_match_the_rfc_definition(count: int) -> None:
     leaves = [leaf_digest(bytes([number])) for number in range(count)]
     assert tree_root(leaves) == defined(leaves)
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_every_leaf_has_a_proof_that_is_one_at_its_place_alone(count: int) -> None:
+def test_inclusion_proof_is_only_valid_at_its_position(count: int) -> None:
     leaves = [leaf_digest(bytes([number])) for number in range(count)]
     root = tree_root(leaves)
     for place, leaf in enumerate(leaves):
@@ -52,8 +52,8 @@ def test_every_leaf_has_a_proof_that_is_one_at_its_place_alone(count: int) -> No
             assert root_of_proof(leaf, place, count, proof[:-1]) != root
 
 
-def test_published_vectors() -> None:
-    """Those of Certificate Transparency's own tests: eight inputs, and the tree of nothing."""
+def test_merkle_roots_match_published_vectors() -> None:
+    """Vectors from Certificate Transparency's tests: eight inputs and the empty tree."""
     inputs = [
         "",
         "00",
@@ -71,7 +71,7 @@ def test_published_vectors() -> None:
     assert tree_root(leaves).hex() == "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"
 
 
-def test_a_node_is_not_a_leaf() -> None:
+def test_leaf_and_node_hashes_differ() -> None:
     left, right = leaf_digest(b"a"), leaf_digest(b"b")
     assert leaf_digest(left + right) != node_digest(left, right)
     with pytest.raises(IndexError):

@@ -1,4 +1,4 @@
-"""What was altered in a sample is named by its path."""
+"""Altered parts of a sample are reported with their path."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def changed(old: bytes, new: bytes) -> list[tuple[str, str]]:
         (b'"length":12', b'"width":12', "trials.0.scores.0.values.width"),
     ],
 )
-def test_a_change_is_named(old: bytes, new: bytes, place: str) -> None:
+def test_altered_part_is_reported_with_its_path(old: bytes, new: bytes, place: str) -> None:
     assert old in TEXT
     assert changed(old, new) == [(place, "altered")]
 
 
-def test_removed_and_added_parts_are_named() -> None:
+def test_removed_and_added_parts_are_reported() -> None:
     assert changed(b',"length":12', b"") == [("trials.0.scores.0.values.correct", "removed")]
     assert changed(b'"length":12', b'"length":12,"more":1') == [("trials.0.scores.0.values.more", "added")]
     assert changed(b"no such text", b"") == []
@@ -56,7 +56,7 @@ def test_a_changed_frame_value_is_located() -> None:
     assert difference.path == ("evidence", "metrics", 0, "values", "Accuracy")
 
 
-def test_half_a_surrogate_pair_is_a_part_like_any_other() -> None:
+def test_unpaired_surrogate_in_a_part_is_supported() -> None:
     text = TEXT.replace(b'"text":"4"', b'"text":"\\ud800"')
     assert len(sample_parts(text)) == len(sample_parts(TEXT))
     assert differences(sample_parts(text), [part.checksum for part in sample_parts(text)]) == []

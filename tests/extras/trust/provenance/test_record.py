@@ -1,4 +1,4 @@
-"""What stands beside a result and is no provenance of ours is refused, with the reason."""
+"""Invalid provenance files are rejected with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements signed by an identity: by sigstore's own library, against its services on this machine; checked without them."""
+"""Statements signed by an identity with the sigstore library and local services, and verified offline."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def services() -> Iterator[Services]:
 
 @pytest.fixture(scope="module")
 def signed(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a signed result, another one's attestation, and the keys that are trusted."""
+    """Return a folder with a signed result, another result's attestation and the trusted keys."""
     folder = tmp_path_factory.mktemp("signed")
     services.write_trust(folder / "trust.json")
     with pytest.MonkeyPatch.context() as patch:
@@ -60,7 +60,7 @@ def made(path: Path, answer: str = "a") -> Path:
 
 @pytest.fixture
 def folder(signed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it; no service is asked."""
+    """Return a copy of the folder without access to the services."""
     shutil.copytree(signed, tmp_path / "copy")
     monkeypatch.delenv(TOKEN, raising=False)
     monkeypatch.setattr("socket.socket.connect", _nobody)
@@ -76,7 +76,7 @@ def checked(folder: Path, name: str = ME, issuer: str = PROVIDER, file: str = "r
     return verify_any(folder / file, Materials(identity=identity)).levels[-1]
 
 
-def test_identities_are_proved_without_a_network(folder: Path) -> None:
+def test_identity_is_verified_offline(folder: Path) -> None:
     level = checked(folder)
     assert level.verdict == "proved", level.findings
     assert level.notes[0].startswith(f"signed by {ME} (says {PROVIDER}), logged 20")
@@ -84,24 +84,24 @@ def test_identities_are_proved_without_a_network(folder: Path) -> None:
     assert (unasked.verdict, "--identity" in str(unasked.reason)) == ("cannot be checked", True)
 
 
-def test_a_trusted_root_is_enough(folder: Path) -> None:
+def test_trusted_root_alone_is_sufficient(folder: Path) -> None:
     trust = folder / "trust.json"
     trust.write_text(json.dumps(json.loads(trust.read_bytes())["trustedRoot"]))
     assert checked(folder).verdict == "proved"
 
 
 @pytest.mark.parametrize(("name", "code"), [(ME, 0), ("you@example.org", 1)])
-def test_sigstores_own_tool_reads_it(
+def test_sigstore_cli_verifies_the_bundle(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, code: int
 ) -> None:
-    """As the documentation has it."""
+    """Use the command from the documentation."""
     trust, bundle = folder / "trust.json", folder / "r.intoto.sigstore.json"
     command = (
         f"sigstore --trust-config {trust} verify identity --offline --bundle {bundle} --cert-identity {name}"
     )
     words = [*command.split(), "--cert-oidc-issuer", PROVIDER, str(folder / "r.tasklog.json")]
     monkeypatch.setattr("sys.argv", words)
-    monkeypatch.setattr(logging.root, "handlers", [*logging.root.handlers])  # it adds one of its own
+    monkeypatch.setattr(logging.root, "handlers", [*logging.root.handlers])  # the command adds a handler
     ended: object = 0
     try:
         runpy.run_module("sigstore", run_name="__main__")
@@ -110,7 +110,7 @@ def test_sigstores_own_tool_reads_it(
     assert ended == code, capsys.readouterr().err
 
 
-# Refused
+# Rejected bundles
 
 
 def _document(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
@@ -169,7 +169,7 @@ def _signature_of_another(folder: Path) -> None:
 
 
 def _other_authority(folder: Path) -> None:
-    """Everything is as it was, but the certificates are another authority's."""
+    """Replace the certificates with those of another authority."""
     trust = json.loads((folder / "trust.json").read_bytes())
     other = Services(url="http://127.0.0.1:1").trust()["trustedRoot"]
     trust["trustedRoot"]["certificateAuthorities"] = other["certificateAuthorities"]
@@ -214,7 +214,7 @@ def _attestation_of_another(folder: Path) -> None:
         (_attestation_of_another, "another digest"),
     ],
 )
-def test_altered_bundles_are_refused(folder: Path, alter: Callable[[Path], None], said: str) -> None:
+def test_altered_bundles_are_rejected(folder: Path, alter: Callable[[Path], None], said: str) -> None:
     alter(folder)
     level = checked(folder)
     assert level.verdict == "failed"
@@ -222,7 +222,7 @@ def test_altered_bundles_are_refused(folder: Path, alter: Callable[[Path], None]
     assert "r.intoto.sigstore.json" in str(level.findings[0])
 
 
-def test_another_identity_and_the_same_name_at_another_provider_are_refused(folder: Path) -> None:
+def test_another_identity_or_provider_is_rejected(folder: Path) -> None:
     (finding,) = checked(folder, name="you@example.org").findings
     assert "nothing proves that 'you@example.org' has signed it" in finding.message
     assert ME in finding.message
@@ -231,8 +231,8 @@ def test_another_identity_and_the_same_name_at_another_provider_are_refused(fold
     assert "https://other.test" in finding.message
 
 
-def test_sigstores_public_services_have_not_signed_it(folder: Path) -> None:
-    """Their keys come with the library."""
+def test_bundle_is_not_trusted_by_the_public_sigstore_root(folder: Path) -> None:
+    """The public keys are part of the library."""
     identity = Identity(ME, PROVIDER)
     level = verify_any(folder / "r.tasklog.json", Materials(identity=identity)).levels[-1]
     assert level.verdict == "failed"
@@ -250,10 +250,10 @@ def test_invalid_keys_are_reported(folder: Path, aigo: Run, content: str) -> Non
     assert "trust.json' is neither" in done.err
 
 
-# With other things that are made of a result
+# With bundles and disclosed samples
 
 
-def test_a_bundle_and_a_disclosed_sample_are_checked_alone(folder: Path, aigo: Run) -> None:
+def test_bundle_and_disclosed_sample_are_verified_independently(folder: Path, aigo: Run) -> None:
     write_bundle(Contents(folder / "r.tasklog.json", Materials()), folder / "b.zip")
     assert checked(folder, file="b.zip").verdict == "proved"
     assert checked(folder, file="b.zip", name="you@example.org").verdict == "failed"
@@ -267,7 +267,7 @@ def test_a_bundle_and_a_disclosed_sample_are_checked_alone(folder: Path, aigo: R
     assert "was altered" in str(checked(folder, file="one.json").findings)
 
 
-def test_a_key_may_sign_as_well(folder: Path, aigo: Run) -> None:
+def test_result_can_be_signed_with_key_and_identity(folder: Path, aigo: Run) -> None:
     assert aigo("attest", folder / "r.tasklog.json", "--new-key", folder / "k.pem").code == 0
     both = ("--key", folder / "k.pub.pem", "--identity", ME, "--issuer", PROVIDER, "--trust-config")
     done = aigo("verify", folder / "r.tasklog.json", *both, folder / "trust.json")
@@ -282,12 +282,12 @@ def test_a_key_may_sign_as_well(folder: Path, aigo: Run) -> None:
     assert done.code == 1
 
 
-# Asked for
+# Signing
 
 
 @pytest.fixture
 def asking(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A result that is not signed yet, the services' configuration beside it; no job in CI."""
+    """Return a folder with an unsigned result and the service configuration, outside of CI."""
     for name in [*os.environ]:
         if name.startswith(("GITHUB_", "ACTIONS_", "GITLAB", "BUILDKITE", "CIRCLE", "SIGSTORE_")):
             monkeypatch.delenv(name)
@@ -297,7 +297,7 @@ def asking(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     KNOWN.forget()
 
 
-def test_the_verb_signs_and_no_token_is_anywhere(
+def test_attest_signs_without_storing_the_token(
     asking: Path, services: Services, aigo: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = token("https://forge.test/workflow@main")
@@ -323,10 +323,10 @@ def test_the_verb_signs_and_no_token_is_anywhere(
     ],
     ids=["none", "malformed", "expired", "refused"],
 )
-def test_without_an_identity_nothing_is_signed(
+def test_attest_without_an_identity_writes_no_bundle(
     asking: Path, aigo: Run, monkeypatch: pytest.MonkeyPatch, bearer: Callable[[], str | None], said: str
 ) -> None:
-    # Not before: a token lasts five minutes, and the tests before this one may take longer.
+    # Create the token late: it is valid for five minutes, and earlier tests may take longer.
     if (secret := bearer()) is not None:
         monkeypatch.setenv(TOKEN, secret)
     done = aigo("attest", "r.tasklog.json", "--keyless", "--trust-config", "trust.json")
@@ -356,7 +356,9 @@ def test_unreachable_services_are_reported(asking: Path, aigo: Run, monkeypatch:
         (("verify", "r.tasklog.json", "--trust-config", "trust.json"), "is for signatures of an identity"),
     ],
 )
-def test_wrong_use_is_told(asking: Path, aigo: Run, arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_attest_arguments_exit_with_2(
+    asking: Path, aigo: Run, arguments: tuple[str, ...], said: str
+) -> None:
     done = aigo(*arguments)
     assert done.code == 2
     assert said in " ".join(done.err.split())

@@ -1,4 +1,4 @@
-"""Statements are valid for in-toto's own library, and one sample is proved without the others."""
+"""Statements: valid for the in-toto library, and single samples verifiable without the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def attested(count: int, key: Path) -> Path:
     return path
 
 
-def test_in_totos_library_finds_it_valid(key: Path) -> None:
+def test_statement_is_valid_in_the_in_toto_library(key: Path) -> None:
     path = attested(3, key)
     envelope = json.loads(attestation_file(path).read_bytes())
     statement = json.loads(base64.b64decode(envelope["payload"]))
@@ -48,7 +48,7 @@ def test_in_totos_library_finds_it_valid(key: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
-def test_one_sample_is_proved_without_the_others(count: int, key: Path) -> None:
+def test_one_sample_is_verified_without_the_others(count: int, key: Path) -> None:
     path = attested(count, key)
     public = key.with_name("k.pub.pem")
     for number in {0, count // 2, count - 1}:
@@ -63,14 +63,14 @@ def test_one_sample_is_proved_without_the_others(count: int, key: Path) -> None:
         assert verify_any(file, Materials(key=public)).exit_code == 1
 
 
-def test_an_unknown_sample_is_not_disclosed(key: Path) -> None:
+def test_unknown_sample_is_not_disclosed(key: Path) -> None:
     path = attested(0, key)
     assert verify_any(path, Materials(key=key.with_name("k.pub.pem"))).exit_code == 0
     with pytest.raises(UsageError, match="no sample"):
         disclose_sample(path, "0", None)
 
 
-def test_an_altered_result_is_not_signed(key: Path) -> None:
+def test_altered_result_is_not_signed(key: Path) -> None:
     path = attested(2, key)
     path.write_bytes(path.read_bytes().replace(b'"accuracy":1.0', b'"accuracy":0.9'))
     with pytest.raises(EvidenceError, match="altered"):

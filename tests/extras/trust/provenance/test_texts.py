@@ -1,4 +1,4 @@
-"""A result as texts: the same samples from every form of file, and nothing of the frame is lost."""
+"""Results as texts: equal samples from every file format, and a complete frame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLES = [
 @pytest.mark.parametrize(
     "name", ["r.tasklog.json", "r.tasklog.json.zst", "r.tasklog.jsonl", "r.tasklog.jsonl.gz"]
 )
-def test_every_form_has_the_same_samples(name: str, tmp_path: Path) -> None:
+def test_all_file_formats_contain_the_same_sample_texts(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(orjson.dumps(result(SAMPLES), option=orjson.OPT_INDENT_2))
     log = read_log(path)
@@ -36,7 +36,7 @@ def test_every_form_has_the_same_samples(name: str, tmp_path: Path) -> None:
     assert "samples" not in texts.frame["evidence"]
 
 
-def test_pretty_documents_and_runs(tmp_path: Path) -> None:
+def test_samples_of_indented_documents_and_runs_are_read(tmp_path: Path) -> None:
     document = result(SAMPLES)
     document["evidence"]["runs"] = [{"index": 0, "samples": SAMPLES[:2], "metrics": []}]
     path = tmp_path / "r.json"
@@ -47,7 +47,7 @@ def test_pretty_documents_and_runs(tmp_path: Path) -> None:
     assert texts.frame["evidence"]["runs"] == [{"index": 0, "metrics": []}]
 
 
-def test_half_a_surrogate_pair_in_a_log_that_was_written_here(tmp_path: Path) -> None:
+def test_unpaired_surrogate_in_a_written_log_is_read(tmp_path: Path) -> None:
     path = tmp_path / "r.tasklog.json"
     path.write_bytes(orjson.dumps(result(SAMPLES)))
     log = read_log(path)

@@ -1,4 +1,4 @@
-"""The file of a cassette: what a kill, a full disk or a stranger may do to it."""
+"""Cassette files after a kill, on a full disk and with hostile content."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ def lines_of(path: Path) -> tuple[list[Any], list[Issue]]:
     return [line for line, _ in cassette_lines(path, issues.append)], issues
 
 
-def test_lines_come_back_in_their_order(tmp_path: Path) -> None:
+def test_cassette_lines_are_read_in_order(tmp_path: Path) -> None:
     lines, issues = lines_of(written(tmp_path / "c", 3))
     assert lines == [HEAD, *({"call": number, "text": ""} for number in range(3)), {"end": {}}]
     assert issues == []
 
 
-def test_frames_end_and_any_zstd_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cassette_has_several_frames_and_is_standard_zstd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(container, "FRAME_BYTES", 1000)
     monkeypatch.setattr(container, "BATCH_BYTES", 300)
     path = written(tmp_path / "c", 20, 200)
@@ -59,7 +61,7 @@ def test_frames_end_and_any_zstd_reads_them(tmp_path: Path, monkeypatch: pytest.
     assert text.count(b"\n") == 22
 
 
-def test_the_same_lines_may_stand_there_as_they_are(tmp_path: Path) -> None:
+def test_uncompressed_cassette_is_read(tmp_path: Path) -> None:
     packed = written(tmp_path / "c", 3)
     plain = tmp_path / "plain"
     reader = zstandard.ZstdDecompressor().stream_reader(packed.read_bytes(), read_across_frames=True)
@@ -79,7 +81,7 @@ WRITE = """
 """
 
 
-def test_kill_9_loses_no_line_and_what_follows_is_appended(tmp_path: Path) -> None:
+def test_kill_9_loses_no_lines_and_the_cassette_can_be_appended(tmp_path: Path) -> None:
     path = tmp_path / "c"
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(WRITE), str(path)], check=False)
     assert done.returncode == -signal.SIGKILL
@@ -112,7 +114,7 @@ def test_truncation_loses_only_the_affected_lines(tmp_path_factory: pytest.TempP
 
 
 @given(place=st.integers(min_value=0), byte=st.integers(0, 255))
-def test_no_altered_byte_passes_for_a_line(
+def test_altered_byte_never_results_in_a_valid_line(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
 ) -> None:
     path = written(tmp_path_factory.mktemp("c") / "c", 5, 9)
@@ -127,7 +129,7 @@ def test_no_altered_byte_passes_for_a_line(
         assert changed
         return
     assert all(line in known for line in lines)
-    # Where the last frame has no end any more, the line that ends a recording is missing.
+    # If the last frame is truncated, the final line of the recording is missing.
     assert issues or lines == known or known[-1] not in lines
 
 
@@ -157,7 +159,7 @@ def test_other_files_are_named_by_kind(tmp_path: Path, content: bytes, problem: 
         lines_of(tmp_path / "c")
 
 
-def test_no_file_and_a_pipe(tmp_path: Path) -> None:
+def test_missing_file_and_pipe_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="the file does not exist"):
         lines_of(tmp_path / "c")
     os.mkfifo(tmp_path / "pipe")
@@ -181,7 +183,7 @@ DENSE = b'{"call":1,"x":[' + b"[]," * 8_000_000 + b"[]]}"
     ],
     ids=["empty lines", "bad lines", "equal lines", "one line", "two lines", "brackets"],
 )
-def test_a_small_file_that_expands_too_far_is_refused(tmp_path: Path, lines: bytes, problem: str) -> None:
+def test_decompression_bomb_is_rejected(tmp_path: Path, lines: bytes, problem: str) -> None:
     (tmp_path / "c").write_bytes(zstandard.compress(LINE + lines))
     assert (tmp_path / "c").stat().st_size < 30_000
     del lines
@@ -206,7 +208,7 @@ def test_bad_lines_are_listed_up_to_a_limit(tmp_path: Path, bad: bytes) -> None:
         lines_of(path)
 
 
-def test_a_tail_of_empty_lines_is_refused(tmp_path: Path) -> None:
+def test_tail_with_too_many_empty_lines_is_rejected(tmp_path: Path) -> None:
     path = written(tmp_path / "c", 1)
     head = orjson.dumps({"tail": 2, "of": LINE[:8].decode()})
     tail_of(path).write_bytes(b"%08x %s\n" % (zlib.crc32(head), head) + b"\n" * 2_000_000)
@@ -214,11 +216,11 @@ def test_a_tail_of_empty_lines_is_refused(tmp_path: Path) -> None:
         lines_of(path)
 
 
-def test_many_short_calls_are_not_a_bomb(tmp_path: Path) -> None:
+def test_cassette_with_many_short_calls_is_accepted(tmp_path: Path) -> None:
     assert len(lines_of(written(tmp_path / "c", 30_000))[0]) == 30_002
 
 
-def test_a_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
+def test_large_zstd_window_is_rejected(tmp_path: Path) -> None:
     parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=27)
     packed = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     (tmp_path / "c").write_bytes(packed.compress(b'{"cassette":1}\n') + packed.flush())
@@ -226,7 +228,7 @@ def test_a_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
         lines_of(tmp_path / "c")
 
 
-def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
+def test_existing_cassette_is_not_overwritten(tmp_path: Path) -> None:
     path = written(tmp_path / "c", 1)
     before = path.read_bytes()
     with pytest.raises(UsageError, match="already exists"):
@@ -236,21 +238,21 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
         CassetteWriter(tmp_path / "no" / "c", HEAD)
 
 
-def test_two_runs_do_not_write_into_one(tmp_path: Path) -> None:
+def test_concurrent_writing_to_a_cassette_is_rejected(tmp_path: Path) -> None:
     writer = CassetteWriter(tmp_path / "c", HEAD)
     with pytest.raises(UsageError, match="being written by another run"):
         CassetteWriter(tmp_path / "c", HEAD, append=True)
     writer.close()
 
 
-def test_a_file_that_is_not_a_cassette_is_not_appended_to(tmp_path: Path) -> None:
+def test_file_that_is_not_a_cassette_is_not_appended_to(tmp_path: Path) -> None:
     (tmp_path / "c").write_text(json.dumps({"evidence": 1}))
     with pytest.raises(EvidenceError, match="not a cassette"):
         CassetteWriter(tmp_path / "c", HEAD, append=True)
     assert (tmp_path / "c").read_text() == '{"evidence": 1}'
 
 
-def test_a_full_disk_is_reported_once_and_leaves_complete_lines(
+def test_full_disk_is_reported_once_and_keeps_complete_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = CassetteWriter(tmp_path / "c", HEAD)

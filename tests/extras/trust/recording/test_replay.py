@@ -1,4 +1,4 @@
-"""Calls past a recorder, and again past a player: which answer belongs to which call, and what is told of others."""
+"""Recorded and replayed calls: matching of answers, and reports of unmatched calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from aigo_trust.recording.replay import Cassette, Player
 
 
 class Plan:
-    """What a tape looks at of a plan."""
+    """Plan with the fields that a tape uses."""
 
     specification = None
     digest = "d"
@@ -70,7 +70,7 @@ def player_of(path: Path) -> Iterator[Player]:
 
 @pytest.fixture
 def cassette(tmp_path: Path) -> Path:
-    """The same question in two trials of two samples, with another answer each time, and twice in the last one."""
+    """Record the same question in two trials of two samples with different answers, twice in the last trial."""
     recorder = Recorder(tmp_path / "c")
     tape = of_task(recorder)
     for sample, trial, times in ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 2)):
@@ -96,18 +96,18 @@ def test_every_trial_gets_its_own_answers(cassette: Path) -> None:
                 assert text_of(call.played("solver")) == f"{sample}.{trial}.{time}"
                 assert (
                     text_of(call.played("solver")) == f"{sample}.{trial}.{time}"
-                )  # the same call, tried again
+                )  # a retry of the same call
         assert (player.num_given, player.num_missing, player.num_unasked) == (5, 0, 0)
 
 
-def test_samples_with_other_ids_get_the_answers_in_their_order(cassette: Path) -> None:
+def test_samples_with_other_ids_get_answers_in_order(cassette: Path) -> None:
     with player_of(cassette) as player:
         tape = of_task(player, Plan((7,)))
         asked = [TrialTape(tape, 7, trial, "solver").call("", "m", request()) for trial in range(2)]
         assert [text_of(call.played("solver")) for call in asked] == ["1.0.0", "1.1.0"]
 
 
-def test_answers_of_a_trial_of_this_run_are_given_to_no_other(cassette: Path) -> None:
+def test_answers_of_a_trial_are_not_given_to_another_trial(cassette: Path) -> None:
     with player_of(cassette) as player:
         tape = of_task(player, Plan((1, 2, 3)))
         with pytest.raises(SampleError, match="recorded fewer times than this run makes it"):
@@ -143,7 +143,7 @@ def test_an_unrecorded_call_names_the_most_similar_request(cassette: Path) -> No
             TrialTape(tape, 1, 0, "solver").call("judge", "m", request()).played("solver")
 
 
-def test_failures_and_likelihoods_and_tool_calls_come_back(tmp_path: Path) -> None:
+def test_failures_likelihoods_and_tool_calls_are_replayed(tmp_path: Path) -> None:
     weighed = (Likelihood("a", -1.25, 2, True), Likelihood("b", -0.1, 1, False))
     tool = Choice(
         "", tool_calls=(ToolCallReply("c1", "f", '{"a": 1}'),), logprobs=({"token": "t", "logprob": -0.5},)
@@ -188,7 +188,7 @@ def test_calls_that_cannot_be_recorded_are_listed_in_the_cassette(tmp_path: Path
             TrialTape(of_task(player), 5, 0, "s").call("", "m", request()).played("solver")
 
 
-def test_a_restarted_trial_has_its_last_answer(tmp_path: Path) -> None:
+def test_restarted_trial_replays_its_last_answer(tmp_path: Path) -> None:
     for number in range(2):
         recorder = Recorder(tmp_path / "c", append=number > 0)
         TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request()).keep(said(str(number)), 1.0, 0.0)
@@ -198,7 +198,7 @@ def test_a_restarted_trial_has_its_last_answer(tmp_path: Path) -> None:
         assert text_of(TrialTape(of_task(player), 1, 0, "s").call("", "m", request()).played("solver")) == "1"
 
 
-def test_an_answer_is_recorded_once_and_a_later_failure_does_not_undo_it(tmp_path: Path) -> None:
+def test_later_failure_does_not_replace_a_recorded_answer(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "c")
     call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request())
     call.keep(said("yes"), 1.0, 0.0)
@@ -207,7 +207,7 @@ def test_an_answer_is_recorded_once_and_a_later_failure_does_not_undo_it(tmp_pat
     assert recorder.num_calls == 1
 
 
-def test_secrets_are_in_no_cassette_and_requests_are_found_with_other_ones(tmp_path: Path) -> None:
+def test_secrets_are_redacted_and_requests_match_with_other_secrets(tmp_path: Path) -> None:
     KNOWN.learn(["sk-first-0123456789"])
     recorder = Recorder(tmp_path / "c")
     call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request("say sk-first-0123456789"))
@@ -243,7 +243,7 @@ def test_unknown_cassette_lines_are_reported(tmp_path: Path) -> None:
     cassette.close()
 
 
-def test_a_request_says_all_that_a_model_reads_and_no_ids() -> None:
+def test_recorded_request_contains_model_input_without_ids() -> None:
     content = {
         "messages": [{"role": "user", "content": "q"}],
         "response_format": {
@@ -255,8 +255,8 @@ def test_a_request_says_all_that_a_model_reads_and_no_ids() -> None:
     assert request_json(asked, ["a"]) == {**content, "options": {"temperature": 0}, "continuations": ["a"]}
 
 
-def test_every_message_is_recorded_as_it_is_dumped() -> None:
-    """Those of texts alone are written another way, which is quicker."""
+def test_fast_message_serialization_equals_the_model_dump() -> None:
+    """Text-only messages use a faster serialization."""
     messages = [
         {"role": "system", "content": ""},
         {"role": "user", "content": "q", "name": "somebody"},
@@ -284,7 +284,7 @@ def test_recorded_calls_are_counted_by_model_and_request(tmp_path: Path) -> None
     assert [line["call"]["number"] for line in lines] == [0, 1, 0, 0, 2, 1]
 
 
-def test_differences_are_few_and_have_their_places() -> None:
+def test_request_differences_are_limited_and_have_paths() -> None:
     left = {"a": "x" * 100 + "1", "b": [1, 2], "c": True, "d": 1, "e": {"f": None}}
     right = {"a": "x" * 100 + "2", "b": [1], "c": 1, "d": 1}
     assert request_differences(left, right) == [

@@ -1,4 +1,4 @@
-"""The tail of a cassette: no kill between two steps of writing loses a line, or has it twice."""
+"""Cassette tail: a kill between two write steps neither loses nor repeats lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = 400
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulated end of the process."""
 
 
 def call(number: int) -> bytes:
@@ -33,7 +33,7 @@ def calls_of(path: Path) -> tuple[list[Any], list[Issue]]:
 
 
 def steps_of(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None]) -> list[str]:
-    """Have something done before each step on the disk; its names in their order."""
+    """Run a function before each disk step and return the step names in order."""
     steps: list[str] = []
     write, cut = os.write, os.ftruncate
 
@@ -53,7 +53,7 @@ def steps_of(monkeypatch: pytest.MonkeyPatch, before: Callable[[int], None]) -> 
 
 
 def record(path: Path, count: int) -> list[int]:
-    """Calls that were on the disk when the process was killed."""
+    """Record calls up to the kill and return the calls on disk."""
     done: list[int] = []
     writer = CassetteWriter(path, HEAD)
     try:
@@ -62,7 +62,7 @@ def record(path: Path, count: int) -> list[int]:
                 done.append(number)  # noqa: PERF401  # what comes before the kill counts
         writer.close()
     except Killed:
-        # What the system does with the files of a process that has ended.
+        # Close the files as the system does when a process ends.
         os.close(writer._file)
         os.close(writer._tail._file)
     return done
@@ -91,7 +91,7 @@ def test_a_kill_before_any_step_neither_loses_nor_repeats_lines(
             steps_of(patch, kill)
             done = record(path, 30)
         lines, issues = calls_of(path)
-        # The one that was being written may be there, too.
+        # The line being written may also be there.
         assert lines in (done, list(range(len(done) + 1))), last
         assert issues == []
         with CassetteGoneOn(path) as writer:
@@ -101,7 +101,7 @@ def test_a_kill_before_any_step_neither_loses_nor_repeats_lines(
 
 
 class CassetteGoneOn:
-    """A cassette that is gone on with, as `--resume --record` does."""
+    """Cassette that is appended to, as with `--resume --record`."""
 
     def __init__(self, path: Path):
         self._writer = CassetteWriter(path, {**HEAD, "begun": "again"}, append=True)
@@ -113,10 +113,8 @@ class CassetteGoneOn:
         self._writer.close()
 
 
-def test_a_batch_that_was_cut_off_is_read_from_the_tail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Wherever the kill comes while a batch is put into the cassette: the tail still has all of it."""
+def test_truncated_batch_is_read_from_the_tail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tail contains the whole batch, wherever the write to the cassette is interrupted."""
     monkeypatch.setattr(container, "BATCH_BYTES", BATCH)
     path = tmp_path / "c"
     writer = CassetteWriter(path, HEAD)
@@ -139,16 +137,16 @@ def test_a_batch_that_was_cut_off_is_read_from_the_tail(
     writer.close()
 
 
-def test_a_kill_while_appending_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_while_appending_keeps_all_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c"
     writer = CassetteWriter(path, HEAD)
     for number in range(5):
         writer.write(call(number))
-    # Not closed: as after a kill, but for its lock.
+    # Only release the lock, as after a kill.
     os.close(writer._file)
     file, lines = path.read_bytes(), tail_of(path).read_bytes()
     with CassetteGoneOn(path) as more:
-        # The old tail beside the new file, as a kill between both steps leaves it.
+        # Restore the old tail next to the new file, as after a kill between both steps.
         now = tail_of(path).read_bytes()
         tail_of(path).write_bytes(lines)
         assert calls_of(path) == (list(range(5)), [])
@@ -167,7 +165,7 @@ def test_a_tail_of_another_cassette_is_ignored(tmp_path: Path) -> None:
         record(tmp_path / "b", 2)
         tail_of(tmp_path / "b").write_bytes(content)
         assert calls_of(tmp_path / "b") == ([0, 1], [])
-        # Nor is it in the way of a new one.
+        # A new cassette can be created next to it.
         (tmp_path / "b").unlink()
     for content in (b"\0" * 100, b"00000000 {}\n", b'{"tail": 1}\n'):
         record(tmp_path / "b", 2)
@@ -177,7 +175,7 @@ def test_a_tail_of_another_cassette_is_ignored(tmp_path: Path) -> None:
         (tmp_path / "b").unlink()
 
 
-def test_an_altered_line_of_a_tail_is_reported_with_its_file(tmp_path: Path) -> None:
+def test_altered_tail_line_is_reported_with_its_file(tmp_path: Path) -> None:
     writer = CassetteWriter(tmp_path / "c", HEAD)
     for number in range(3):
         writer.write(call(number))
@@ -190,7 +188,7 @@ def test_an_altered_line_of_a_tail_is_reported_with_its_file(tmp_path: Path) -> 
     assert ["modified" in issue.message for issue in issues] == [True, False]
 
 
-def test_a_file_that_is_not_a_tail_stays(tmp_path: Path) -> None:
+def test_file_that_is_not_a_tail_is_not_overwritten(tmp_path: Path) -> None:
     tail_of(tmp_path / "c").write_text("a letter to my aunt")
     with pytest.raises(UsageError, match="is not a cassette"):
         CassetteWriter(tmp_path / "c", HEAD)
@@ -198,7 +196,7 @@ def test_a_file_that_is_not_a_tail_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
-def test_a_disk_that_is_full_when_lines_are_packed_keeps_them_in_the_tail(
+def test_full_disk_during_packing_keeps_lines_in_the_tail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(container, "BATCH_BYTES", BATCH)

@@ -1,4 +1,4 @@
-"""Bundles from strangers: nothing is outside the folder, and no more is unpacked than its bounds."""
+"""Untrusted bundles: members stay in the folder, and limits apply before unpacking."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def with_member(bundle: Path, name: str, content: bytes = b"x", *, mode: int = 0
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_outside_members_and_special_files_are_refused(
+def test_bundle_with_outside_or_special_members_is_rejected(
     name: str, mode: int, bundle: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "inside"
@@ -62,7 +62,7 @@ def test_outside_members_and_special_files_are_refused(
     assert verify_any(bundle, Materials()).exit_code == 1
 
 
-def test_bounds_hold_before_anything_is_unpacked(
+def test_bundle_limits_are_checked_before_unpacking(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundling, "MOST_BYTES", 1000)
@@ -73,7 +73,7 @@ def test_bounds_hold_before_anything_is_unpacked(
         open_bundle(bundle, tmp_path / "a")
 
 
-def test_a_member_that_the_manifest_does_not_list_is_not_unpacked(bundle: Path, tmp_path: Path) -> None:
+def test_member_missing_in_the_manifest_is_not_unpacked(bundle: Path, tmp_path: Path) -> None:
     opened = open_bundle(with_member(bundle, "result/added.bin", b"x" * 5_000), tmp_path / "a")
     assert [(finding.file, finding.message) for finding in opened.findings] == [
         ("result/added.bin", "was added to the bundle")
@@ -82,10 +82,8 @@ def test_a_member_that_the_manifest_does_not_list_is_not_unpacked(bundle: Path, 
 
 
 @pytest.mark.parametrize("members", [[1 << 30], [30 << 20] * 10])
-def test_a_zip_bomb_is_refused_before_anything_is_unpacked(
-    members: list[int], bundle: Path, tmp_path: Path
-) -> None:
-    """One member of 1 GB that is not listed; and ten that are each below every bound."""
+def test_zip_bomb_is_rejected_before_unpacking(members: list[int], bundle: Path, tmp_path: Path) -> None:
+    """Try one unlisted member of 1 GB, and ten members that are each within the limits."""
     with zipfile.ZipFile(bundle, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for number, size in enumerate(members):
             with archive.open(f"log/bomb{number}", "w", force_zip64=True) as file:
@@ -98,7 +96,7 @@ def test_a_zip_bomb_is_refused_before_anything_is_unpacked(
     assert verify_any(bundle, Materials()).exit_code == 1
 
 
-def test_equal_contents_are_equal_bytes(bundle: Path, tmp_path: Path) -> None:
+def test_bundle_of_equal_contents_is_byte_identical(bundle: Path, tmp_path: Path) -> None:
     write_bundle(Contents(tmp_path / "r.tasklog.json", Materials()), tmp_path / "c.zip")
     assert (tmp_path / "c.zip").read_bytes() == bundle.read_bytes()
 
@@ -109,7 +107,7 @@ def test_a_file_that_is_not_a_zip_is_reported(content: bytes, tmp_path: Path) ->
     assert verify_any(tmp_path / "b.zip", Materials()).exit_code == 1
 
 
-def test_a_result_of_which_there_can_be_no_report_is_a_finding(bundle: Path, tmp_path: Path) -> None:
+def test_result_that_cannot_be_reported_is_a_finding(bundle: Path, tmp_path: Path) -> None:
     altered = tmp_path / "altered.zip"
     with zipfile.ZipFile(bundle) as before, zipfile.ZipFile(altered, "w") as after:
         for name in before.namelist():

@@ -1,4 +1,4 @@
-"""Whether values are one in JSON."""
+"""Equality of JSON values."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ from aigo_trust.verification.numbers import same
         (0.1 + 0.2, 0.3, False),
     ],
 )
-def test_values_are_one_or_not(one: object, other: object, *, equal: bool) -> None:
+def test_json_values_are_compared_for_equality(one: object, other: object, *, equal: bool) -> None:
     assert same(one, other) is equal

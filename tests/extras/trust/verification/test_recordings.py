@@ -1,4 +1,4 @@
-"""A cassette is held against the provenance: what is altered, added, removed or moved has a name."""
+"""Cassettes compared with the provenance: altered, added, removed and moved calls are reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
     return [str(finding) for finding in check_cassette(file, provenance()).findings]
 
 
-def test_the_cassette_of_the_run_is_recognized(tmp_path: Path) -> None:
+def test_cassette_of_the_run_is_recognized(tmp_path: Path) -> None:
     assert told(tmp_path, CALLS) == []
     other = {"call": {"task": "other", "sample": 1, "by": "solver"}}
     assert told(tmp_path, [other, *CALLS, other]) == []
@@ -65,7 +65,7 @@ def test_the_cassette_of_the_run_is_recognized(tmp_path: Path) -> None:
     ],
     ids=["altered", "removed", "the first", "the last", "added", "twice", "all"],
 )
-def test_differences_have_a_position(
+def test_cassette_differences_are_reported_with_their_position(
     tmp_path: Path, lines: list[dict[str, Any]], expected: list[str]
 ) -> None:
     assert told(tmp_path, lines) == [
@@ -86,7 +86,7 @@ def test_a_damaged_line_is_reported_by_number(tmp_path: Path) -> None:
     assert findings == ["c: line 5: this line was modified: the checksum does not match; it is skipped"]
 
 
-def test_a_provenance_that_names_no_cassette_cannot_tell(tmp_path: Path) -> None:
+def test_cassette_is_unchecked_if_the_provenance_has_none(tmp_path: Path) -> None:
     told(tmp_path, CALLS)
     assert check_cassette(tmp_path / "c", {"cassette": None}).unchecked == NO_DIGEST
     (tmp_path / "c").write_bytes(b"no cassette")

@@ -1,4 +1,4 @@
-"""What models said, given again: from the metadata of a score, from a cassette, with masks for secrets."""
+"""Replayed model replies from score metadata and cassettes, with masked secrets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def said(replies: GivenReplies, text: str) -> str:
     return anyio.run(ask)
 
 
-def test_calls_of_a_score_answer_in_their_order() -> None:
+def test_score_calls_are_answered_in_order() -> None:
     replies = ScoreReplies([call("a?", "1"), call("b?", "2")])
     assert (said(replies, "a?"), said(replies, "b?")) == ("1", "2")
     assert (replies.problem, replies.missing, replies.rest()) == (None, None, None)
@@ -55,7 +55,7 @@ def test_calls_of_a_score_answer_in_their_order() -> None:
         ([7], ["a?"], "call 1 has no reply"),
     ],
 )
-def test_another_question_has_no_answer(calls: list[Any], questions: list[str], problem: str) -> None:
+def test_unrecorded_question_has_no_answer(calls: list[Any], questions: list[str], problem: str) -> None:
     replies = ScoreReplies(calls)
     *answered, last = questions
     for question in answered:
@@ -103,7 +103,7 @@ def of(cassette: Cassette, sample: int, *, any_sample: bool = False) -> Cassette
     return CassetteReplies(cassette, "t", (sample, 0, f"s/{sample}"), any_sample=any_sample)
 
 
-def test_a_cassette_answers_each_sample_with_its_own_reply(cassette: Cassette) -> None:
+def test_cassette_replays_each_sample_with_its_own_reply(cassette: Cassette) -> None:
     assert [said(of(cassette, sample), "same?") for sample in (2, 1)] == ["2", "1"]
     with pytest.raises(SampleError, match="no"):
         said(of(cassette, 1), "own 1?")
@@ -123,7 +123,7 @@ PARTS = st.lists(st.text(alphabet="ab[]", max_size=4), min_size=2, max_size=5)
 
 
 @given(PARTS, st.data())
-def test_a_mask_matches_any_text(parts: list[str], data: st.DataObject) -> None:
+def test_redaction_mask_matches_any_text(parts: list[str], data: st.DataObject) -> None:
     text = parts[0]
     for part in parts[1:]:
         text += data.draw(st.text(alphabet="ab", max_size=5)) + part
@@ -134,5 +134,5 @@ def test_a_mask_matches_any_text(parts: list[str], data: st.DataObject) -> None:
 
 
 @given(st.text(), st.text())
-def test_without_a_mask_texts_are_like_when_they_are_equal(one: str, other: str) -> None:
+def test_texts_without_a_mask_match_only_if_equal(one: str, other: str) -> None:
     assert like(one, other) is (one == other or MASK in one)
