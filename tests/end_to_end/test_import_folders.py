@@ -121,7 +121,7 @@ def test_folders_without_logs_are_reported(aigo: Run, tmp_path: Path) -> None:
         done = aigo("import", folder)
         assert done.code == 2
         assert said in done.err
-        assert "expected logs of Inspect (*.eval, *.json) or results of lighteval" in done.err
+        assert "expected logs of Inspect (*.eval, *.json) or lighteval results" in done.err
 
 
 def test_pipes_and_sockets_do_not_block_the_import(aigo: Run, tmp_path: Path) -> None:

@@ -19,11 +19,6 @@ from aigo_bridge.dtypes.task_templates import *
 from aigo_bridge.dtypes.trace import *
 
 __all__ = [
-    "LF_MODEL_INPUT_TYPE_ADAPTER",
-    "LF_MODEL_OUTPUT_TYPE_ADAPTER",
-    "SYNTHETIC_MESSAGE_ID",
-    "SYNTHETIC_MESSAGE_STATUS",
-    "TRACE_EVENT_TYPE_ADAPTER",
     "ActionRecord",
     "ActionRule",
     "ActionRuleAction",
@@ -111,6 +106,8 @@ __all__ = [
     "LFModelOutput",
     "LFOutputMessage",
     "LFSample",
+    "LF_MODEL_INPUT_TYPE_ADAPTER",
+    "LF_MODEL_OUTPUT_TYPE_ADAPTER",
     "ListParameterSpec",
     "LogProb",
     "MLTask",
@@ -157,6 +154,8 @@ __all__ = [
     "RuleDefinition",
     "RuleScope",
     "RunEvidence",
+    "SYNTHETIC_MESSAGE_ID",
+    "SYNTHETIC_MESSAGE_STATUS",
     "SampleData",
     "SampleErrors",
     "SampleEvidence",
@@ -193,6 +192,7 @@ __all__ = [
     "SystemTaskMetricEntry",
     "SystemTaskOutput",
     "TLSContext",
+    "TRACE_EVENT_TYPE_ADAPTER",
     "TaskDatasetTemplate",
     "TaskExecution",
     "TaskMetricTemplate",
